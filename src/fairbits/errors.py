@@ -122,15 +122,7 @@ class MissingDependencyError(UsageError):
 
 @contextmanager
 def rows_named(first: int = 0, place: Callable[[int], str] | None = None) -> Iterator[None]:
-    """Errors about a row of a batch leave with the row's own number.
-
-    Parameters
-    ----------
-    first
-        Where the batch begins in the whole.
-    place
-        What to call a row of the whole (counted from 0); by default its number, counted from 1.
-    """
+    """Errors about a row of a batch leave with the row's own number."""
     try:
         yield
     except FairbitsError as error:
@@ -142,20 +134,6 @@ def rows_named(first: int = 0, place: Callable[[int], str] | None = None) -> Ite
 
 def choose_from(wanted: str, available: Iterable[str], *, max_shown: int = 20) -> str:
     """The end of a message about an unknown name: the names there are, and the closest one.
-
-    Parameters
-    ----------
-    wanted
-        The unknown name.
-    available
-        The names there are.
-    max_shown
-        How many names to list.
-
-    Returns
-    -------
-    str
-        One or two sentences to end a message with.
 
     Examples
     --------

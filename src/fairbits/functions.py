@@ -17,18 +17,7 @@ Array = npt.NDArray[Any]
 
 
 def expit(x: npt.ArrayLike) -> Array:
-    """The logistic function, 1 / (1 + exp(−x)).
-
-    Parameters
-    ----------
-    x
-        Numbers of any shape.
-
-    Returns
-    -------
-    Array
-        Values between 0 and 1, in the precision of ``x``.
-    """
+    """The logistic function, 1 / (1 + exp(−x))."""
     given = np.asarray(x)
     with np.errstate(over="ignore"):  # far below 0 the power is infinite and the value is 0
         found: Array = 1 / (1 + np.exp(-given))
@@ -36,20 +25,7 @@ def expit(x: npt.ArrayLike) -> Array:
 
 
 def softmax(x: npt.ArrayLike, *, axis: int = -1) -> Array:
-    """Powers of e that sum to 1 along an axis.
-
-    Parameters
-    ----------
-    x
-        Logits; −inf gives exactly 0.
-    axis
-        The axis of the classes.
-
-    Returns
-    -------
-    Array
-        Probabilities of the same shape, in the precision of ``x``.
-    """
+    """Powers of e that sum to 1 along an axis."""
     given = np.asarray(x)
     powers = np.exp(given - given.max(axis=axis, keepdims=True))
     found: Array = powers / powers.sum(axis=axis, keepdims=True)
@@ -57,20 +33,7 @@ def softmax(x: npt.ArrayLike, *, axis: int = -1) -> Array:
 
 
 def logsumexp(x: npt.ArrayLike, *, axis: int = -1) -> Array:
-    """The logarithm of the sum of powers of e along an axis.
-
-    Parameters
-    ----------
-    x
-        Logits; −inf adds nothing.
-    axis
-        The axis to sum along; one of its numbers at least must be finite.
-
-    Returns
-    -------
-    Array
-        One number for each line along the axis, in the precision of ``x``.
-    """
+    """The logarithm of the sum of powers of e along an axis."""
     given = np.asarray(x)
     top = given.max(axis=axis, keepdims=True)
     found: Array = np.log(np.exp(given - top).sum(axis=axis)) + top.squeeze(axis)
@@ -79,37 +42,13 @@ def logsumexp(x: npt.ArrayLike, *, axis: int = -1) -> Array:
 
 @cache
 def normal_quantile(share: float) -> float:
-    """The number below which a share of the standard normal law lies.
-
-    Parameters
-    ----------
-    share
-        Between 0 and 1.
-
-    Returns
-    -------
-    float
-        The quantile; 1.96 for 0.975.
-    """
+    """The number below which a share of the standard normal law lies."""
     return NormalDist().inv_cdf(share)
 
 
 @cache
 def gamma_quantile(shape: int, share: float) -> float:
-    """The number below which a share of the gamma law of a whole shape lies: the wait for that many chance events.
-
-    Parameters
-    ----------
-    shape
-        How many events, 1 or more.
-    share
-        Between 0 and 1.
-
-    Returns
-    -------
-    float
-        The quantile, by halving an interval until it cannot be halved.
-    """
+    """The number below which a share of the gamma law of a whole shape lies: the wait for that many chance events."""
 
     def below(x: float) -> float:
         """The chance of ``shape`` or more events where ``x`` are expected."""

@@ -6,16 +6,6 @@ from __future__ import annotations
 def unsigned_zero(text: str) -> str:
     """A formatted number without the sign that rounding left on a zero.
 
-    Parameters
-    ----------
-    text
-        A formatted number, with or without a unit.
-
-    Returns
-    -------
-    str
-        The text, without a minus where every digit is zero.
-
     Examples
     --------
     >>> unsigned_zero("-0.0"), unsigned_zero("-0.0 %"), unsigned_zero("-0.1"), unsigned_zero("+0.0")
@@ -25,35 +15,12 @@ def unsigned_zero(text: str) -> str:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A number with thousands set apart; a dash for None.
-
-    Parameters
-    ----------
-    value
-        The number.
-    digits
-        Number of decimals.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """A number with thousands set apart; a dash for None."""
     return "–" if value is None else unsigned_zero(f"{value:,.{digits}f}")
 
 
 def power(value: float) -> str:
     """A very large number as a power of ten.
-
-    Parameters
-    ----------
-    value
-        The number.
-
-    Returns
-    -------
-    str
-        Text.
 
     Examples
     --------
@@ -67,36 +34,10 @@ def power(value: float) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share as a percentage; a dash for None.
-
-    Parameters
-    ----------
-    value
-        From 0 to 1.
-    digits
-        Number of decimals.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """A share as a percentage; a dash for None."""
     return "–" if value is None else unsigned_zero(f"{100 * value:.{digits}f} %")
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """A number that shows its sign; a dash for None.
-
-    Parameters
-    ----------
-    value
-        The number.
-    digits
-        Number of decimals.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """A number that shows its sign; a dash for None."""
     return "–" if value is None else unsigned_zero(f"{value:+,.{digits}f}").replace("-", "−")

@@ -28,17 +28,7 @@ class GateTest(pytest.Item):
 
     @classmethod
     def make(cls, session: pytest.Session, subject: str, check: str) -> GateTest:
-        """The test of a check.
-
-        Parameters
-        ----------
-        session
-            What it belongs to.
-        subject
-            As it was given to ``--fairbits``.
-        check
-            The name of the check.
-        """
+        """The test of a check."""
         item: GateTest = cls.from_parent(session, name=f"{subject}::{check}", nodeid=f"fairbits::{subject}::{check}")
         item.subject, item.check = subject, check
         return item
@@ -57,15 +47,7 @@ class GateTest(pytest.Item):
             raise GateFailure(f"{found.verdict}: {found.sentence()}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """One line for a verdict or for misuse; everything for a bug.
-
-        Parameters
-        ----------
-        excinfo
-            What was raised.
-        style
-            How pytest would show a bug.
-        """
+        """One line for a verdict or for misuse; everything for a bug."""
         from fairbits.errors import FairbitsError
         from fairbits.text import one_line
 
@@ -79,13 +61,7 @@ class GateTest(pytest.Item):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the plugin.
-
-    Parameters
-    ----------
-    parser
-        Pytest's own.
-    """
+    """The options of the plugin."""
     group = parser.getgroup("fairbits")
     group.addoption(
         "--fairbits",
@@ -102,13 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add a test for every check, before others choose among the tests.
-
-    Parameters
-    ----------
-    session, config, items
-        As pytest hands them over.
-    """
+    """Add a test for every check, before others choose among the tests."""
     subjects = config.getoption("--fairbits")
     if not subjects:
         return

@@ -9,40 +9,13 @@ import numpy.typing as npt
 
 
 def generator(seed: int, *path: str | int) -> np.random.Generator:
-    """A random generator of its own for each stage: the same seed and path always give the same numbers.
-
-    Parameters
-    ----------
-    seed
-        The seed of the run.
-    *path
-        What the numbers are for, such as "groups", 3.
-
-    Returns
-    -------
-    np.random.Generator
-        A generator that is independent of those of other paths.
-    """
+    """A random generator of its own for each stage: the same seed and path always give the same numbers."""
     key = [step if isinstance(step, int) else zlib.crc32(step.encode()) for step in path]
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def sampled_rows(count: int, limit: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """Positions of some rows, in rising order: all of them, or a random sample where there are too many.
-
-    Parameters
-    ----------
-    count
-        How many rows there are.
-    limit
-        How many are taken at most.
-    rng
-        Where the sample comes from; nothing is drawn where all are taken.
-
-    Returns
-    -------
-    npt.NDArray[np.int64]
-        Positions from 0 on, (at most ``limit``,).
 
     Examples
     --------

@@ -72,18 +72,7 @@ def inside() -> bool:
 
 
 def out_of_memory(text: str) -> bool:
-    """Whether a message of a library says that memory ran out.
-
-    Parameters
-    ----------
-    text
-        The message.
-
-    Returns
-    -------
-    bool
-        True for the usual wordings.
-    """
+    """Whether a message of a library says that memory ran out."""
     return _NO_MEMORY.search(text) is not None
 
 
@@ -101,27 +90,7 @@ def kept() -> Iterator[None]:
 
 
 def try_out(job: str, given: Any, *, seconds: float, memory: int, needs: tuple[str, ...] = ()) -> ChildOutcome:
-    """Run a job in a child process and say how it ended.
-
-    Parameters
-    ----------
-    job
-        ``package.module:function`` of fairbits, called with ``given`` and a function that tells facts.
-    given
-        Anything that can be pickled.
-    seconds
-        Time from when the child begins; the time in which it waits for a processor is not counted, up to four times
-        these seconds.
-    memory
-        Bytes that it may take on top of what it has then.
-    needs
-        Packages to import before that, in the child and here.
-
-    Returns
-    -------
-    Outcome
-        With the facts that the job sent until it ended.
-    """
+    """Run a job in a child process and say how it ended."""
     key = (os.getpid(), needs)
     nursery = _nurseries.pop(key, None)
     if nursery is None or nursery.process.poll() is not None:

@@ -16,20 +16,7 @@ from fairbits.text import shortened
 
 @contextmanager
 def reading(path: Path, remedy: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is taken apart into one sentence.
-
-    Parameters
-    ----------
-    path
-        The file.
-    remedy
-        What to do about it.
-
-    Raises
-    ------
-    OptionError
-        If something is missing in the file, or is of another kind than it should be.
-    """
+    """Turn what goes wrong while a file is taken apart into one sentence."""
     try:
         yield
     except FairbitsError:
@@ -42,24 +29,7 @@ def reading(path: Path, remedy: str) -> Iterator[None]:
 def check_fields(
     document: Mapping[str, Any], fields: Mapping[str, Any], path: Path, *, needed: Iterable[str] = ()
 ) -> None:
-    """Refuse a document in which a value is missing, or of another kind than it should be.
-
-    Parameters
-    ----------
-    document
-        Content of the file.
-    fields
-        The kind of each value, as an annotation, by name; values that the document lacks are not looked at.
-    path
-        The file, for the message.
-    needed
-        Names that the document must have.
-
-    Raises
-    ------
-    OptionError
-        If a value is missing or does not fit.
-    """
+    """Refuse a document in which a value is missing, or of another kind than it should be."""
     missing = next((name for name in needed if name not in document), None)
     if missing is not None:
         raise OptionError(f"{str(path)!r} is damaged (it has no {missing!r}); restore it from a copy.")
@@ -70,18 +40,7 @@ def check_fields(
 
 
 def check_record(record: Any) -> None:
-    """Refuse a record whose values are of other kinds than its fields say.
-
-    Parameters
-    ----------
-    record
-        An instance of a dataclass that was made from a file.
-
-    Raises
-    ------
-    TypeError
-        If a value does not fit.
-    """
+    """Refuse a record whose values are of other kinds than its fields say."""
     for name, kind in get_type_hints(type(record)).items():
         value = getattr(record, name, None)
         if not fits(value, kind):
@@ -89,20 +48,7 @@ def check_record(record: Any) -> None:
 
 
 def fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line for each kind of annotation
-    """Whether a value is of the kind that an annotation names.
-
-    Parameters
-    ----------
-    value
-        The value.
-    kind
-        The annotation: plain types, unions, literals, tuples, lists, dictionaries and dataclasses of them.
-
-    Returns
-    -------
-    bool
-        True also for annotations that say nothing.
-    """
+    """Whether a value is of the kind that an annotation names."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return True

@@ -30,16 +30,6 @@ _TRICKY_IN_LINES = re.compile(f"(?![\n\t])[{_UNSEEN}]|{_JOINERS}")
 def harmless(text: str) -> str:
     r"""Text of one line in which nothing plays tricks on a terminal or a page.
 
-    Parameters
-    ----------
-    text
-        Text from outside.
-
-    Returns
-    -------
-    str
-        The text; control characters and marks that reorder text are replaced.
-
     Examples
     --------
     >>> harmless("Ma\x1b[31mle\n")
@@ -49,33 +39,12 @@ def harmless(text: str) -> str:
 
 
 def harmless_lines(text: str) -> str:
-    """Text of several lines in which nothing plays tricks on a terminal or a page: line ends and tabs stay.
-
-    Parameters
-    ----------
-    text
-        Text from outside.
-
-    Returns
-    -------
-    str
-        The text; other control characters and marks that reorder text are replaced.
-    """
+    """Text of several lines in which nothing plays tricks on a terminal or a page: line ends and tabs stay."""
     return text if text.isascii() and text.isprintable() else _TRICKY_IN_LINES.sub(REPLACEMENT, text)
 
 
 def one_line(text: str) -> str:
     r"""A sentence: line breaks and tabs become spaces, whatever else is tricky is replaced.
-
-    Parameters
-    ----------
-    text
-        Text from outside.
-
-    Returns
-    -------
-    str
-        The text on one line.
 
     Examples
     --------
@@ -90,18 +59,6 @@ def one_line(text: str) -> str:
 def shortened(text: str, max_letters: int) -> str:
     """Harmless text of at most so many characters.
 
-    Parameters
-    ----------
-    text
-        Text from outside.
-    max_letters
-        Length of the result at most.
-
-    Returns
-    -------
-    str
-        The text, ended by "…" where it was cut.
-
     Examples
     --------
     >>> shortened("Amer-Indian-Eskimo", 10)
@@ -113,20 +70,6 @@ def shortened(text: str, max_letters: int) -> str:
 
 def json_text(document: Any, *, indent: int | None = 2, ascii_only: bool = False) -> str:
     r"""A document as JSON that holds every text exactly and shows nothing tricky: such characters are escaped.
-
-    Parameters
-    ----------
-    document
-        Anything that ``json.dumps`` takes.
-    indent
-        Spaces per level; None writes one line.
-    ascii_only
-        Escape everything beyond ASCII.
-
-    Returns
-    -------
-    str
-        The JSON text.
 
     Examples
     --------

@@ -60,16 +60,6 @@ def for_the_shell() -> Iterator[None]:
 def spoken(text: str) -> str:
     """A message for whoever reads it now.
 
-    Parameters
-    ----------
-    text
-        Written with flags.
-
-    Returns
-    -------
-    str
-        The same for a shell; with arguments in place of the flags for Python. A whole command stays what it is.
-
     Examples
     --------
     >>> spoken("a pickle runs code; if you trust it, add --trust-pickle.")

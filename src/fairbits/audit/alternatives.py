@@ -34,41 +34,7 @@ def alternatives_to(
     command: str = "",
     progress: Callable[[str], None] | None = None,
 ) -> Alternatives:
-    """Every less discriminatory alternative that is known here, judged on the same held-out rows; written as a log.
-
-    Parameters
-    ----------
-    subject
-        The model and its table.
-    run
-        A search of this subject; None for one of ``evaluations`` people, in the folder ``out``.
-    proposals
-        Names ("reweigh", …, "mitigators") or objects of your own; None for everything. The guard is always among them.
-    trials
-        Settings that the search over hyper-parameters tries; 0 leaves it out.
-    quick
-        Leave out surgery on weights and distilling, which take longest.
-    evaluations
-        People that the search asks about, where there is no run.
-    out
-        The folder; by default a new one under runs/.
-    force
-        Replace a run that is in the folder.
-    seed
-        Same seed, same candidates.
-    threads
-        By default all cores.
-    command
-        What makes it again, for the page.
-    progress
-        Called with a few words on what is being done.
-
-    Returns
-    -------
-    Alternatives
-        ``front`` are the candidates that no other beats; ``folder`` has the log (candidates.parquet, candidates.csv,
-        alternatives.json), the page (alternatives.html, alternatives.md) and the models of the front.
-    """
+    """Every less discriminatory alternative that is known here, judged on the same held-out rows; written as a log."""
     if run is None:
         if progress is not None:
             progress("searching")
@@ -83,27 +49,7 @@ def alternatives_to(
 
 
 def run_to_use(run: Run | str | Path | None, subject: Subject, *, out: object, force: bool) -> Run | None:
-    """The run that alternatives are planned by, opened and known to be about this subject.
-
-    Parameters
-    ----------
-    run
-        A run, or its folder; None for a new search.
-    subject
-        The subject.
-    out, force
-        Where a new search would go, and whether it may replace another.
-
-    Returns
-    -------
-    Run or None
-        The run; None for a new search.
-
-    Raises
-    ------
-    OptionError
-        If a folder is given beside the run, or the run is about another model.
-    """
+    """The run that alternatives are planned by, opened and known to be about this subject."""
     if run is None:
         return None
     if out is not None or force:

@@ -35,24 +35,6 @@ def repair(
     """Repair the model of a run; with an ``attack_budget``, a fresh search attacks it before and after.
 
     The attack after the repair asks about as many people as the one before it.
-
-    Parameters
-    ----------
-    run
-        A run, or its folder.
-    attack_budget
-        Budget of each attack, as "3s" or a budget; None makes none.
-    subject
-        The subject; needed only for a run that does not say where its model is.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    **options
-        Those of :func:`~fairbits.repair.repair_run`.
-
-    Returns
-    -------
-    RepairResult
-        All repairs with their figures, and the chosen one.
     """
     opened = run if isinstance(run, Run) else Run.open(run)
     attack = None
@@ -73,28 +55,7 @@ def attacker(
     threads: int | None = None,
     executor_options: ExecutorOptions | None = None,
 ) -> Attack:
-    """A search like the run's, from another seed, against any model.
-
-    Parameters
-    ----------
-    run
-        The run.
-    subject
-        The model, its table and its schema.
-    budget
-        Budget of the attack.
-    seed
-        Same seed, same result.
-    threads
-        Number of threads; None means all cores.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-
-    Returns
-    -------
-    Attack
-        A function that attacks the model that it is given.
-    """
+    """A search like the run's, from another seed, against any model."""
     manifest = run.manifest
     strategy = manifest["strategy"] if manifest["strategy"] in STRATEGIES else DEFAULT_STRATEGY
     settings = Settings(

@@ -23,24 +23,7 @@ class LateError(UsageError):
 
 
 class StageClock:
-    """Times the stages of one audit, reports their progress, and ends those that take too long.
-
-    Parameters
-    ----------
-    shares
-        What each stage may take of the whole.
-    folder
-        Of the run, for the sentence that says how to do a stage alone.
-    progress
-        Progress callback.
-
-    Attributes
-    ----------
-    seconds
-        By stage; None where it was skipped, kept from before, or not possible.
-    faults
-        By stage that failed: the sentence that says why.
-    """
+    """Times the stages of one audit, reports their progress, and ends those that take too long."""
 
     def __init__(self, shares: Shares, folder: Path, progress: StageProgress | None = None):
         self.shares, self.folder = shares, folder
@@ -55,20 +38,7 @@ class StageClock:
         return work_time() - self._begin
 
     def timed(self, stage: str, work: Callable[[], Found]) -> Found:
-        """Do a stage, and keep how long it took.
-
-        Parameters
-        ----------
-        stage
-            Its name.
-        work
-            What to do.
-
-        Returns
-        -------
-        Any
-            What the work gives.
-        """
+        """Do a stage, and keep how long it took."""
         self.progress(stage, "start", "")
         begin = time.perf_counter()
         found = work()
@@ -77,17 +47,7 @@ class StageClock:
         return found
 
     def tried(self, stage: str, work: Callable[[], object], *, check: Callable[[], None] | None = None) -> None:
-        """Do a stage; where it cannot be done, keep the sentence that says why, and let the audit go on.
-
-        Parameters
-        ----------
-        stage
-            Its name.
-        work
-            What to do.
-        check
-            Raises where it need not even be begun.
-        """
+        """Do a stage; where it cannot be done, keep the sentence that says why, and let the audit go on."""
         try:
             if check is not None:
                 check()
@@ -98,33 +58,12 @@ class StageClock:
             self.progress(stage, "failed", str(error))
 
     def omit(self, stage: str, reason: str) -> None:
-        """Leave a stage out.
-
-        Parameters
-        ----------
-        stage
-            Its name.
-        reason
-            "skipped", or "kept" where an earlier result stands.
-        """
+        """Leave a stage out."""
         self.seconds[stage] = None
         self.progress(stage, reason, "")
 
     def until(self, stage: str, limit: float) -> Callable[[str], None]:
-        """A progress callback for a stage, which ends the stage where its time is over.
-
-        Parameters
-        ----------
-        stage
-            Its name.
-        limit
-            Seconds after the beginning of the audit at which it must have ended.
-
-        Returns
-        -------
-        Callable
-            To be called with a few words on what is being done.
-        """
+        """A progress callback for a stage, which ends the stage where its time is over."""
 
         def say(words: str) -> None:
             if self.now > limit:

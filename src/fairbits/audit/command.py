@@ -12,17 +12,7 @@ from fairbits.domain import GrantOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectOrigin:
-    """Where the subject of an audit came from.
-
-    Parameters
-    ----------
-    name
-        The built-in subject or the file that was named; None for objects in Python, which no command can name.
-    protected
-        Protected attributes that were named instead of the subject's own, if any were.
-    grants
-        What files from outside may do.
-    """
+    """Where the subject of an audit came from."""
 
     name: str | None = None
     protected: tuple[str, ...] | None = None
@@ -31,22 +21,6 @@ class SubjectOrigin:
 
 def command_of(command: str, places: tuple[str | None, ...], options: Mapping[str, Any], grants: GrantOptions) -> str:
     """A command line, as one would type it.
-
-    Parameters
-    ----------
-    command
-        Its name, such as "compare".
-    places
-        Subjects, runs or models that it is about; None for one that only Python knows.
-    options
-        By name in Python. None and False are left out, True is a flag, names are joined by commas.
-    grants
-        What files from outside may do.
-
-    Returns
-    -------
-    str
-        The line; nothing where a place has no name, because no command does it then.
 
     Examples
     --------
@@ -71,16 +45,6 @@ def _words(option: str, value: Any) -> list[str]:
 
 def duration(seconds: float) -> str:
     """A time as options take it.
-
-    Parameters
-    ----------
-    seconds
-        The time.
-
-    Returns
-    -------
-    str
-        Such as "15s".
 
     Examples
     --------

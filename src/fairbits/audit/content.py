@@ -6,19 +6,6 @@ from fairbits.store import Run, read_json
 
 
 def is_current(run: Run, name: str) -> bool:
-    """Whether a stage's file is there and was made from the cases that are there now, by their content.
-
-    Parameters
-    ----------
-    run
-        The run.
-    name
-        File name, such as debug.json.
-
-    Returns
-    -------
-    bool
-        True where the stage need not be done again.
-    """
+    """Whether a stage's file is there and was made from the cases that are there now, by their content."""
     path = run.folder / name
     return path.is_file() and read_json(path).get("content") == run.content()

@@ -24,30 +24,7 @@ def compare_strategies(
     executor_options: ExecutorOptions | None = None,
     progress: ContestProgress | None = None,
 ) -> StrategyComparison:
-    """Compare strategies, and write what was found.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    contest
-        Budget, repeats and other terms, equal for all.
-    strategies
-        Names; None means all that the model can serve.
-    origin
-        Where the subject came from, for the command on the page.
-    out
-        The folder; by default a new one below ``runs``.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    progress
-        Called with the number done, the number in all, and what is being done.
-
-    Returns
-    -------
-    StrategyComparison
-        With its folder and its command.
-    """
+    """Compare strategies, and write what was found."""
     place = new_folder(subject.name, "compare") if out is None else Path(out)
     found = compare(
         subject,

@@ -37,53 +37,7 @@ def draft_subject(
     data: pa.Table | None = None,
     **grants: Unpack[GrantOptions],
 ) -> Drafted:
-    """Infer what people are made of from a table, and write a commented subject.toml; what ``fairbits init`` does.
-
-    Parameters
-    ----------
-    table
-        A CSV, Parquet, Feather or Arrow file.
-    target
-        The column that the model predicts.
-    protected
-        The protected attributes.
-    model
-        A file, a reference ``module:function`` or an address; None leaves the model open.
-    favourable
-        The value of the target whose probability is the score; by default the last class.
-    threshold
-        A decision is favourable from this probability on; 0.5 by default.
-    ignored
-        Columns to leave out.
-    groups
-        One-hot columns that are one attribute each; None takes all that the table shows.
-    max_twins
-        Combinations of protected values at most.
-    delimiter
-        What separates the columns of a CSV file.
-    out
-        The file to write.
-    force
-        Replace the file if there is one.
-    as_is
-        Accept a model that decides against the labels of its table.
-    options
-        How the model is read and called.
-    data
-        The table, where it has been read already.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    Drafted
-        What was written; ``trouble`` says why the model cannot be used yet, if it cannot.
-
-    Raises
-    ------
-    OptionError
-        If the file exists, or a column is not in the table.
-    """
+    """Infer what people are made of from a table, and write a commented subject.toml; what ``fairbits init`` does."""
     check_draft(out, force=force)
     found = read_arrow(table, delimiter=delimiter) if data is None else data
     check_ignored(ignored, found)
@@ -105,39 +59,13 @@ def draft_subject(
 
 
 def check_draft(out: str | Path, *, force: bool) -> None:
-    """Refuse a file that is there already.
-
-    Parameters
-    ----------
-    out
-        The file.
-    force
-        Whether it may be replaced.
-
-    Raises
-    ------
-    OptionError
-        If it exists and may not be replaced.
-    """
+    """Refuse a file that is there already."""
     if Path(out).exists() and not force:
         raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")
 
 
 def check_ignored(ignored: Sequence[str], data: pa.Table) -> None:
-    """Refuse to leave out what is not there.
-
-    Parameters
-    ----------
-    ignored
-        Names of columns.
-    data
-        The table.
-
-    Raises
-    ------
-    OptionError
-        For the first name that is no column.
-    """
+    """Refuse to leave out what is not there."""
     for name in ignored:
         if name not in data.column_names:
             remedy = choose_from(name, data.column_names)

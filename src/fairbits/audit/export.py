@@ -21,20 +21,7 @@ _FORMULA = r"^[=+\-@\t\r\n]"
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Refuse a file to write before anything is computed.
-
-    Parameters
-    ----------
-    path
-        The file.
-    force
-        Whether an existing file may be replaced.
-
-    Raises
-    ------
-    OptionError
-        If the ending is of no known format, or the file cannot or may not be written.
-    """
+    """Refuse a file to write before anything is computed."""
     if path.suffix.lower() not in _WRITERS:
         raise OptionError(f"--out is {str(path)!r}, whose ending says no format; {choose_from(path.suffix, _WRITERS)}")
     if path.is_dir():
@@ -46,25 +33,7 @@ def check_target(path: Path, *, force: bool) -> None:
 
 
 def export(reader: pa.RecordBatchReader, path: Path) -> int:
-    """Write a table batch after batch; the file is there whole or not at all.
-
-    Parameters
-    ----------
-    reader
-        Batches of rows.
-    path
-        The file; its ending decides the format.
-
-    Returns
-    -------
-    int
-        Number of rows.
-
-    Raises
-    ------
-    FairbitsError
-        If it cannot be written.
-    """
+    """Write a table batch after batch; the file is there whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -91,18 +60,7 @@ def _remove(temporary: Path) -> None:
 
 
 def records(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Rows as dictionaries.
-
-    Parameters
-    ----------
-    batches
-        Batches of rows.
-
-    Yields
-    ------
-    Iterator[dict[str, Any]]
-        One dictionary per row.
-    """
+    """Rows as dictionaries."""
     for batch in batches:
         yield from batch.to_pylist()
 

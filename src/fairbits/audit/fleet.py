@@ -25,17 +25,7 @@ Progress = Callable[[int, int, FleetMember | None], None]
 
 @dataclass(frozen=True, slots=True)
 class FleetSubject:
-    """One subject of a fleet. Plain data.
-
-    Parameters
-    ----------
-    name
-        What the page calls it.
-    source
-        Its description, a file.
-    folder
-        Where its audit goes.
-    """
+    """One subject of a fleet. Plain data."""
 
     name: str
     source: str
@@ -52,25 +42,7 @@ class _Shared:
 
 
 def find_subjects(folder: Path, out: Path) -> list[FleetSubject]:
-    """Every subject file in a folder and below: those called subject.toml, and all .toml files in the folder itself.
-
-    Parameters
-    ----------
-    folder
-        Where to look.
-    out
-        Folder of the results, in which nothing is looked for.
-
-    Returns
-    -------
-    list[FleetSubject]
-        The subjects, with distinct names.
-
-    Raises
-    ------
-    OptionError
-        If it is no folder, or holds no subject.
-    """
+    """Every subject file in a folder and below: those called subject.toml, and all .toml files in the folder itself."""
     if not folder.is_dir():
         raise OptionError(f"{str(folder)!r} is not a folder; give one that holds subject.toml files.")
     files = sorted({*folder.rglob("subject.toml"), *folder.glob("*.toml")})
@@ -104,37 +76,7 @@ def audit_fleet(
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
 ) -> tuple[Fleet, Path]:
-    """Audit every subject in a folder, and write the index page; what an earlier fleet finished in ``out`` is kept.
-
-    Parameters
-    ----------
-    folder
-        Where the subjects are.
-    options
-        How each audit is done; by default as :meth:`fairbits.Audit.audit` does it.
-    out
-        Folder of the results; by default a new one below ``runs``.
-    as_is
-        Accept models that decide against the labels of their tables.
-    rank
-        What the page is ordered by: people, found, proved or bits.
-    progress
-        Called with the number done, the number in all, and the last result.
-    stop
-        Asked now and then; true ends the work early.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    tuple[Fleet, Path]
-        The results, and the path of the index page.
-
-    Raises
-    ------
-    OptionError
-        If there are no subjects, or a secret is granted to no particular host.
-    """
+    """Audit every subject in a folder, and write the index page; what an earlier fleet finished in ``out`` is kept."""
     if rank not in RANKS:
         raise OptionError(f"--rank is {rank!r}; {choose_from(rank, RANKS)}")
     credential = grants.get("credential")

@@ -28,40 +28,7 @@ def diff_models(
     html: str | Path | None = None,
     **grants: Unpack[GrantOptions],
 ) -> ModelDiff:
-    """What changes for the same people from one model to another: runs, subjects or models.
-
-    Parameters
-    ----------
-    a, b
-        Before and after: each the folder of a run, a built-in subject, a ``subject.toml``, or a model (a file, an
-        address, a reference).
-    subject
-        Whose people and schema a model gets; by default the other side's.
-    protected
-        Protected attributes, instead of the subjects' own.
-    epsilon, partition, threads
-        As for :meth:`fairbits.Audit.measure`.
-    seed
-        Same seed, same intervals.
-    top
-        How many of those who got worse are listed.
-    people
-        How many are compared at most; None takes all, or as many as can be asked in half a minute.
-    html
-        A file to write the page to.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    ModelDiff
-        ``document()`` is what ``fairbits diff --json`` prints, ``command`` what makes it again.
-
-    Raises
-    ------
-    OptionError
-        Where schema or people differ, nothing says whom the models decide about, or the page cannot be written.
-    """
+    """What changes for the same people from one model to another: runs, subjects or models."""
     check_page(html)
     sides = sides_of(a, b, subject=subject, **grants)
     names = None if protected is None else tuple(protected)
@@ -88,26 +55,7 @@ def diff_sides(
     html: str | Path | None = None,
     **options: Any,
 ) -> ModelDiff:
-    """Compare two subjects, and write the page where one is wanted.
-
-    Parameters
-    ----------
-    sides
-        Before and after.
-    names
-        What a command calls them; None for objects in Python.
-    origin
-        The subject that models get their people from, if one was named, protected attributes and grants.
-    html
-        A file for the page.
-    **options
-        Those of :func:`fairbits.diff.diff_subjects`.
-
-    Returns
-    -------
-    ModelDiff
-        With its command.
-    """
+    """Compare two subjects, and write the page where one is wanted."""
     check_page(html)
     typed = {name: options[name] for name in ("seed", "partition", "top")}
     typed |= {"subject": origin.name, "protected": origin.protected, "epsilon": options["epsilon"]}
@@ -118,17 +66,6 @@ def diff_sides(
 
 
 def check_page(html: str | Path | None) -> None:
-    """Refuse a page that could not be written, before anything is computed.
-
-    Parameters
-    ----------
-    html
-        The file; None for none.
-
-    Raises
-    ------
-    OptionError
-        If its folder does not exist.
-    """
+    """Refuse a page that could not be written, before anything is computed."""
     if html is not None and not Path(html).parent.is_dir():
         raise OptionError(f"the folder {str(Path(html).parent)!r} does not exist; make it, or choose another --html.")

@@ -104,13 +104,7 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledOptions(AuditOptions):
-    """Options of an audit in progress: what stages need is there. Made by :meth:`AuditOptions.settled`.
-
-    Parameters
-    ----------
-    seed, partition, measure
-        As of :class:`AuditOptions`, and never left open.
-    """
+    """Options of an audit in progress: what stages need is there. Made by :meth:`AuditOptions.settled`."""
 
     seed: int = 0
     partition: str = "constrained"

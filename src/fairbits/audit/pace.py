@@ -25,24 +25,7 @@ REPAIR_MEASURES = 10
 
 
 def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: StageClock) -> int | None:
-    """How many rows a slow model can be asked about in the time of measuring.
-
-    Parameters
-    ----------
-    evaluator
-        What asks the model.
-    subject
-        The model and its people.
-    seconds
-        After the beginning of the audit, measuring has to end.
-    clock
-        Of the audit.
-
-    Returns
-    -------
-    int or None
-        The number; None: all of them.
-    """
+    """How many rows a slow model can be asked about in the time of measuring."""
     table = subject.table
     if isinstance(subject.model, Network):
         return None  # millions of scores a second: a stopwatch on a busy machine is no reason to leave anybody out
@@ -64,22 +47,7 @@ def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: 
 
 
 def check_time(stage: str, clock: StageClock, measured: float) -> None:
-    """Refuse to begin a stage that could not be ended in time.
-
-    Parameters
-    ----------
-    stage
-        "debug" or "repair".
-    clock
-        Of the audit.
-    measured
-        Seconds that measuring the table took.
-
-    Raises
-    ------
-    LateError
-        With how to do the stage alone.
-    """
+    """Refuse to begin a stage that could not be ended in time."""
     shares = clock.shares
     limit = shares.debug_by if stage == "debug" else shares.repair_by
     clock.until(stage, limit)("not begun")
@@ -93,18 +61,7 @@ def check_time(stage: str, clock: StageClock, measured: float) -> None:
 
 
 def in_steps(progress: Callable[[str], None]) -> TryOut:
-    """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended.
-
-    Parameters
-    ----------
-    progress
-        Called before each step; what it raises ends the stage.
-
-    Returns
-    -------
-    TryOut
-        The function that debugging calls.
-    """
+    """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended."""
 
     def try_out(
         evaluator: Evaluator,

@@ -47,28 +47,7 @@ def audit_subject(
     progress: StageProgress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> AuditResult:
-    """Do all stages of an audit and write the report.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    options
-        How the audit is done.
-    folder
-        Folder of the run; None makes a new one below ``runs``.
-    resume
-        Go on in the folder.
-    progress
-        Progress callback, called with the stage, what happens, and words about it.
-    stop
-        Asked now and then; true ends the search early.
-
-    Returns
-    -------
-    AuditResult
-        The run, the report's data and page, and what each stage took.
-    """
+    """Do all stages of an audit and write the report."""
     with shared_evaluators(), read_once():
         pipeline = Pipeline(subject, options, folder, resume=resume, progress=progress, stop=stop)
         long = pipeline.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
@@ -77,13 +56,7 @@ def audit_subject(
 
 
 class Pipeline:
-    """One audit in progress.
-
-    Parameters
-    ----------
-    subject, options, folder, resume, progress, stop
-        As of :func:`audit_subject`.
-    """
+    """One audit in progress."""
 
     def __init__(
         self,
@@ -118,13 +91,7 @@ class Pipeline:
         return evaluator_of(self.subject, epsilon=options.epsilon, partition=options.partition, threads=options.threads)
 
     def do(self) -> AuditResult:
-        """Do all stages, one after the other.
-
-        Returns
-        -------
-        AuditResult
-            The run, the report's data and page, and what each stage took.
-        """
+        """Do all stages, one after the other."""
         clock = self.clock
         clock.progress("plan", "plan", self.shares.words(self.options.skip))
         before = clock.now

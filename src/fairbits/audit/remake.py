@@ -23,17 +23,7 @@ _COUNTS = """
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Whether a run came out the same again.
-
-    Attributes
-    ----------
-    equal : bool
-        Whether both hold the same cases with the same figures.
-    before, after : str
-        The hashes of the content.
-    differences : tuple of str
-        What differs, in words; nothing where they are equal.
-    """
+    """Whether a run came out the same again."""
 
     equal: bool
     before: str
@@ -42,18 +32,7 @@ class RunComparison:
 
 
 def settings_again(run: Run) -> tuple[Settings, int | None]:
-    """Settings that make a run again: no clock, but where it ended each task.
-
-    Parameters
-    ----------
-    run
-        The run.
-
-    Returns
-    -------
-    tuple[Settings, int | None]
-        The settings, and the number of tasks.
-    """
+    """Settings that make a run again: no clock, but where it ended each task."""
     summary = run.summary or {}
     limits = replace(kept_budget(run.manifest), seconds=1e9)
     ends = summary.get("ends") or run.manifest["budget"].get("ends")
@@ -77,21 +56,7 @@ def remake(
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
 ) -> Run:
-    """Make a run again in another folder, as the command on its page does.
-
-    Parameters
-    ----------
-    run : Run
-        The run, ended or not.
-    folder : Path
-        Where the second one goes.
-    subject, **grants
-        As of :func:`fairbits.store.subject_of`.
-    executor_options : ExecutorOptions, optional
-        Who does it: the cases are the same whoever does.
-    watch, stop
-        As of :func:`fairbits.search.search_subject`.
-    """
+    """Make a run again in another folder, as the command on its page does."""
     about = subject_of(run, subject, **grants)
     settings, tasks = settings_again(run)
     if settings.budget.ends is not None and not any(settings.budget.ends):
@@ -112,28 +77,7 @@ def check(
     stop: Callable[[], bool] | None = None,
     **grants: Unpack[GrantOptions],
 ) -> RunComparison:
-    """Make a run again in a temporary folder, and compare what both found.
-
-    Parameters
-    ----------
-    run
-        The run.
-    subject
-        The subject; needed only for a run that does not say where its model is.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    watch
-        Progress callback.
-    stop
-        Asked now and then; true ends the work early.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    RunComparison
-        Whether both found the same, and what differs.
-    """
+    """Make a run again in a temporary folder, and compare what both found."""
     with tempfile.TemporaryDirectory(prefix="fairbits-check-") as place:
         again = remake(
             run,
@@ -148,20 +92,7 @@ def check(
 
 
 def compare(run: Run, again: Run) -> RunComparison:
-    """Compare two runs by their content.
-
-    Parameters
-    ----------
-    run
-        The run.
-    again
-        The run that was made again.
-
-    Returns
-    -------
-    RunComparison
-        Whether both found the same, and what differs.
-    """
+    """Compare two runs by their content."""
     before, after = run.content(anew=True), again.content(anew=True)
     written = (run.summary or {}).get("content")
     differences = []

@@ -24,21 +24,7 @@ PROXIES = "proxies.json"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoresAudit:
-    """What was found about a table of scores.
-
-    Parameters
-    ----------
-    folder
-        Holds scores.json, proxies.json, summary.json, report.html, report.md and manifest.json.
-    study
-        Groups and indirect bits; None where an earlier study was kept.
-    page
-        The report.
-    seconds
-        How long it took.
-    document
-        The content of proxies.json.
-    """
+    """What was found about a table of scores."""
 
     folder: Path
     study: ProxyStudy | None
@@ -48,34 +34,12 @@ class ScoresAudit:
 
 
 def is_scores_audit(folder: str | Path) -> bool:
-    """Whether a folder holds the audit of a table of scores.
-
-    Parameters
-    ----------
-    folder
-        Any place.
-    """
+    """Whether a folder holds the audit of a table of scores."""
     return (Path(folder) / SCORES_RECORD).is_file()
 
 
 def read_scores_record(folder: Path) -> dict[str, Any]:
-    """What an earlier audit of a table of scores was asked for.
-
-    Parameters
-    ----------
-    folder
-        That holds scores.json.
-
-    Returns
-    -------
-    dict[str, Any]
-        Its content.
-
-    Raises
-    ------
-    OptionError
-        Where it is damaged, or of another format.
-    """
+    """What an earlier audit of a table of scores was asked for."""
     record = read_json(folder / SCORES_RECORD)
     if record.get("format") != FORMAT or not isinstance(record.get("identity"), Mapping):
         raise OptionError(f"{str(folder / SCORES_RECORD)!r} is damaged or of another format; audit the table again.")
@@ -90,31 +54,7 @@ def audit_scores(
     resume: bool = False,
     progress: StageProgress | None = None,
 ) -> ScoresAudit:
-    """Study a table of scores and write its report.
-
-    Parameters
-    ----------
-    subject
-        A subject whose table holds the scores.
-    options
-        How the audit is to be done; ``seed``, ``by``, ``data_source`` and ``distributed`` matter here.
-    folder
-        Where to write; by default a new one below ``runs``.
-    resume
-        Go on in the folder under its own settings; a study that is there already is kept.
-    progress
-        Progress callback, called with the stage ("proxies"), what happens, and words about it.
-
-    Returns
-    -------
-    ScoresAudit
-        Speaks of groups and indirect bits only.
-
-    Raises
-    ------
-    OptionError
-        Where the folder holds another audit, or other settings are asked for than those of the one that goes on.
-    """
+    """Study a table of scores and write its report."""
     from fairbits.report import write_scores_report
 
     begin = time.perf_counter()
@@ -141,27 +81,7 @@ def audit_scores(
 
 
 def report_scores(folder: Path, *, out: Path | None = None, **grants: Unpack[GrantOptions]) -> Path:
-    """Write the report of an audit of scores again, from what its folder and its subject's files say.
-
-    Parameters
-    ----------
-    folder
-        Of the audit.
-    out
-        Where to; by default the same folder.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    Path
-        The page.
-
-    Raises
-    ------
-    OptionError
-        Where the study is not there, or the subject is another one by now.
-    """
+    """Write the report of an audit of scores again, from what its folder and its subject's files say."""
     from fairbits.data import load_subject
     from fairbits.report import write_scores_report
 

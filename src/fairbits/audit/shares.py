@@ -23,23 +23,7 @@ KEPT = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What each stage may take of the whole, in seconds.
-
-    Attributes
-    ----------
-    seconds : float
-        The whole.
-    measure, search, attack : float
-        What measuring may take at most, what the search takes, and each of the two attacks on a repair.
-    debug_by, repair_by : float
-        Seconds after the beginning at which debugging and repair must have ended.
-    certify : float
-        What certifying takes; below ``KEPT`` seconds in all it proves nothing over sets of people.
-    samples, retrain : int, bool
-        How many cases debugging looks at, and whether repair may train networks.
-    quick : bool
-        Whether repair leaves out distilling and sets of neurons too.
-    """
+    """What each stage may take of the whole, in seconds."""
 
     seconds: float
     measure: float
@@ -54,23 +38,7 @@ class Shares:
 
     @classmethod
     def of(cls, seconds: float) -> Shares:
-        """Split a budget among the stages: about a third for the search, the rest for what explains and repairs.
-
-        Parameters
-        ----------
-        seconds
-            The whole budget.
-
-        Returns
-        -------
-        Shares
-            Seconds of each stage.
-
-        Raises
-        ------
-        OptionError
-            If the budget is not larger than 0.
-        """
+        """Split a budget among the stages: about a third for the search, the rest for what explains and repairs."""
         if not seconds > 0:
             raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
         ample = seconds >= AMPLE
@@ -89,18 +57,7 @@ class Shares:
         )
 
     def words(self, skip: frozenset[str]) -> str:
-        """The plan in one line.
-
-        Parameters
-        ----------
-        skip
-            Stages that are left out.
-
-        Returns
-        -------
-        str
-            Such as "60 s: measure at most 3.0 s, search 20.0 s, …".
-        """
+        """The plan in one line."""
         training = "with training" if self.retrain else "the quick ones" if self.quick else "without training"
         until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
         parts = {

@@ -14,37 +14,12 @@ NAME = "proxies.json"
 
 
 def write_study(study: ProxyStudy, folder: Path, subject: Subject) -> None:
-    """Write proxies.json.
-
-    Parameters
-    ----------
-    study
-        What was found.
-    folder
-        Where to; it exists.
-    subject
-        Whose identity goes with it.
-    """
+    """Write proxies.json."""
     write_json(folder / NAME, {**study.document(), "made_with": subject.identity.document()})
 
 
 def keep_study(folder: Path, subject: Subject, options: AuditOptions) -> bool:
-    """Keep a study that is there, where it is about this subject and these periods; papers to file may be added.
-
-    Parameters
-    ----------
-    folder
-        Of the run.
-    subject
-        The model, its table and its schema.
-    options
-        What is asked for.
-
-    Returns
-    -------
-    bool
-        Whether the study stands.
-    """
+    """Keep a study that is there, where it is about this subject and these periods; papers to file may be added."""
     kept = proxies_of(folder, subject)
     same = kept is not None and (kept.get("made_with") or {}).get("id") == subject.identity.id
     if kept is None or not same or options.by not in (None, kept.get("by")):

@@ -88,36 +88,7 @@ def prove(
     keep: bool = False,
     seed: int = 0,
 ) -> Volumes:
-    """Split the domain until everything is settled, the budget ends, or somebody says stop.
-
-    Parameters
-    ----------
-    network
-        The network over boxes of people.
-    question
-        What to prove.
-    seconds
-        The budget.
-    threads
-        None: all cores.
-    stop
-        Asked between batches.
-    watch
-        Is told the volumes now and then.
-    clock
-        What measures the budget.
-    max_boxes
-        Ends the work after so many boxes too.
-    keep
-        Keep the settled boxes in ``Volumes.kept`` (status, firsts, lasts, sets), for checks.
-    seed
-        Of the people who are drawn from open boxes to find some who flip.
-
-    Returns
-    -------
-    Volumes
-        Counts that add up to everybody.
-    """
+    """Split the domain until everything is settled, the budget ends, or somebody says stop."""
     proof = _Proof(network, question, threads, keep, np.random.default_rng(seed))
     no_people = np.zeros((0, len(network.values)))
     flipping_people(network.layers, question.cut, no_people, np.zeros(0, np.bool_))  # compiles before the clock starts

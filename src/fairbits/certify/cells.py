@@ -58,32 +58,7 @@ def prove_cells(
     max_boxes: int | None = None,
     known: int = 1,
 ) -> CellVolumes:
-    """Split the domain until all is settled, the budget ends, or somebody says stop.
-
-    Parameters
-    ----------
-    boxes
-        The ensemble over boxes of people.
-    evaluator
-        Asks the model about single people.
-    about
-        ``flips``: who flips. ``k``: who has more than ``k`` classes. ``largest``: the largest k of all.
-    k
-        With ``about="k"``, the number of classes.
-    seconds
-        The budget.
-    stop
-        Asked between batches.
-    max_boxes
-        Ends the work after so many boxes too.
-    known
-        A k that somebody of the domain is known to have.
-
-    Returns
-    -------
-    CellVolumes
-        Counts that add up to everybody, and bounds of the largest k.
-    """
+    """Split the domain until all is settled, the budget ends, or somebody says stop."""
     return _Cells(boxes, evaluator, about, k, known).run(time.perf_counter() + seconds, stop, max_boxes or 2**62)
 
 

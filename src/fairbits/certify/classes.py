@@ -18,20 +18,6 @@ def class_bounds(
     intervals, lowest ends first, makes groups of such twins; and scores that differ by at most D fall into
     max(1, ⌈D/ε⌉) classes. At least: twins whose intervals lie further than ε apart are in different classes.
 
-    Parameters
-    ----------
-    lows, highs
-        (n, m) ends of the twins' intervals.
-    epsilon
-        The tolerance between scores.
-    spans
-        (n,) the most by which two twins of one person can differ, where that is known better than by the intervals.
-
-    Returns
-    -------
-    tuple of arrays
-        (n,) fewest and most.
-
     Examples
     --------
     >>> import numpy as np

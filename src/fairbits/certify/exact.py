@@ -38,34 +38,12 @@ class Asked:
         return int(np.flatnonzero(self.ks).max(initial=1))
 
     def above(self, k: int) -> int:
-        """How many people have more than ``k`` classes.
-
-        Parameters
-        ----------
-        k
-            Number of classes, 0 or more.
-
-        Returns
-        -------
-        int
-            Number of people.
-        """
+        """How many people have more than ``k`` classes."""
         return int(self.ks[k + 1 :].sum())
 
 
 def domain_size(schema: Schema) -> int | None:
-    """Number of different people in the domain; those whom the rules leave out are counted too.
-
-    Parameters
-    ----------
-    schema
-        The attributes; protected ones do not count.
-
-    Returns
-    -------
-    int | None
-        The number; None where an attribute that is not protected is real, so that people cannot be counted.
-    """
+    """Number of different people in the domain; those whom the rules leave out are counted too."""
     free = [schema.attributes[i] for i in schema.free_columns]
     if any(attribute.kind == "real" for attribute in free):
         return None
@@ -78,20 +56,7 @@ def _size(attribute: Attribute) -> int:
 
 
 def everybody(schema: Schema, *, batch: int = BATCH) -> Iterator[Codes]:
-    """All people of a countable domain, in batches; protected attributes have their first value.
-
-    Parameters
-    ----------
-    schema
-        The attributes; none of those that are not protected may be real. Rules are not looked at.
-    batch
-        People in a batch, at most.
-
-    Yields
-    ------
-    Iterator[Codes]
-        People as codes, (n, attributes).
-    """
+    """All people of a countable domain, in batches; protected attributes have their first value."""
     free = list(schema.free_columns)
     sizes = [_size(schema.attributes[i]) for i in free]
     total = math.prod(sizes)
@@ -110,18 +75,6 @@ def people_per_second(evaluator: Evaluator, rows: Codes) -> float:
     """How many people can be asked in a second, about: the best of a few tries, growing while they are quick.
 
     A single short try says little on a busy machine, and too low a figure would leave a domain unasked that fits.
-
-    Parameters
-    ----------
-    evaluator
-        Asks the model.
-    rows
-        People to try it with, (n, attributes), at least one; repeated where there are too few.
-
-    Returns
-    -------
-    float
-        People per second.
     """
     evaluator.evaluate(rows[np.arange(64) % len(rows)])  # compiles
     best, count = 0.0, 256
@@ -144,26 +97,7 @@ def ask(
     stop: Callable[[], bool] = lambda: False,
     watch: Callable[[int], None] | None = None,
 ) -> Asked:
-    """Ask about everybody in some batches; those whom the rules leave out do not count.
-
-    Parameters
-    ----------
-    evaluator
-        Asks the model. It also says which people the rules leave out.
-    batches
-        People as codes, (n, attributes) each.
-    seconds
-        Time after which no further batch is begun; one batch with people is asked in any case.
-    stop
-        Called before every batch; true ends the work.
-    watch
-        Called after every batch with the number of people asked so far.
-
-    Returns
-    -------
-    Asked
-        Counts of what was found; ``complete`` is false where time or ``stop`` ended the work early.
-    """
+    """Ask about everybody in some batches; those whom the rules leave out do not count."""
     begin = time.perf_counter()
     found = Asked(0, 0, np.zeros(evaluator.m + 2, np.int64), complete=True, seconds=0.0)
     for codes in batches:
@@ -184,22 +118,7 @@ def ask(
 
 
 def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
-    """Number of people within so many changes of each row; who is near several rows is counted for each.
-
-    Parameters
-    ----------
-    schema
-        The attributes; protected ones are not changed.
-    rows
-        People of the table as codes, (n, attributes).
-    changes
-        How many attributes of a row may change, at most.
-
-    Returns
-    -------
-    int | None
-        The number; None where something may change and an attribute that is not protected is real.
-    """
+    """Number of people within so many changes of each row; who is near several rows is counted for each."""
     free = [schema.attributes[i] for i in schema.free_columns]
     if changes and any(attribute.kind == "real" for attribute in free):
         return None
@@ -209,24 +128,7 @@ def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
 
 
 def within(schema: Schema, rows: Codes, changes: int, *, batch: int = BATCH) -> Iterator[Codes]:
-    """Everybody within so many changes of real rows, once each, in batches.
-
-    Parameters
-    ----------
-    schema
-        The attributes; protected ones are not changed, and where something may change none of the others may be real.
-    rows
-        People of the table as codes, (n, attributes); those who differ in protected attributes only count as one.
-    changes
-        How many attributes of a row may change, at most.
-    batch
-        People in a batch, at most.
-
-    Yields
-    ------
-    Iterator[Codes]
-        People as codes, (n, attributes).
-    """
+    """Everybody within so many changes of real rows, once each, in batches."""
     free = list(schema.free_columns)
     rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
     pieces = [rows]

@@ -32,24 +32,7 @@ def certify_run(
     stop: Callable[[], bool] = lambda: False,
     watch: Progress = lambda _: None,
 ) -> Certificate:
-    """Certify the model of a run, and the repaired one where there is one; written to certify.json.
-
-    Parameters
-    ----------
-    folder
-        The run's folder.
-    subject
-        What the run is about.
-    options
-        The budget, which two models share, and the questions.
-    stop, watch
-        As of :func:`certify_subject`.
-
-    Returns
-    -------
-    Certificate
-        Statements about both models.
-    """
+    """Certify the model of a run, and the repaired one where there is one; written to certify.json."""
     options = options or CertifyOptions()
     repaired, notes = repaired_model(folder, subject)
     part = options if repaired is None else replace(options, seconds=max(options.seconds / 2, 0.05))
@@ -73,20 +56,7 @@ def certify_run(
 
 
 def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[str, ...]]:
-    """The repaired network in a run's folder, scoring the same class.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-    subject
-        The model, its table and its schema.
-
-    Returns
-    -------
-    tuple[Model | None, tuple[str, ...]]
-        The model (None where there is none), and notes on what is wrong with it.
-    """
+    """The repaired network in a run's folder, scoring the same class."""
     path = folder / REPAIRED
     if not path.is_file():
         return None, ()
@@ -132,19 +102,7 @@ def write_statements(
     made_with: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write certify.json, whole.
-
-    Parameters
-    ----------
-    folder
-        Of the run.
-    statements
-        What to write.
-    made_with
-        The identity of the subject, which every statement carries.
-    options
-        What was asked for.
-    """
+    """Write certify.json, whole."""
     more = {"made_with": made_with, "options": options}
     known = {name: value for name, value in more.items() if value is not None}
     text = json.dumps(
@@ -154,23 +112,7 @@ def write_statements(
 
 
 def read_statements(folder: Path) -> tuple[Statement, ...]:
-    """The statements of a run; none where it was not certified.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-
-    Returns
-    -------
-    tuple[Statement, ...]
-        The statements.
-
-    Raises
-    ------
-    OptionError
-        If the file is damaged.
-    """
+    """The statements of a run; none where it was not certified."""
     path = folder / FILE
     if not path.is_file():
         return ()
@@ -181,18 +123,7 @@ def read_statements(folder: Path) -> tuple[Statement, ...]:
 
 
 def certify_options(folder: Path) -> dict[str, Any] | None:
-    """What the statements of a run were asked for with; nothing known ({}) in files of earlier versions.
-
-    Parameters
-    ----------
-    folder
-        Of the run.
-
-    Returns
-    -------
-    dict or None
-        None where the run was not certified.
-    """
+    """What the statements of a run were asked for with; nothing known ({}) in files of earlier versions."""
     path = folder / FILE
     if not path.is_file():
         return None

@@ -33,15 +33,7 @@ MAX_BOXES = 300_000
 
 @dataclass(frozen=True, slots=True)
 class GroupInterval:
-    """How often one group is decided for.
-
-    Attributes
-    ----------
-    group
-        The group.
-    low, high
-        The rate lies between these; proved.
-    """
+    """How often one group is decided for."""
 
     group: str
     low: float
@@ -50,23 +42,7 @@ class GroupInterval:
 
 @dataclass(frozen=True, slots=True)
 class RateStatement:
-    """Rates of all groups of one protected attribute, and the ratio of the smallest to the largest.
-
-    Parameters
-    ----------
-    attribute
-        The protected attribute.
-    population
-        Whom it speaks of, in words.
-    groups
-        A guaranteed interval for each of its values.
-    ratio_low, ratio_high
-        The smallest rate over the largest, guaranteed.
-    seconds
-        What it took.
-    boxes
-        How many boxes were bounded.
-    """
+    """Rates of all groups of one protected attribute, and the ratio of the smallest to the largest."""
 
     attribute: str
     population: str
@@ -93,34 +69,14 @@ class RateStatement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
-    """A tree of depth one: the groups of an attribute, and every attribute given the group.
-
-    Parameters
-    ----------
-    twins
-        (groups, m) how likely each combination of protected values is in each group; rows add up to 1.
-    marginals
-        By attribute of the boxes: (groups, values) how likely each of its values is.
-    """
+    """A tree of depth one: the groups of an attribute, and every attribute given the group."""
 
     twins: Doubles
     marginals: tuple[Doubles, ...]
 
     @classmethod
     def of(cls, network: BoxNetwork, twins: Twins, rows: Codes, column: int) -> Population:
-        """Fit the population to rows, smoothed by one row spread over all values (Perks 1947).
-
-        Parameters
-        ----------
-        network
-            Knows the attributes of boxes and their values.
-        twins
-            As of the network.
-        rows
-            (n, attributes) codes of the table.
-        column
-            The protected attribute whose values are the groups.
-        """
+        """Fit the population to rows, smoothed by one row spread over all values (Perks 1947)."""
         place = int(np.flatnonzero(twins.columns == column)[0])
         values = twin_groups(twins, column)
         twin = twins.index_of(rows)
@@ -152,34 +108,7 @@ def group_rates(
     stop: Callable[[], bool] = lambda: False,
     max_boxes: int | None = None,
 ) -> RateStatement:
-    """Bound the rate of every group, splitting where most is open, until nothing is or the budget ends.
-
-    Parameters
-    ----------
-    network
-        The network over boxes of people.
-    cut
-        A decision is favourable where the margin is at least this.
-    population
-        What weighs people.
-    attribute
-        The protected attribute whose values are the groups.
-    values
-        Their codes, as :func:`twin_groups` gives them.
-    seconds
-        The budget.
-    threads
-        None: all cores.
-    stop
-        Asked between batches.
-    max_boxes
-        Ends the work after so many boxes too.
-
-    Returns
-    -------
-    RateStatement
-        Intervals that hold whenever it ended.
-    """
+    """Bound the rate of every group, splitting where most is open, until nothing is or the budget ends."""
     begin = time.perf_counter()
     work = _Rates(network, cut, population, threads)
     work.run(begin + seconds, stop, max_boxes or 2**62)
@@ -319,15 +248,7 @@ def _nearest(values: Doubles, codes: Doubles) -> Integers:
 
 
 def twin_groups(twins: Twins, column: int) -> Doubles:
-    """The codes of a protected attribute that twins have: its groups.
-
-    Parameters
-    ----------
-    twins
-        Of a person.
-    column
-        The attribute.
-    """
+    """The codes of a protected attribute that twins have: its groups."""
     place = int(np.flatnonzero(twins.columns == column)[0])
     return np.unique(twins.values[:, place])
 

@@ -48,28 +48,7 @@ def certify_subject(
     stop: Callable[[], bool] = lambda: False,
     watch: Progress = lambda _: None,
 ) -> Certificate:
-    """What can be said about everybody, within a budget.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and schema.
-    options
-        The budget and the questions.
-    model
-        Another model in its place, such as a repaired one.
-    name
-        What the statements call it.
-    stop
-        Asked between batches; what is certain by then is said.
-    watch
-        Called with a few words on what is being done.
-
-    Returns
-    -------
-    Certificate
-        Statements from the strongest to the weakest.
-    """
+    """What can be said about everybody, within a budget."""
     options = options or CertifyOptions()
     evaluator = evaluator_of(subject, model=model, epsilon=options.epsilon, threads=options.threads)
     return _Ladder(subject, evaluator, options, name, stop, watch).climb()

@@ -29,31 +29,6 @@ def drawn(
     """Draw people of a population in batches: uniform over the domain, or a real row with some attributes drawn anew.
 
     Whoever the rules leave out is drawn again, so that the population is the one that the rules leave.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    rows
-        Real people, (n, attributes).
-    rng
-        Source of random numbers.
-    changes
-        How many attributes are drawn anew; None draws all.
-    people
-        How many people in all.
-    batch
-        People in a batch.
-
-    Yields
-    ------
-    Iterator[Codes]
-        People, (batch, attributes).
-
-    Raises
-    ------
-    OptionError
-        If the rules leave next to nobody.
     """
     schema, left, empty = evaluator.schema, people, 0
     free = np.array(schema.free_columns)
@@ -102,32 +77,7 @@ def sample(
     seconds: float,
     stop: Callable[[], bool] = lambda: False,
 ) -> Asked:
-    """Draw people and evaluate them until the budget ends or there are enough.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    rows
-        Real people, (n, attributes).
-    rng
-        Source of random numbers.
-    changes
-        How many attributes are drawn anew; None draws all.
-    people
-        How many people in all.
-    batch
-        People in a batch.
-    seconds
-        Time allowed.
-    stop
-        Asked between batches; true ends the sample.
-
-    Returns
-    -------
-    Asked
-        Counts of what was found.
-    """
+    """Draw people and evaluate them until the budget ends or there are enough."""
     return ask(
         evaluator, drawn(evaluator, rows, rng, changes=changes, people=people, batch=batch), seconds=seconds, stop=stop
     )

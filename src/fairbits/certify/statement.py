@@ -118,16 +118,6 @@ def _single(what: str) -> str:
 def count(people: int) -> str:
     """A number of people as text, short where it is long.
 
-    Parameters
-    ----------
-    people
-        The number.
-
-    Returns
-    -------
-    str
-        Text.
-
     Examples
     --------
     >>> count(1234), count(12_345_678_901)
@@ -141,20 +131,6 @@ def count(people: int) -> str:
 
 def percent(share: float, *, up: bool = False, down: bool = False) -> str:
     """A share in percent, rounded to the safe side where it is a bound.
-
-    Parameters
-    ----------
-    share
-        From 0 to 1.
-    up
-        Round up, for an upper bound.
-    down
-        Round down, for a lower bound.
-
-    Returns
-    -------
-    str
-        Text.
 
     Examples
     --------

@@ -18,21 +18,7 @@ DRAWN = 8_192
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Witnesses:
-    """Boxes with somebody who flips: how many different ones were met there, and one of them.
-
-    Parameters
-    ----------
-    boxes
-        (n,) places of the boxes.
-    counts
-        (n,) how many different people of each box flip for certain.
-    people
-        (n, attributes) one of them: steps of numeric attributes, then members of sets.
-    drawn, hits
-        How many people were drawn, and how many of them flip.
-    estimate
-        How many people of all the boxes flip, as estimated from those who were drawn.
-    """
+    """Boxes with somebody who flips: how many different ones were met there, and one of them."""
 
     boxes: Integers
     counts: Integers
@@ -42,20 +28,7 @@ class Witnesses:
     estimate: float = 0.0
 
     def largest(self, priority: npt.NDArray[np.float64], count: int) -> Witnesses:
-        """Witnesses in the boxes with the most open people, among boxes that can be split.
-
-        Parameters
-        ----------
-        priority
-            (boxes of the pool,) number of open people in each box; 0 where it cannot be split.
-        count
-            How many witnesses, at most.
-
-        Returns
-        -------
-        Witnesses
-            Those witnesses, the box with the most open people first; ``drawn`` and ``hits`` are 0.
-        """
+        """Witnesses in the boxes with the most open people, among boxes that can be split."""
         order = np.argsort(-priority[self.boxes], kind="stable")
         order = order[priority[self.boxes[order]] > 0][:count]
         return Witnesses(self.boxes[order], self.counts[order], self.people[order])
@@ -63,16 +36,6 @@ class Witnesses:
 
 def bits_of(mask: Any) -> list[int]:
     """The members of a set that is written as a bit mask.
-
-    Parameters
-    ----------
-    mask
-        An integer whose bit b (0 to 63) is 1 where b is a member.
-
-    Returns
-    -------
-    list[int]
-        The members, the smallest first.
 
     Examples
     --------
@@ -91,28 +54,7 @@ def draw_witnesses(
     *,
     drawn: int = DRAWN,
 ) -> Witnesses | None:
-    """Draw people from the first ``n`` boxes of a pool, by how many of each are open, and keep those who flip.
-
-    Parameters
-    ----------
-    network
-        The network over boxes of people.
-    cut
-        A decision is favourable where the margin is at least this.
-    pool
-        Boxes: ``first`` and ``last`` steps, ``masks`` of sets, ``people``, and ``priority``, the number of open people.
-    n
-        How many boxes there are.
-    rng
-        What draws.
-    drawn
-        How many people.
-
-    Returns
-    -------
-    Witnesses or None
-        None where nobody is open.
-    """
+    """Draw people from the first ``n`` boxes of a pool, by how many of each are open, and keep those who flip."""
     weights = pool["priority"][:n]
     total = float(weights.sum())
     if not total > 0:

@@ -13,18 +13,7 @@ class StrictCommand(TyperCommand):
     """A command that refuses an option given twice: of `--protected sex --protected race` only race would be kept."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Look for options that are there more than once before the words are read.
-
-        Parameters
-        ----------
-        ctx, args
-            As typer hands them over: what is being parsed, and the words.
-
-        Raises
-        ------
-        OptionError
-            If an option that takes one value is given again.
-        """
+        """Look for options that are there more than once before the words are read."""
         seen = set()
         for option in self.make_parser(ctx).parse_args(args=list(args))[2]:
             if not isinstance(option, TyperOption) or option.multiple or option.is_flag:

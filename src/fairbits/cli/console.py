@@ -31,19 +31,6 @@ class Console(rich_console.Console):
     def render(
         self, renderable: rich_console.RenderableType, options: rich_console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Segments as rich makes them, their text cleaned; rich's own moves of the cursor stay.
-
-        Parameters
-        ----------
-        renderable
-            What to show.
-        options
-            Size and style of the console.
-
-        Returns
-        -------
-        Iterable[Segment]
-            Segments to print.
-        """
+        """Segments as rich makes them, their text cleaned; rich's own moves of the cursor stay."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(harmless_lines(segment.text), segment.style)

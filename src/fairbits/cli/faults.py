@@ -31,18 +31,7 @@ _STARVED = _NO_MEMORY[-4:]
 
 
 def sentence_of(error: BaseException) -> tuple[str, int]:
-    """The sentence about an error, and the exit code.
-
-    Parameters
-    ----------
-    error
-        The error.
-
-    Returns
-    -------
-    tuple[str, int]
-        Text and exit code.
-    """
+    """The sentence about an error, and the exit code."""
     if isinstance(error, FairbitsError) and not lacks_memory(error):
         return str(error), error.exit_code
     if lacks_memory(error):
@@ -66,16 +55,6 @@ def lacks_memory(error: BaseException) -> bool:
 
     A sentence of ours about a file that needed more memory than there is stays what it is, unless this very process
     could not start a thread or load a library: then no file is to blame.
-
-    Parameters
-    ----------
-    error
-        The error.
-
-    Returns
-    -------
-    bool
-        True where it does.
     """
     if isinstance(error, FairbitsError):
         return any(_is_starved(one) for one in chain(error) if one is not error)
@@ -100,18 +79,7 @@ def _says_so(error: BaseException) -> bool:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those that caused it.
-
-    Parameters
-    ----------
-    error
-        The error; None gives nothing.
-
-    Yields
-    ------
-    Iterator[BaseException]
-        Errors, the last one raised first.
-    """
+    """An error and those that caused it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -74,18 +74,7 @@ _GRANTED: dict[str, tuple[Any, Any]] = {
 
 
 def granting(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter ``grants`` becomes the options that say what files from outside may do.
-
-    Parameters
-    ----------
-    command
-        The function of the command.
-
-    Returns
-    -------
-    Callable[..., None]
-        The function to register.
-    """
+    """A command whose parameter ``grants`` becomes the options that say what files from outside may do."""
 
     @functools.wraps(command)
     def run(*given: Any, **named: Any) -> None:

@@ -21,18 +21,7 @@ else:
 
 
 def read_place(text: str) -> Path:
-    """The folder or address, such as s3://bucket/run, that somebody typed.
-
-    Parameters
-    ----------
-    text
-        What was typed.
-
-    Returns
-    -------
-    Path
-        The path.
-    """
+    """The folder or address, such as s3://bucket/run, that somebody typed."""
     from fairbits.store import place_of
 
     return place_of(text)
@@ -110,86 +99,26 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and not
 
 
 def threads_of(wanted: int) -> int | None:
-    """The number of threads that ``--threads`` means.
-
-    Parameters
-    ----------
-    wanted
-        What was typed; 0 means all cores.
-
-    Returns
-    -------
-    int | None
-        The number; None for all cores.
-
-    Raises
-    ------
-    OptionError
-        If it is negative.
-    """
+    """The number of threads that ``--threads`` means."""
     if wanted < 0:
         raise OptionError(f"--threads is {wanted}; give a number, or 0 for all cores.")
     return wanted or None
 
 
 def stages_of(skip: str | None) -> frozenset[str]:
-    """The stages that ``--skip`` names.
-
-    Parameters
-    ----------
-    skip
-        Names with commas between them.
-
-    Returns
-    -------
-    frozenset[str]
-        Names of stages.
-    """
+    """The stages that ``--skip`` names."""
     return frozenset(name.strip() for name in (skip or "").split(",") if name.strip())
 
 
 def executor_options_of(workers: int | None, ray: str | None, threads: int) -> ExecutorOptions:
-    """Options of the executor from those of the command line.
-
-    Parameters
-    ----------
-    workers
-        Number of worker processes.
-    ray
-        A Ray cluster: "local", or its address.
-    threads
-        What ``--threads`` was given; 0 means all cores.
-
-    Returns
-    -------
-    ExecutorOptions
-        The options.
-    """
+    """Options of the executor from those of the command line."""
     from fairbits.scale import ExecutorOptions
 
     return ExecutorOptions(workers=workers, ray=ray, threads=threads_of(threads))
 
 
 def names_of(text: str, option: str = "--protected") -> list[str]:
-    """The names in a comma-separated option.
-
-    Parameters
-    ----------
-    text
-        What was typed.
-    option
-        The option, for the message.
-
-    Returns
-    -------
-    list[str]
-        The names.
-
-    Raises
-    ------
-    OptionError
-        If there is none.
-    """
+    """The names in a comma-separated option."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise OptionError(f"{option} is {text!r}; name at least one, or leave it out.")
@@ -205,33 +134,7 @@ def audit_of(
     as_is: bool = False,
     grants: GrantOptions,
 ) -> Audit:
-    """The audit that a command is about: of the subject that it names, or of the run that it goes on with.
-
-    Parameters
-    ----------
-    subject
-        Name or file; None takes the one of the run.
-    resume
-        The run that goes on; None for a new one.
-    protected
-        Names with commas between them; None keeps the subject's own.
-    repeats
-        Answers of the model to one score; None for one, or as many as the run has.
-    as_is
-        Whether a model that decides against the labels is accepted.
-    grants
-        What files from outside may do.
-
-    Returns
-    -------
-    Audit
-        With the subject loaded and checked.
-
-    Raises
-    ------
-    OptionError
-        If neither a subject nor a run is given.
-    """
+    """The audit that a command is about: of the subject that it names, or of the run that it goes on with."""
     from fairbits.audit import Audit
 
     names = None if protected is None else names_of(protected)

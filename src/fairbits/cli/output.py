@@ -48,18 +48,7 @@ class SafeStream:
         return self if self._drawing else SafeStream(self._stream, drawing=self.isatty())
 
     def write(self, text: str) -> int:
-        """Write text with control characters replaced.
-
-        Parameters
-        ----------
-        text
-            What to write.
-
-        Returns
-        -------
-        int
-            Number of characters of the text.
-        """
+        """Write text with control characters replaced."""
         with _writing():
             self._stream.write(_but_own(text) if self._drawing else harmless_lines(text))
         return len(text)
@@ -70,13 +59,7 @@ class SafeStream:
             self._stream.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write several texts with control characters replaced.
-
-        Parameters
-        ----------
-        lines
-            What to write.
-        """
+        """Write several texts with control characters replaced."""
         for line in lines:
             self.write(line)
 
@@ -113,15 +96,7 @@ def safe_output() -> Iterator[None]:
 
 
 def print_json(document: Any, *, indent: int | None = 2) -> None:
-    """Print a document as JSON; tricky characters and those that stdout cannot hold are escaped.
-
-    Parameters
-    ----------
-    document
-        Anything that ``json.dumps`` takes.
-    indent
-        Spaces per level; None writes one line.
-    """
+    """Print a document as JSON; tricky characters and those that stdout cannot hold are escaped."""
     print(json_text(document, indent=indent, ascii_only=not _holds_all(sys.stdout)))
 
 
@@ -149,13 +124,7 @@ def _holds_all(stream: Any) -> bool:
 
 
 def warn_of_damage(run: Run) -> None:
-    """Say on stderr which parts of a run had to be skipped.
-
-    Parameters
-    ----------
-    run
-        The run, opened by the command.
-    """
+    """Say on stderr which parts of a run had to be skipped."""
     run.verify()
     for warning in run.warnings():
         print(f"fairbits: {warning}", file=sys.stderr)

@@ -16,25 +16,7 @@ NETWORKS = Path(__file__).parent / "networks"
 
 
 def load_network(name: str, *, folder: Path = NETWORKS) -> Network:
-    """The network of a built-in subject.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-    folder
-        Where networks lie.
-
-    Returns
-    -------
-    Network
-        The network.
-
-    Raises
-    ------
-    ModelError
-        If there is no network of this name.
-    """
+    """The network of a built-in subject."""
     path = folder / f"{name}.npz"
     if not path.exists():
         raise ModelError(f"there is no network for {name!r} in {folder}; make it with `fairbits data train {name}`.")
@@ -42,45 +24,14 @@ def load_network(name: str, *, folder: Path = NETWORKS) -> Network:
 
 
 def load_card(name: str, *, folder: Path = NETWORKS) -> Card:
-    """The card of a built-in network: where it comes from and how good it is.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-    folder
-        Where networks lie.
-
-    Returns
-    -------
-    Card
-        The card.
-    """
+    """The card of a built-in network: where it comes from and how good it is."""
     from fairbits.data.training import Card
 
     return Card.read(folder / f"{name}.json")
 
 
 def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, Card]:
-    """Train the network of a built-in subject anew.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-    seed
-        Of the first weights and the order of rows.
-
-    Returns
-    -------
-    tuple[Network, Card]
-        The network and its card.
-
-    Raises
-    ------
-    ModelError
-        If the subject holds no rows out.
-    """
+    """Train the network of a built-in subject anew."""
     from fairbits.data.training import train
 
     entry, stored = built_in(name), load_stored(name)
@@ -92,22 +43,7 @@ def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, Card]:
 
 
 def save_network(network: Network, card: Card, folder: Path) -> Path:
-    """Write the network and its card side by side.
-
-    Parameters
-    ----------
-    network
-        The network.
-    card
-        What is known about it; its subject is the file's name.
-    folder
-        Where to; made where it is missing.
-
-    Returns
-    -------
-    Path
-        Path of the network's file.
-    """
+    """Write the network and its card side by side."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{card.subject}.npz"
     write_npz(network, path)

@@ -26,33 +26,6 @@ class BuiltIn:
 
     The score of a built-in subject is the probability of label 1 throughout, as in the published experiments, even
     where that is not the outcome people hope for (default, disease, a new arrest).
-
-    Attributes
-    ----------
-    name
-        What commands call it.
-    title, description
-        A heading, and a sentence about what is decided, for whom.
-    source, licence
-        Who published the data, and under which terms.
-    schema
-        The attributes, the classes and the favourable class.
-    rows
-        Number of rows.
-    ships
-        Whether the table comes with fairbits; otherwise it is looked for on this machine, or fetched.
-    load
-        Reads the table; takes whether the internet may be used.
-    one_hot
-        Whether the benchmark network takes categories as one input per value; otherwise it takes the codes as they are.
-    own_test_rows
-        Whether the publisher names held-out rows; those are not among the people measured.
-    synthetic
-        Whether its people are made up.
-    stand_in
-        Name of the synthetic subject to use where the data are not at hand; None where there is none.
-    same_data_as
-        Name of the subject whose data it shares; None where it has its own.
     """
 
     name: str
@@ -88,23 +61,6 @@ class BuiltIn:
 def load_table(name: str, *, network: bool = True) -> Table:
     """The coded table of a built-in subject, with labels and held-out rows.
 
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-    network
-        Whether the data may be fetched over the internet.
-
-    Returns
-    -------
-    Table
-        The table.
-
-    Raises
-    ------
-    UsageError
-        If the data are not on this machine.
-
     Examples
     --------
     >>> table = load_table("german")
@@ -115,46 +71,12 @@ def load_table(name: str, *, network: bool = True) -> Table:
 
 
 def load_stored(name: str, *, network: bool = True) -> Stored:
-    """The coded table of a built-in subject, with a description of where its rows come from.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-    network
-        Whether the data may be fetched over the internet.
-
-    Returns
-    -------
-    Stored
-        The table, its held-out rows and its origin.
-
-    Raises
-    ------
-    UsageError
-        If the data are not on this machine.
-    """
+    """The coded table of a built-in subject, with a description of where its rows come from."""
     return built_in(name).load(network)
 
 
 def built_in(name: str) -> BuiltIn:
-    """The record of a built-in subject.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-
-    Returns
-    -------
-    BuiltIn
-        Its schema, encoding and data.
-
-    Raises
-    ------
-    OptionError
-        If there is no such subject.
-    """
+    """The record of a built-in subject."""
     if name not in BUILT_IN:
         raise OptionError(f"there is no built-in subject {name!r}; {choose_from(name, BUILT_IN)}")
     return BUILT_IN[name]

@@ -50,27 +50,7 @@ def cache_folder() -> Path:
 
 
 def add(name: str, file: Path) -> Path:
-    """Check a user's file, code it and keep the codes.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-    file
-        The data as its publisher has it.
-
-    Returns
-    -------
-    Path
-        Path of the kept table.
-
-    Raises
-    ------
-    OptionError
-        If there is no such file.
-    TableError
-        If it is not the dataset of the subject.
-    """
+    """Check a user's file, code it and keep the codes."""
     source = _source(name)
     if not file.is_file():
         raise OptionError(f"there is no file {file}; {source.remedy}")
@@ -79,25 +59,7 @@ def add(name: str, file: Path) -> Path:
 
 
 def find(name: str, *, network: bool = True) -> Stored:
-    """The table of a subject from the cache, an installed data package, or OpenML (which then goes into the cache).
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-    network
-        Whether OpenML may be asked.
-
-    Returns
-    -------
-    Stored
-        The table, its held-out rows and its origin.
-
-    Raises
-    ------
-    UsageError
-        If the data are in none of these places.
-    """
+    """The table of a subject from the cache, an installed data package, or OpenML (which then goes into the cache)."""
     source = _source(name)
     kept = cache_folder() / f"{source.name}.parquet"
     if kept.exists():
@@ -114,18 +76,7 @@ def find(name: str, *, network: bool = True) -> Stored:
 
 
 def forget(name: str) -> bool:
-    """Remove a kept table from the cache.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-
-    Returns
-    -------
-    bool
-        Whether there was one.
-    """
+    """Remove a kept table from the cache."""
     kept = cache_folder() / f"{_source(name).name}.parquet"
     there = kept.exists()
     kept.unlink(missing_ok=True)
@@ -133,18 +84,7 @@ def forget(name: str) -> bool:
 
 
 def available(name: str) -> str | None:
-    """Where the data would come from without the internet.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-
-    Returns
-    -------
-    str | None
-        Such as "added"; None where they are not on this machine.
-    """
+    """Where the data would come from without the internet."""
     source = _source(name)
     if (cache_folder() / f"{source.name}.parquet").exists():
         return "added"
@@ -153,27 +93,7 @@ def available(name: str) -> str | None:
 
 
 def check(source: Source, coded: Coded, what: str) -> Coded:
-    """Refuse a table that is not the one the subject is about.
-
-    Parameters
-    ----------
-    source
-        The dataset that the subject is about.
-    coded
-        Codes and labels.
-    what
-        What to call the table in a message.
-
-    Returns
-    -------
-    Coded
-        The same table.
-
-    Raises
-    ------
-    TableError
-        If it has another number of rows, or other content.
-    """
+    """Refuse a table that is not the one the subject is about."""
     if len(coded) != source.rows:
         raise TableError(
             f"{what} has {len(coded):,} rows for {source.name!r}, but the dataset has {source.rows:,}; {source.remedy}"
@@ -188,18 +108,7 @@ def check(source: Source, coded: Coded, what: str) -> Coded:
 
 
 def installed_file(source: Source) -> tuple[Path, str] | None:
-    """The file of an installed data package, found through its metadata: the package itself is never imported.
-
-    Parameters
-    ----------
-    source
-        The dataset.
-
-    Returns
-    -------
-    tuple[Path, str] | None
-        Path, and name and version of the package; None where there is none.
-    """
+    """The file of an installed data package, found through its metadata: the package itself is never imported."""
     import importlib.metadata
 
     for package, ending in source.packages:

@@ -47,18 +47,7 @@ class StandInTree:
     weights: Ints
 
     def leaves(self, rows: Ints) -> Ints:
-        """The leaf that each row ends in; all rows go down the tree together.
-
-        Parameters
-        ----------
-        rows
-            Codes, (n, attributes).
-
-        Returns
-        -------
-        Ints
-            Positions of leaves, (n,).
-        """
+        """The leaf that each row ends in; all rows go down the tree together."""
         node = np.zeros(len(rows), dtype=np.int64)
         people = np.arange(len(rows))
         while (self.left[node] >= 0).any():
@@ -69,20 +58,7 @@ class StandInTree:
         return self.right[node]
 
     def draw(self, rows: Ints, generator: np.random.Generator) -> Ints:
-        """Draw a value of the tree's attribute for each row.
-
-        Parameters
-        ----------
-        rows
-            Codes of the attributes drawn before, (n, attributes).
-        generator
-            Source of random numbers.
-
-        Returns
-        -------
-        Ints
-            Codes, (n,).
-        """
+        """Draw a value of the tree's attribute for each row."""
         steps = np.cumsum(self.weights, axis=1)[self.leaves(rows)]
         drawn = generator.random(len(rows)) * steps[:, -1]
         return self.low + (steps <= drawn[:, None]).sum(axis=1)
@@ -96,22 +72,7 @@ class LabelRule:
     terms: tuple[npt.NDArray[np.float64], ...]
 
     def draw(self, rows: Ints, lows: Ints, generator: np.random.Generator) -> Ints:
-        """Draw a class for each row.
-
-        Parameters
-        ----------
-        rows
-            Codes, (n, attributes).
-        lows
-            Smallest code of each attribute.
-        generator
-            Source of random numbers.
-
-        Returns
-        -------
-        Ints
-            0 or 1, (n,).
-        """
+        """Draw a class for each row."""
         odds = self.base + sum(term[rows[:, i] - lows[i]] for i, term in enumerate(self.terms))
         return np.asarray(generator.random(len(rows)) < 1 / (1 + np.exp(-odds)), dtype=np.int64)
 
@@ -125,20 +86,7 @@ class StandIn:
 
 
 def fit(coded: Coded, schema: Schema) -> StandIn:
-    """Fit trees and the rule for the label to a coded table; the same table gives the same model.
-
-    Parameters
-    ----------
-    coded
-        Codes and labels.
-    schema
-        The subject's attributes.
-
-    Returns
-    -------
-    StandIn
-        A model to draw people from.
-    """
+    """Fit trees and the rule for the label to a coded table; the same table gives the same model."""
     first = [schema.column(name) for name in FIRST if name in schema.names]
     order = [*first, *(i for i in range(len(schema)) if i not in first)]
     generator = np.random.default_rng(0)
@@ -204,24 +152,7 @@ def _weights(counts: Ints, generator: np.random.Generator) -> Ints:
 
 
 def sample(model: StandIn, schema: Schema, rows: int, *, seed: int) -> Coded:
-    """Draw synthetic people; the same seed gives the same people.
-
-    Parameters
-    ----------
-    model
-        What was fitted.
-    schema
-        The subject's attributes.
-    rows
-        How many people.
-    seed
-        Of the random numbers.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """Draw synthetic people; the same seed gives the same people."""
     generator = np.random.default_rng(seed)
     codes = np.zeros((rows, len(schema)), dtype=np.int64)
     for tree in model.trees:
@@ -231,18 +162,7 @@ def sample(model: StandIn, schema: Schema, rows: int, *, seed: int) -> Coded:
 
 
 def to_json(model: StandIn) -> str:
-    """A stand-in as JSON, one line per tree; thresholds are halves between codes, so they are stored doubled.
-
-    Parameters
-    ----------
-    model
-        What was fitted.
-
-    Returns
-    -------
-    str
-        The text.
-    """
+    """A stand-in as JSON, one line per tree; thresholds are halves between codes, so they are stored doubled."""
     trees = [
         {
             "column": tree.column,
@@ -262,18 +182,7 @@ def to_json(model: StandIn) -> str:
 
 
 def from_json(text: str) -> StandIn:
-    """A stand-in from the text that ``to_json`` writes.
-
-    Parameters
-    ----------
-    text
-        The JSON text.
-
-    Returns
-    -------
-    StandIn
-        The model.
-    """
+    """A stand-in from the text that ``to_json`` writes."""
     stored = json.loads(text)
     terms = tuple(np.array(term) for term in stored["label"]["terms"])
     return StandIn(tuple(_tree(tree) for tree in stored["trees"]), LabelRule(stored["label"]["base"], terms))

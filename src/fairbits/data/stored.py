@@ -26,17 +26,7 @@ _ORIGIN = b"fairbits.origin"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
-    """A coded table, and what is known about its rows.
-
-    Parameters
-    ----------
-    coded
-        Codes and labels.
-    held_out
-        Which rows are held out of training.
-    origin
-        Where the rows came from, in words.
-    """
+    """A coded table, and what is known about its rows."""
 
     coded: Coded
     held_out: npt.NDArray[np.bool_]
@@ -51,34 +41,12 @@ class Stored:
         return Table(codes, self.coded.labels.astype(np.float64), self.held_out)
 
     def rows(self, chosen: npt.NDArray[Any]) -> Stored:
-        """A table of some of the rows.
-
-        Parameters
-        ----------
-        chosen
-            Positions or truth values.
-
-        Returns
-        -------
-        Stored
-            A new table.
-        """
+        """A table of some of the rows."""
         coded = Coded(self.coded.codes[chosen], self.coded.labels[chosen])
         return Stored(coded, self.held_out[chosen], self.origin)
 
     def columns(self, chosen: tuple[int, ...]) -> Stored:
-        """A table of some of the attributes.
-
-        Parameters
-        ----------
-        chosen
-            Positions of attributes.
-
-        Returns
-        -------
-        Stored
-            A new table.
-        """
+        """A table of some of the attributes."""
         return Stored(Coded(self.coded.codes[:, list(chosen)], self.coded.labels), self.held_out, self.origin)
 
 
@@ -86,18 +54,6 @@ def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
     """Rows that a subject holds out: a quarter, the same ones every time.
 
     Ranks of plain uniform draws are used, not a shuffle: NumPy keeps the former stable across versions.
-
-    Parameters
-    ----------
-    name
-        Name of the built-in subject.
-    rows
-        Number of rows in the table.
-
-    Returns
-    -------
-    npt.NDArray[np.bool_]
-        True for rows that are held out, (rows,).
     """
     generator = np.random.Generator(np.random.PCG64(list(name.encode())))
     ranks = np.argsort(np.argsort(generator.random(rows), kind="stable"), kind="stable")
@@ -106,36 +62,13 @@ def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
 
 
 def fingerprint(coded: Coded) -> str:
-    """A hash of a table's content that line ends, column order and unused columns do not change.
-
-    Parameters
-    ----------
-    coded
-        Codes and labels.
-
-    Returns
-    -------
-    str
-        Hexadecimal digits.
-    """
+    """A hash of a table's content that line ends, column order and unused columns do not change."""
     content = np.column_stack([coded.codes, coded.labels]).astype("<i2")
     return hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
 
 
 def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.NDArray[Any]] | None = None) -> None:
-    """Write a coded table in one step: the file is either whole or not there.
-
-    Parameters
-    ----------
-    path
-        The file.
-    stored
-        The table.
-    schema
-        The subject's attributes.
-    extra
-        Columns beside the attributes, by name.
-    """
+    """Write a coded table in one step: the file is either whole or not there."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -153,25 +86,7 @@ def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.ND
 
 
 def read(path: Path, schema: Schema) -> Stored:
-    """Read a coded table and check it against the schema.
-
-    Parameters
-    ----------
-    path
-        The file.
-    schema
-        The subject's attributes.
-
-    Returns
-    -------
-    Stored
-        The table.
-
-    Raises
-    ------
-    TableError
-        If the file cannot be read, or does not fit the schema.
-    """
+    """Read a coded table and check it against the schema."""
     import pyarrow as pa
 
     try:
@@ -187,20 +102,7 @@ def read(path: Path, schema: Schema) -> Stored:
 
 
 def read_extra(path: Path, name: str) -> npt.NDArray[np.int64]:
-    """One column beside the attributes.
-
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        Name of the column.
-
-    Returns
-    -------
-    npt.NDArray[np.int64]
-        Its values, (n,).
-    """
+    """One column beside the attributes."""
     values: npt.NDArray[np.int64] = numpy_of(_whole(path, [name])[name]).astype(np.int64)
     return values
 

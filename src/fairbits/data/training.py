@@ -58,55 +58,14 @@ class Card:
 
     @classmethod
     def read(cls, path: Path) -> Card:
-        """Read a card that was written by ``to_json``.
-
-        Parameters
-        ----------
-        path
-            The file.
-
-        Returns
-        -------
-        Card
-            The card.
-        """
+        """Read a card that was written by ``to_json``."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def train(
     name: str, schema: Schema, encoding: Encoding, trained: Table, held_out: Table, *, origin: str, seed: int = 0
 ) -> tuple[Network, Card]:
-    """Train a network of the paper's shape.
-
-    Parameters
-    ----------
-    name
-        Name of the subject.
-    schema
-        The subject's attributes.
-    encoding
-        How attributes become inputs of the network.
-    trained
-        Rows to learn from.
-    held_out
-        Rows to judge by.
-    origin
-        Where the rows come from, for the card.
-    seed
-        Of the first weights and the order of rows.
-
-    Returns
-    -------
-    tuple[Network, Card]
-        The network and its card.
-
-    Raises
-    ------
-    TableError
-        If there are no labels.
-    FairbitsError
-        If the network does not get better than the majority class.
-    """
+    """Train a network of the paper's shape."""
     if trained.labels is None or held_out.labels is None:
         raise TableError(f"subject {name!r} has no labels to learn from; name its target.")
     majority = float(np.bincount(trained.labels.astype(np.int64)).max() / len(trained))
@@ -142,18 +101,7 @@ def train(
 
 
 def epochs_for(rows: int) -> int:
-    """How often training passes over a table.
-
-    Parameters
-    ----------
-    rows
-        Number of rows.
-
-    Returns
-    -------
-    int
-        Number of epochs.
-    """
+    """How often training passes over a table."""
     return min(MAX_EPOCHS, -(-UPDATES * BATCH // rows))
 
 
@@ -167,30 +115,7 @@ def fit(
     activation: str = "relu",
     regression: bool = False,
 ) -> Network:
-    """Train one network, in one thread: the result must not depend on the number of cores.
-
-    Parameters
-    ----------
-    inputs
-        Inputs of the network, (n, width).
-    labels
-        Positions of classes, (n,).
-    epochs
-        Passes over the rows.
-    seed
-        Of the first weights and the order of rows.
-    hidden
-        Widths of the hidden layers.
-    activation
-        relu, tanh, logistic or identity.
-    regression
-        Whether it predicts a value; values are standardised while it learns.
-
-    Returns
-    -------
-    Network
-        Takes the inputs as they are: their scaling is folded into the first layer.
-    """
+    """Train one network, in one thread: the result must not depend on the number of cores."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier, MLPRegressor
     from threadpoolctl import threadpool_limits

@@ -29,20 +29,7 @@ SCORES = 4_000_000
 
 
 def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
-    """Bits of every subset of the protected attributes, and the Shapley shares.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    cases
-        People, (n, attributes).
-
-    Returns
-    -------
-    Attribution
-        Bits of each attribute alone, of each combination, and Shapley shares.
-    """
+    """Bits of every subset of the protected attributes, and the Shapley shares."""
     names = evaluator.schema.protected
     step = max(1, SCORES // (evaluator.m * (len(evaluator.schema.classes) if evaluator.by_vector else 1)))
     pieces = [_subset_bits(evaluator, cases[start : start + step]) for start in range(0, len(cases), step)]

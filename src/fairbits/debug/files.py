@@ -19,15 +19,7 @@ TOP = 3
 
 
 def write_result(run: Run, result: DebugResult) -> None:
-    """Write everything into the run's folder. What an earlier debugging found, and this one did not, goes.
-
-    Parameters
-    ----------
-    run
-        The run that was debugged; its folder gets the files.
-    result
-        What the debugging found.
-    """
+    """Write everything into the run's folder. What an earlier debugging found, and this one did not, goes."""
     tables = {LAYERS: layers_table(result), NEURONS: neurons_table(result), CASES: cases_table(result, run)}
     for name, table in tables.items():
         if table.num_rows:
@@ -39,18 +31,7 @@ def write_result(run: Run, result: DebugResult) -> None:
 
 
 def layers_table(result: DebugResult) -> pa.Table:
-    """One row per layer, layer 0 is the protected input; or one row per tree, from 1 on.
-
-    Parameters
-    ----------
-    result
-        What the debugging found.
-
-    Returns
-    -------
-    pa.Table
-        Mean δ and ρ of each layer or tree, their quantiles, width, votes, whether it is the suspect, and its ``role``.
-    """
+    """One row per layer, layer 0 is the protected input; or one row per tree, from 1 on."""
     rows = []
     for one, role in zip(result.layers, _roles(result), strict=True):
         row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
@@ -82,16 +63,6 @@ def neurons_table(result: DebugResult) -> pa.Table:
     For trees `layer` is the tree (0: several trees), `neuron` the node of a split in it (-1: the whole tree; of tree 0
     the number of a question) and `label` whom the split sends to the left; `value` is 0 (always left), 1 (always
     right), 2 (the other way), or what stands in for a tree.
-
-    Parameters
-    ----------
-    result
-        What the debugging found.
-
-    Returns
-    -------
-    pa.Table
-        The table; without rows where no neuron was studied.
     """
     rows = [
         {
@@ -128,20 +99,7 @@ def neurons_table(result: DebugResult) -> pa.Table:
 
 
 def cases_table(result: DebugResult, run: Run) -> pa.Table:
-    """One row per case looked at: who it is (codes), its distances in every layer, its bits per attribute.
-
-    Parameters
-    ----------
-    result
-        What the debugging found.
-    run
-        The run that was debugged; it knows the names of the attributes.
-
-    Returns
-    -------
-    pa.Table
-        The table. Distances are left out where they were not measured, and for trees, which are too many.
-    """
+    """One row per case looked at: who it is (codes), its distances in every layer, its bits per attribute."""
     columns: dict[str, Any] = {}
     for i, name in zip(run.schema.free_columns, run.layout.names, strict=True):
         columns[name] = result.cases[:, i]
@@ -159,18 +117,7 @@ def cases_table(result: DebugResult, run: Run) -> pa.Table:
 
 
 def document_of(result: DebugResult) -> dict[str, Any]:
-    """The content of debug.json: everything but the single rows, under stable keys.
-
-    Parameters
-    ----------
-    result
-        What the debugging found.
-
-    Returns
-    -------
-    dict[str, Any]
-        Plain values that JSON can hold.
-    """
+    """The content of debug.json: everything but the single rows, under stable keys."""
     origin = {**asdict(result.origin), "known": result.origin.known, "words": result.origin.words}
     if result.origin.labels is not None:
         labels = origin["labels"]

@@ -30,27 +30,7 @@ RESAMPLES = 1000
 
 
 def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelBits:
-    """Bits of the protected attributes in the labels, with a 95 % bootstrap interval over rows.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    table
-        People with labels.
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    LabelBits
-        The estimate.
-
-    Raises
-    ------
-    TableError
-        If there are no labels, or too few rows.
-    """
+    """Bits of the protected attributes in the labels, with a 95 % bootstrap interval over rows."""
     if table.labels is None:
         raise TableError("the table has no labels, so nothing can be said about bits in them; name its target.")
     if len(table) < MIN_ROWS:

@@ -40,23 +40,7 @@ RESAMPLES = 2000
 
 
 def check_rule(rule: str) -> Rule:
-    """Refuse a rule that does not exist.
-
-    Parameters
-    ----------
-    rule : str
-        ``spread`` or ``paper``.
-
-    Returns
-    -------
-    str
-        The same.
-
-    Raises
-    ------
-    OptionError
-        For anything else.
-    """
+    """Refuse a rule that does not exist."""
     if rule not in RULES:
         raise OptionError(f"rule {rule!r} is not known; {choose_from(str(rule), RULES)}")
     return rule
@@ -68,20 +52,6 @@ def layer_distances(
     """δ of every case and layer, (cases, layers + 1), and the layers' widths; column 0 is the protected input.
 
     δ is the largest L1 distance between two twins' outputs, divided by the width. Twins that cannot exist do not count.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-        Who asks the model.
-    people : array
-        The cases.
-    scales : sequence of arrays, optional
-        What counts as one unit of each output of each layer, from :func:`layer_scales`; by default its own unit.
-
-    Returns
-    -------
-    tuple
-        δ and the widths.
     """
     pieces: list[Floats] = []
     widths: tuple[int, ...] = ()
@@ -98,20 +68,7 @@ def layer_distances(
 
 
 def layer_scales(evaluator: Evaluator, rows: Codes) -> tuple[Floats, ...]:
-    """The standard deviation of every output of every layer over the twins of some rows; layer 0 first.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-        Who asks the model.
-    rows : array
-        Real people.
-
-    Returns
-    -------
-    tuple of arrays
-        One for each layer. An output that is the same for everybody has no spread: 0.
-    """
+    """The standard deviation of every output of every layer over the twins of some rows; layer 0 first."""
     sums: list[Floats] = []
     squares: list[Floats] = []
     first: list[Floats] = []
@@ -157,25 +114,7 @@ def _by_person(layer: npt.NDArray[np.float32], shape: tuple[int, ...]) -> npt.ND
 
 
 def amplification(delta: Floats, *, rule: Rule = "spread") -> Floats:
-    """ρ of every case and layer from the first layer on: growth over the widest layer before, relative to that.
-
-    Parameters
-    ----------
-    delta : array
-        δ of the cases, (cases, layers + 1), from :func:`layer_distances`.
-    rule : str
-        Under ``paper`` the input is left out, and neither the first layer nor the output has a ρ (NaN).
-
-    Returns
-    -------
-    array
-        (cases, layers).
-
-    Raises
-    ------
-    CapabilityError
-        Under ``paper`` for a network with fewer than two hidden layers.
-    """
+    """ρ of every case and layer from the first layer on: growth over the widest layer before, relative to that."""
     if rule == "spread":
         before = np.maximum.accumulate(delta, axis=1)[:, :-1]
         return (delta[:, 1:] - before) / (before + SMALL)
@@ -195,16 +134,6 @@ def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
     """Each case's vote: the hidden layer with the largest ρ, the earlier one if equal; 0 where there is none.
 
     The output is the decision itself: no neuron of it can be held, and it gets no vote.
-
-    Parameters
-    ----------
-    rho
-        ρ of the cases, (cases, layers), from :func:`amplification`; the last column is the output layer.
-
-    Returns
-    -------
-    npt.NDArray[np.int64]
-        The layer of each case, counted from 1, (cases,).
     """
     hidden = rho[:, :-1]
     if hidden.shape[1] == 0:
@@ -213,22 +142,7 @@ def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
 
 
 def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[LayerEffect, ...]:
-    """One record per layer, with the votes of the cases.
-
-    Parameters
-    ----------
-    delta
-        δ of the cases, (cases, layers + 1), from :func:`layer_distances`; column 0 is the protected input.
-    rho
-        ρ of the cases, (cases, layers), from :func:`amplification`.
-    widths
-        Number of outputs of each layer, the protected input first.
-
-    Returns
-    -------
-    tuple[LayerEffect, ...]
-        One record for each width, in that order.
-    """
+    """One record per layer, with the votes of the cases."""
     votes = np.bincount(ballots_of(rho), minlength=delta.shape[1])
     votes[0] = 0
     found = []
@@ -249,20 +163,7 @@ def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[
 
 
 def vote_of(rho: Floats, rng: np.random.Generator) -> Vote:
-    """Which layer has the most votes (the earlier one if equal), how sure that is, and its influence.
-
-    Parameters
-    ----------
-    rho : array
-        ρ of the cases, (cases, layers), from :func:`amplification`.
-    rng : Generator
-        Where resamples of the cases come from.
-
-    Returns
-    -------
-    Vote
-        ``suspect`` is None for a network without hidden layers.
-    """
+    """Which layer has the most votes (the earlier one if equal), how sure that is, and its influence."""
     ballots, n = ballots_of(rho), len(rho)
     counts = np.bincount(ballots, minlength=rho.shape[1])[1:]  # of the hidden layers
     if len(counts) == 0 or counts.sum() == 0:
@@ -283,20 +184,7 @@ def vote_of(rho: Floats, rng: np.random.Generator) -> Vote:
 
 
 def influence_of(rho: Floats, rng: np.random.Generator) -> Estimate:
-    """The mean over people of each one's largest ρ, with a bootstrap interval.
-
-    Parameters
-    ----------
-    rho : array
-        ρ of the people, (people, layers), from :func:`amplification`.
-    rng : Generator
-        Where resamples come from.
-
-    Returns
-    -------
-    Estimate
-        With a 95 % interval.
-    """
+    """The mean over people of each one's largest ρ, with a bootstrap interval."""
     largest = np.nanmax(rho[:, :-1], axis=1)
     return bootstrap_means(largest[:, None], rng, resamples=RESAMPLES // 4)[0]
 

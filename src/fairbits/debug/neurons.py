@@ -42,19 +42,7 @@ NAMES = (*STATISTICS, *(f"q{round(100 * level):02d}" for level in LEVELS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tried:
-    """What each intervention does; arrays with one entry per intervention.
-
-    Attributes
-    ----------
-    accuracy
-        Accuracy on rows with labels; NaN where it is not known.
-    k_mean
-        Mean number of classes over the cases.
-    id_rate
-        Share of the cases whose twins do not all get the same decision.
-    target
-        Of each case the figure that the run lowers, k or Q1, (interventions, cases).
-    """
+    """What each intervention does; arrays with one entry per intervention."""
 
     accuracy: Floats
     k_mean: Floats
@@ -89,31 +77,7 @@ def neuron_effects(
     measure: Measure = "q_inf",
     try_out: TryOut | None = None,
 ) -> tuple[tuple[NeuronEffect, ...], float | None]:
-    """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known).
-
-    Parameters
-    ----------
-    evaluator, subject
-        Who asks the model, and what about.
-    cases : array
-        The people who are looked at.
-    layers : sequence of int
-        The layers, counted from 1.
-    rng : Generator
-        Where rows of a large table, and resamples of the cases, come from.
-    rule : str
-        ``paper`` takes the ACD of all cases, and keeps a value within five points of accuracy as the paper does;
-        by default one half of the cases ranks and the other reports.
-    measure : str
-        What is lowered: k for ``q_inf``, bits for ``q_1``.
-    try_out : TryOut, optional
-        Who holds the neurons; this process by default.
-
-    Returns
-    -------
-    tuple
-        The neurons, and the accuracy.
-    """
+    """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known)."""
     codes = subject.table.codes
     codes = codes[sampled_rows(len(codes), MAX_ROWS, rng)]
     values = values_of(subject, codes, [layer - 1 for layer in layers])
@@ -155,18 +119,6 @@ def accuracy_floor(baseline: float, subject: Subject) -> float:
 
     It is ``MAX_LOSS`` below the baseline, or higher where that would leave less than ``MIN_GAIN`` of what the model
     gains over deciding for the majority.
-
-    Parameters
-    ----------
-    baseline
-        Accuracy with nothing held, a share.
-    subject
-        The model and its table, which must have labels.
-
-    Returns
-    -------
-    float
-        The accuracy, a share.
     """
     floor = baseline - MAX_LOSS
     labels = np.asarray(subject.table.labels).astype(np.int64)
@@ -175,20 +127,7 @@ def accuracy_floor(baseline: float, subject: Subject) -> float:
 
 
 def accuracy_of(model: Model, subject: Subject) -> float | None:
-    """The share of the table's rows decided as labelled; None where there are no labels or no decisions.
-
-    Parameters
-    ----------
-    model
-        The model that decides; it takes the subject's inputs.
-    subject
-        The table with its labels, and how its rows become inputs.
-
-    Returns
-    -------
-    float | None
-        From 0 to 1; None where there are no labels or no decisions.
-    """
+    """The share of the table's rows decided as labelled; None where there are no labels or no decisions."""
     decided = _decisions(model, subject)
     return None if decided is None else float((decided == subject.table.labels).mean())
 
@@ -207,27 +146,7 @@ def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
 
 
 def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:
-    """The candidate values of every neuron of each layer, (values, width), in the order of NAMES.
-
-    Parameters
-    ----------
-    subject
-        The model, and how people become its inputs.
-    codes
-        People whose outputs the values are taken from, (n, attributes).
-    layers
-        Numbers of the layers, counted from 0 as in a ``Do``.
-
-    Returns
-    -------
-    list[npt.NDArray[np.float32]]
-        One array for each layer, (values, width).
-
-    Raises
-    ------
-    ModelError
-        If the model does not show its layers.
-    """
+    """The candidate values of every neuron of each layer, (values, width), in the order of NAMES."""
     model = subject.model
     if not isinstance(model, HasActivations):
         raise ModelError(f"{kind_of(model)!r} does not show its layers.")
@@ -247,22 +166,7 @@ def _statistics(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def can_hold(model: Model, do: Do, seen: npt.NDArray[np.float32]) -> bool:
-    """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to.
-
-    Parameters
-    ----------
-    model
-        The model whose neuron is to be held.
-    do
-        Layer, neuron and value.
-    seen
-        The smallest and the largest output of that neuron that was seen, (2,); a native network does not need it.
-
-    Returns
-    -------
-    bool
-        True where the neuron can be held at the value.
-    """
+    """Whether the neuron's activation can put out the value; of a foreign model only the values seen are known to."""
     if not isinstance(model, Network):
         return bool(seen[0] <= do.value <= seen[1])
     try:
@@ -281,26 +185,7 @@ def try_here(
     judged: bool,
     measure: Measure = "q_inf",
 ) -> Tried:
-    """What every intervention does to the cases, and to the accuracy where that is known.
-
-    Parameters
-    ----------
-    evaluator, subject
-        Who asks the model, and what about.
-    cases : array
-        The people who are looked at.
-    dos : list of Do
-        The interventions, each made alone.
-    judged : bool
-        Whether the accuracy is wanted.
-    measure : str
-        The figure that is wanted of every single case.
-
-    Returns
-    -------
-    Tried
-        In the order of the interventions.
-    """
+    """What every intervention does to the cases, and to the accuracy where that is known."""
     model = subject.model
     held = hold(evaluator, cases, dos, bits=measure == "q_1")
     single = held.k if held.q_1 is None else held.q_1
@@ -309,24 +194,7 @@ def try_here(
 
 
 def held_accuracies(model: Model, subject: Subject, dos: Sequence[Do], evaluator: Evaluator) -> Floats:
-    """The share of the table's rows decided as labelled under each intervention alone; NaN where it is not known.
-
-    Parameters
-    ----------
-    model
-        The model whose neurons are held.
-    subject
-        The table with its labels, and how its rows become inputs.
-    dos
-        The interventions, each made alone.
-    evaluator
-        Gives the threshold of decisions and the number of threads, for native networks.
-
-    Returns
-    -------
-    Floats
-        One accuracy for each intervention, (interventions,), from 0 to 1; NaN where it is not known.
-    """
+    """The share of the table's rows decided as labelled under each intervention alone; NaN where it is not known."""
     table = subject.table
     if isinstance(model, Network) and table.labels is not None and model.head != "linear":
         return accuracies(

@@ -38,19 +38,7 @@ _Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class SharedPart:
-    """The figures of one set of attributes, as in :class:`OriginShare`.
-
-    Attributes
-    ----------
-    shared
-        C/V: the share of the differences between twins that trainings on the same rows agree on.
-    single
-        1 − C/V: the share that comes with the single training.
-    own
-        How far the model under test agrees with the others; None where its scores were not given.
-    effect, common
-        √V, how far a training separates twins, and √C, how far all of them do, in units of the score.
-    """
+    """The figures of one set of attributes, as in :class:`OriginShare`."""
 
     shared: Estimate
     single: Estimate
@@ -67,32 +55,7 @@ def shared_part(
     valid: Truth | None = None,
     resamples: int = RESAMPLES,
 ) -> SharedPart:
-    """The share of what trainings make of twins that they agree on, with intervals.
-
-    Parameters
-    ----------
-    scores : array
-        (trainings, people, twins): what every training scores every twin of every person. With a fourth axis,
-        (trainings, people, held, twins), twins are compared only within each combination of what is held.
-    rng : Generator
-        Where resamples come from.
-    own : array, optional
-        (people, twins): the scores of the model under test.
-    valid : array of bool, optional
-        (people, twins): which twins can exist; all by default.
-    resamples : int
-        How often people and trainings are drawn again.
-
-    Returns
-    -------
-    SharedPart
-        The shares lie between 0 and 1.
-
-    Raises
-    ------
-    OptionError
-        For fewer than two trainings, or nobody.
-    """
+    """The share of what trainings make of twins that they agree on, with intervals."""
     given = np.asarray(scores, dtype=np.float64)
     if given.ndim not in (3, 4) or given.shape[0] < 2 or given.shape[1] < 1:
         raise OptionError(
@@ -106,22 +69,7 @@ def shared_part(
 def origin_shares(
     schema: Schema, scores: npt.ArrayLike, own: npt.ArrayLike, *, valid: Truth | None, rng: np.random.Generator
 ) -> tuple[OriginShare, ...]:
-    """All protected attributes together first, then each with the others held.
-
-    Parameters
-    ----------
-    schema : Schema
-        Names the attributes, in the order of the twins.
-    scores, own, valid
-        As of :func:`shared_part`.
-    rng : Generator
-        Where resamples come from.
-
-    Returns
-    -------
-    tuple of OriginShare
-        One where there is one attribute.
-    """
+    """All protected attributes together first, then each with the others held."""
     given, mine = np.asarray(scores, np.float64), np.asarray(own, np.float64)
     names = schema.protected
     sizes = [len(schema.attributes[i].twin_values()) for i in schema.protected_columns]

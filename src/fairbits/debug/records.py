@@ -26,16 +26,6 @@ def halves(cases: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]
     """The cases that choose values and neurons, and those that they are reported on: every other one.
 
     A single case has to do both.
-
-    Parameters
-    ----------
-    cases
-        The cases, or one figure for each of them, (n, …).
-
-    Returns
-    -------
-    tuple[npt.NDArray[Any], npt.NDArray[Any]]
-        The half that chooses, and the half that is reported on.
     """
     return (cases[::2], cases[1::2]) if len(cases) > 1 else (cases, cases)
 
@@ -217,15 +207,7 @@ class NeuronEffect:
 
 @dataclass(frozen=True, slots=True)
 class SubsetBits:
-    """Bits when only these attributes vary: mean over the cases, and over all values of the attributes held.
-
-    Attributes
-    ----------
-    attributes
-        The attributes that vary.
-    q_inf, q_1
-        Mean Q∞ and Q1, in bits.
-    """
+    """Bits when only these attributes vary: mean over the cases, and over all values of the attributes held."""
 
     attributes: tuple[str, ...]
     q_inf: float

@@ -50,31 +50,12 @@ class Trainer(Protocol):
     """Trains models of the subject's kind."""
 
     def train(self, seed: int) -> tuple[Model, Any]:
-        """A model trained from this seed, and its encoding.
-
-        Parameters
-        ----------
-        seed
-            Seed of everything that the training draws.
-
-        Returns
-        -------
-        tuple[Model, Any]
-            The model, and the encoding that turns people into its inputs.
-        """
+        """A model trained from this seed, and its encoding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """One training: the scores that it gives, and its cost.
-
-    Attributes
-    ----------
-    scores
-        Score of every twin of every person, (people, twins).
-    seconds
-        Time of the training.
-    """
+    """One training: the scores that it gives, and its cost."""
 
     scores: npt.NDArray[np.float32]
     seconds: float
@@ -88,41 +69,12 @@ class TrainOut(Protocol):
 
 
 def trainings_for(rows: int) -> int:
-    """How many trainings are compared on a table of so many rows.
-
-    Parameters
-    ----------
-    rows
-        Number of rows of the table.
-
-    Returns
-    -------
-    int
-        Number of trainings.
-    """
+    """How many trainings are compared on a table of so many rows."""
     return TRAININGS_SMALL if rows <= SMALL_TABLE else TRAININGS_LARGE
 
 
 def trainer_of(subject: Subject) -> Trainer:
-    """Whoever can train models like the subject's.
-
-    Parameters
-    ----------
-    subject : Subject
-        The model, and the rows that it was trained on.
-
-    Returns
-    -------
-    Trainer
-        For its rows.
-
-    Raises
-    ------
-    TableError
-        Where there are too few rows, or no labels.
-    CapabilityError
-        If there is no way to train the model again.
-    """
+    """Whoever can train models like the subject's."""
     table = subject.table.training()
     if table.labels is None:
         raise TableError("the table has no labels, so nothing can be trained on it; name its target.")
@@ -153,22 +105,7 @@ def trainer_of(subject: Subject) -> Trainer:
 
 
 def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes, bool]:
-    """The people whose twins are scored, and whether no training has seen them.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and, where there is one, its test table.
-    m
-        Number of twins of each person.
-    rng
-        Draws the people.
-
-    Returns
-    -------
-    tuple[Codes, bool]
-        People as codes, (n, attributes), and True where they are rows that no training has seen.
-    """
+    """The people whose twins are scored, and whether no training has seen them."""
     unseen = subject.test if subject.test is not None else subject.table.unseen()
     table = subject.table if unseen is None or len(unseen) == 0 else unseen
     count = int(np.clip(TWINS // m, 1, PEOPLE))
@@ -177,22 +114,7 @@ def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes
 
 
 def train_here(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Trained]:
-    """Train one model after the other in this process, and score the people's twins with each.
-
-    Parameters
-    ----------
-    subject : Subject
-        What is trained again.
-    people : array
-        Whose twins are scored.
-    seeds : sequence of int
-        One training each.
-
-    Returns
-    -------
-    list of Trained
-        In the order of the seeds.
-    """
+    """Train one model after the other in this process, and score the people's twins with each."""
     trainer = trainer_of(subject)
     found = []
     for seed in seeds:
@@ -229,16 +151,6 @@ class NetworkTrainer:
         """Train a network from a seed; one that learned nothing beyond the majority is trained again from another seed.
 
         After ``ATTEMPTS`` trainings the last one is taken as it is.
-
-        Parameters
-        ----------
-        seed
-            Seed of the first training; each further one adds 1000.
-
-        Returns
-        -------
-        tuple[Model, Any]
-            The network, and the subject's encoding.
         """
         labels = np.asarray(self.table.labels)
         regression = self.subject.schema.regression
@@ -283,23 +195,7 @@ class EstimatorTrainer:
         self.labels = labels if classes is None else classes[labels.astype(np.int64)]
 
     def train(self, seed: int) -> tuple[Model, Any]:
-        """Copy the estimator, give the copy another seed and fit it.
-
-        Parameters
-        ----------
-        seed
-            What every parameter that takes a seed is set to, in the steps of a pipeline too.
-
-        Returns
-        -------
-        tuple[Model, Any]
-            The model, and the encoding that turns people into its inputs.
-
-        Raises
-        ------
-        ModelError
-            If the estimator refuses to be fitted.
-        """
+        """Copy the estimator, give the copy another seed and fit it."""
         fresh = fresh_estimator(self.estimator, seed)
         try:
             fit_again(fresh, self.rows, self.labels)

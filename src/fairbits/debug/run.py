@@ -76,42 +76,6 @@ def debug_run(
     """Find out where the bits of a run's cases come from, and write it into the run's folder.
 
     Of a tree ensemble the layers are its trees and the neurons its splits (`debug.trees`).
-
-    Parameters
-    ----------
-    run : Run
-        Whose cases; its measure (``q_inf`` or ``q_1``) is what neurons lower.
-    subject : Subject, optional
-        Needed only for a run whose subject came from neither a name nor a file.
-    samples : int
-        How many cases are looked at.
-    all_layers : bool
-        Neurons of all hidden layers, not of the suspect alone; of tree ensembles, splits of all trees.
-    inside : bool
-        False leaves layers and neurons out, which a black box cannot show.
-    retrain : bool
-        Train again however long it takes; by default only where that fits into ``patience``.
-    rule : str
-        ``spread``, or ``paper`` for the layers and neurons of the paper's public code.
-    trainings : int, optional
-        How many models are trained; 0 for none, by default as many as the table asks for.
-    patience : float
-        Seconds that trainings may take where they were not asked for.
-    sets : bool
-        Whether the smallest set of neurons is looked for.
-    seed, threads : int
-        Same seed, same result; threads of this process.
-    stage : callable, optional
-        Called with a few words on what is being done.
-    try_out, train_out : optional
-        Hold neurons at values, and train, in place of this process.
-    **grants
-        What the subject's files may do.
-
-    Returns
-    -------
-    DebugResult
-        Everything that was found.
     """
     say = stage or (lambda _: None)
     begin = time.perf_counter()

@@ -16,25 +16,6 @@ def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Code
 
     The worst have the most classes, then the widest span; the others are drawn from all cases but those, each with
     the same chance. A run with no more cases than asked for gives all of them.
-
-    Parameters
-    ----------
-    run
-        The run.
-    samples
-        Number of cases to choose.
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    tuple[Codes, int]
-        People, (n, attributes), the worst first, and how many were chosen as the worst.
-
-    Raises
-    ------
-    OptionError
-        If fewer than one is asked for, or the run has no cases.
     """
     if samples < 1:
         raise OptionError(f"samples is {samples}; look at one case at least.")

@@ -49,26 +49,7 @@ def neuron_sets(
     rng: np.random.Generator,
     stage: Callable[[str], None] | None = None,
 ) -> NeuronSets:
-    """The size–effect curve of sets of neurons, and the smallest set that explains most of the bits.
-
-    Parameters
-    ----------
-    evaluator, subject
-        Who asks the model, a native network, and what about.
-    cases : array
-        The people who are looked at.
-    measure : str
-        Whose bits: ``q_inf`` or ``q_1``.
-    rng : Generator
-        Where rows and resamples come from.
-    stage : callable, optional
-        Called with a few words on what is being done.
-
-    Returns
-    -------
-    NeuronSets
-        The curve is empty where no neuron can be held, or where nobody shows any bits.
-    """
+    """The size–effect curve of sets of neurons, and the smallest set that explains most of the bits."""
     search = _Search(evaluator, subject, cases, measure, rng)
     if not search.tried or search.before[0].mean() <= 0 or search.before[1].mean() <= 0:
         return NeuronSets((), None, MOST)

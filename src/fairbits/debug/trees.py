@@ -89,28 +89,7 @@ def tree_effects(
     rng: np.random.Generator,
     say: Callable[[str], None] = lambda _: None,
 ) -> TreeEffects:
-    """Find out which trees and which splits tell the twins of some cases apart.
-
-    Parameters
-    ----------
-    evaluator
-        Says under which tolerance and partition.
-    subject
-        A tree ensemble and its table.
-    cases
-        The people to look at, (n, attributes).
-    all_trees
-        Hold the splits of all trees, and not only of those that matter most.
-    rng
-        Draws rows of a table that is too large to be asked about whole.
-    say
-        Progress callback.
-
-    Returns
-    -------
-    TreeEffects
-        Trees in their order, then what was held: trees first.
-    """
+    """Find out which trees and which splits tell the twins of some cases apart."""
     return _Study(evaluator, subject, cases, rng, say).effects(all_trees=all_trees)
 
 
@@ -407,22 +386,7 @@ class _Counts:
 
 
 def split_words(attribute: Attribute, values: Codes, left: npt.NDArray[np.bool_]) -> str:
-    """Whom a split sends to the left, in words.
-
-    Parameters
-    ----------
-    attribute
-        The protected attribute that it looks at.
-    values
-        The codes that twins take.
-    left
-        Which of them go left.
-
-    Returns
-    -------
-    str
-        Such as ``sex = Female`` or ``age ≤ 37``.
-    """
+    """Whom a split sends to the left, in words."""
     name, inside = attribute.name, np.flatnonzero(left)
     if len(inside) in (0, len(values)):
         return f"{name}: {'everybody' if len(inside) else 'nobody'}"

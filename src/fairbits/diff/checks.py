@@ -11,18 +11,7 @@ _REMEDY = "compare models on one table and one schema, e.g. with --subject."
 
 
 def check_same_people(a: Subject, b: Subject) -> None:
-    """Refuse two subjects that cannot be compared person by person, naming what differs.
-
-    Parameters
-    ----------
-    a, b
-        Both sides.
-
-    Raises
-    ------
-    OptionError
-        Where attributes, protected ones, classes, the favourable class or the people differ.
-    """
+    """Refuse two subjects that cannot be compared person by person, naming what differs."""
     names = set(a.schema.names) ^ set(b.schema.names)
     if names:
         raise OptionError(f"the schemas differ: only one of both has {_listed(names)}; {_REMEDY}")

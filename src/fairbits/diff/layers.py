@@ -22,15 +22,7 @@ _TINY = 1e-7
 
 
 def layer_shifts(a: Subject, b: Subject, codes: Codes) -> tuple[tuple[LayerShift, ...], str]:
-    """The layers of both models, and why there are none where there are none.
-
-    Parameters
-    ----------
-    a, b
-        Both sides.
-    codes
-        The people whose outputs are compared.
-    """
+    """The layers of both models, and why there are none where there are none."""
     if not isinstance(a.model, HasActivations) or not isinstance(b.model, HasActivations):
         return (), ""
     outputs = [s.model.activations(s.encoding.encode(codes)) for s in (a, b)]  # type: ignore[attr-defined]
@@ -50,13 +42,7 @@ def layer_shifts(a: Subject, b: Subject, codes: Codes) -> tuple[tuple[LayerShift
 
 
 def parting(layers: tuple[LayerShift, ...]) -> tuple[int | None, int | None]:
-    """The first layer whose outputs differ by more than rounding, and the later one that adds most to it.
-
-    Parameters
-    ----------
-    layers
-        From the first to the last.
-    """
+    """The first layer whose outputs differ by more than rounding, and the later one that adds most to it."""
     parted = next((one.layer for one in layers if one.relative > ROUNDING), None)
     if parted is None:
         return None, None

@@ -14,13 +14,7 @@ _MINUS = str.maketrans("-", "−")
 
 
 def render_diff(found: ModelDiff) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    found
-        The comparison.
-    """
+    """The whole page."""
     return rendered(
         "diff.html",
         found=found,
@@ -31,20 +25,7 @@ def render_diff(found: ModelDiff) -> str:
 
 
 def write_diff(found: ModelDiff, path: Path) -> None:
-    """Write the page, whole.
-
-    Parameters
-    ----------
-    found
-        The comparison.
-    path
-        Where it goes.
-
-    Raises
-    ------
-    OptionError
-        Where it cannot be written.
-    """
+    """Write the page, whole."""
     try:
         write_whole(path, render_diff(found).encode())
     except OSError as error:
@@ -52,13 +33,7 @@ def write_diff(found: ModelDiff, path: Path) -> None:
 
 
 def shift_words(shift: Shift) -> tuple[str, str, str, str, str, str]:
-    """Name, before, after, change, interval and verdict, as people read them.
-
-    Parameters
-    ----------
-    shift
-        One figure.
-    """
+    """Name, before, after, change, interval and verdict, as people read them."""
     change = shift.change
     plain = "" if change is None else _signed(change.value, share=shift.share)
     between = "" if change is None or change.low == change.high else _between(change, share=shift.share)
@@ -66,13 +41,7 @@ def shift_words(shift: Shift) -> tuple[str, str, str, str, str, str]:
 
 
 def group_words(one: GroupShift) -> tuple[str, str, str]:
-    """The change of the selection rate, its interval, and the change of mean k.
-
-    Parameters
-    ----------
-    one
-        How the figures of one group change between two models.
-    """
+    """The change of the selection rate, its interval, and the change of mean k."""
     selection = one.selection_change
     change = "" if selection is None else _signed(selection.value, share=True)
     between = "" if selection is None else _between(selection, share=True)

@@ -22,30 +22,14 @@ Floats = npt.NDArray[np.float64]
 
 
 class OwnDecisions:
-    """What one model decides about the people as they are.
-
-    Parameters
-    ----------
-    scores
-        Of each person.
-    classes, favoured, right
-        The class, whether it is favourable, and whether it is the label; None where nothing is decided or known.
-    """
+    """What one model decides about the people as they are."""
 
     def __init__(self, scores: Floats, classes: npt.NDArray[Any] | None, favoured: Any, right: Any):
         self.scores, self.classes, self.favoured, self.right = scores, classes, favoured, right
 
     @classmethod
     def of(cls, subject: Subject, table: Table) -> OwnDecisions:
-        """Ask a subject's model about people.
-
-        Parameters
-        ----------
-        subject
-            The model.
-        table
-            The people.
-        """
+        """Ask a subject's model about people."""
         schema = subject.schema
         scores, places = [], []
         for start in range(0, len(table), _CHUNK):
@@ -64,17 +48,7 @@ class OwnDecisions:
 def group_shifts(
     subject: Subject, table: Table, found: list[Evaluation], own: list[OwnDecisions], rng: np.random.Generator
 ) -> tuple[GroupShift, ...]:
-    """What changes for each group.
-
-    Parameters
-    ----------
-    subject, table
-        Whose groups, and the people who are compared.
-    found, own
-        What both models say about them and their twins, and about them as they are.
-    rng
-        Moves the intervals.
-    """
+    """What changes for each group."""
     decides = own[0].favoured is not None and own[1].favoured is not None
     change = found[1].k.astype(float) - found[0].k
     span = float(max(found[0].m - 1, 1))
@@ -111,17 +85,7 @@ def group_shifts(
 def person_shifts(
     subject: Subject, evaluator: Evaluator, table: Table, found: list[Evaluation], own: list[OwnDecisions], top: int
 ) -> tuple[PersonShift, ...]:
-    """Those who got worse, most classes gained first, then the most added span.
-
-    Parameters
-    ----------
-    subject, evaluator
-        The words for people and their twins.
-    table, found, own
-        As of :func:`group_shifts`.
-    top
-        How many at most.
-    """
+    """Those who got worse, most classes gained first, then the most added span."""
     rise = found[1].k.astype(int) - found[0].k
     wider = found[1].span.astype(float) - found[0].span
     order = np.lexsort((np.arange(len(table)), -wider, -rise))

@@ -14,23 +14,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """One figure of both models, and the change with its paired 95 % interval.
-
-    Attributes
-    ----------
-    name : str
-        Stable, for JSON.
-    words : str
-        For people.
-    before, after : float or None
-        Of A and of B.
-    change : Estimate or None
-        B minus A over the same people, each compared with themselves; None where nobody can be compared.
-    share : bool
-        Whether it is a share, shown in percent.
-    worse : int
-        +1 where a rise is worse, -1 where a fall is, 0 where neither is.
-    """
+    """One figure of both models, and the change with its paired 95 % interval."""
 
     name: str
     words: str
@@ -56,24 +40,7 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class GroupShift:
-    """One group of people as they are: how the decisions about them changed, and their k.
-
-    Attributes
-    ----------
-    attribute, group
-        The attribute, and the group's value.
-    people
-        Number of people.
-    selection_before, selection_after, selection_change
-        Share decided favourably under both models, and the change with its paired 95 % interval; None without
-        decisions.
-    lost, gained
-        People favourable before and not after, and the other way round; None without decisions.
-    k_change
-        Change of mean k, with its paired 95 % interval.
-    rose
-        Share of them whose k rose.
-    """
+    """One group of people as they are: how the decisions about them changed, and their k."""
 
     attribute: str
     group: str
@@ -89,27 +56,7 @@ class GroupShift:
 
 @dataclass(frozen=True, slots=True)
 class PersonShift:
-    """One person who got worse: more classes than before, or a wider span.
-
-    Attributes
-    ----------
-    place
-        Row and line of the table.
-    own
-        Their protected values.
-    k_before, k_after
-        Number of classes.
-    span_before, span_after
-        Highest score of a twin minus the lowest.
-    score_before, score_after
-        Their own score.
-    decision_before, decision_after
-        The decision about them; None for a regression.
-    flips_before, flips_after
-        Whether their twins do not all get the same decision.
-    worst, best
-        The twins with the lowest and the highest score under the second model, in words.
-    """
+    """One person who got worse: more classes than before, or a wider span."""
 
     place: str
     own: Mapping[str, str]
@@ -129,19 +76,7 @@ class PersonShift:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """How many decisions changed, and in which direction.
-
-    Attributes
-    ----------
-    people
-        People whose decision changed.
-    rate
-        Their share, with its 95 % interval.
-    lost, gained
-        Favourable before and not after, and the other way round.
-    made_right, made_wrong
-        Decisions that now agree with the label, and that no longer do; None without labels.
-    """
+    """How many decisions changed, and in which direction."""
 
     people: int
     rate: Estimate
@@ -153,19 +88,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class LayerShift:
-    """How far the outputs of one layer are apart.
-
-    Attributes
-    ----------
-    layer, width
-        Its number (1 is the first hidden one), and how many neurons it has.
-    distance
-        Mean absolute difference over people and neurons.
-    relative
-        The same divided by the mean absolute output of A.
-    rise
-        By how much the layer adds to the layers before it: (δ − δ_before) / (δ_before + ε).
-    """
+    """How far the outputs of one layer are apart."""
 
     layer: int
     width: int
@@ -176,21 +99,7 @@ class LayerShift:
 
 @dataclass(frozen=True, slots=True)
 class SideFacts:
-    """One of both models.
-
-    Attributes
-    ----------
-    name
-        What the subject is called.
-    model
-        What the model is, in words.
-    sha256
-        Hash of its file; None where there is none.
-    identity
-        The subject's identity, in short.
-    quality
-        How it agrees with the labels.
-    """
+    """One of both models."""
 
     name: str
     model: str

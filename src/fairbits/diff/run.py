@@ -45,33 +45,7 @@ def diff_subjects(
     people: int | None = None,
     command: str = "",
 ) -> ModelDiff:
-    """Compare two models on the same people.
-
-    Parameters
-    ----------
-    a, b
-        Before and after.
-    epsilon, partition, threads
-        As for a measurement, the same for both; the tolerance is A's by default.
-    seed
-        Moves the intervals, and the sample where there are too many people.
-    top
-        How many of those who got worse are listed.
-    people
-        How many are compared at most, drawn by the seed; None takes all, or as many as can be asked in half a minute.
-    command
-        What makes it again; where only some are compared, the number of people is added.
-
-    Returns
-    -------
-    ModelDiff
-        Figures of both, changes with paired intervals, and who got worse.
-
-    Raises
-    ------
-    OptionError
-        Where both are not about the same people and schema.
-    """
+    """Compare two models on the same people."""
     check_same_people(a, b)
     a, b = a.checked(as_is=True), b.checked(as_is=True)
     evaluators = [evaluator_of(a, epsilon=epsilon, partition=partition, threads=threads)]

@@ -16,22 +16,7 @@ from fairbits.subject import Subject, make_subject
 def sides_of(
     a: str | Path, b: str | Path, *, subject: str | Path | None = None, **grants: Unpack[GrantOptions]
 ) -> tuple[Subject, Subject]:
-    """Both models as subjects.
-
-    Parameters
-    ----------
-    a, b
-        Each the folder of a run, a built-in subject, a ``subject.toml``, or a model: a file, an address or a reference.
-    subject
-        What gives a model its people and its schema; by default the other side, where that is a run or a subject.
-    **grants
-        What files from outside may do.
-
-    Raises
-    ------
-    OptionError
-        Where both are models, and no subject says whom they decide about.
-    """
+    """Both models as subjects."""
     shared = None if subject is None else _subject(subject, grants) or load_subject(subject, **grants)
     found = [_subject(one, grants) for one in (a, b)]
     shared = shared or found[0] or found[1]
@@ -51,22 +36,7 @@ def sides_of(
 
 
 def with_model(subject: Subject, model: Any, **grants: Unpack[GrantOptions]) -> Subject:
-    """The same people and schema with another model.
-
-    Parameters
-    ----------
-    subject
-        Whose table and schema are kept.
-    model
-        A file, an address, a reference, or an object that predicts.
-    **grants
-        What a file may do.
-
-    Raises
-    ------
-    FairbitsError
-        Where the model cannot be read, or does not fit the schema.
-    """
+    """The same people and schema with another model."""
     options = ModelOptions.of({**subject.options.section(), **grants})
     loaded = read_model(model, subject.schema, options)
     fits = loaded.encoding is None and loaded.model.inputs == subject.encoding.width

@@ -15,20 +15,6 @@ def numpy_of(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """The values of a numeric or Boolean column, as an array of its own.
 
     Arrow's own ``to_numpy`` imports pandas, which takes longer than reading most tables.
-
-    Parameters
-    ----------
-    column
-        A column of numbers or truth values. Missing numbers become NaN.
-
-    Returns
-    -------
-    ndarray
-        One entry for each row; it may be written to.
-
-    >>> import pyarrow as pa
-    >>> numpy_of(pa.array([1, None, 3])).tolist(), numpy_of(pa.array([True, False])).tolist()
-    ([1.0, nan, 3.0], [True, False])
     """
     import pyarrow as pa
 

@@ -394,39 +394,13 @@ class Attribute(metaclass=_ByKind):
 
 
 def nearest(values: Codes, codes: Codes) -> npt.NDArray[np.int64]:
-    """Position of the nearest of some sorted values, for each code.
-
-    Parameters
-    ----------
-    values
-        Values in rising order, (v,).
-    codes
-        Codes to place, any shape.
-
-    Returns
-    -------
-    npt.NDArray[np.int64]
-        Positions in ``values``; the lower one where two are equally near.
-    """
+    """Position of the nearest of some sorted values, for each code."""
     right = np.clip(np.searchsorted(values, codes), 1 if len(values) > 1 else 0, len(values) - 1)
     left = np.maximum(right - 1, 0)
     return np.where(np.abs(codes - values[left]) <= np.abs(values[right] - codes), left, right)
 
 
 def shown(codes: Sequence[float], *, max_shown: int = 8) -> str:
-    """Some codes as text: the first ``max_shown`` of them, and how many there are.
-
-    Parameters
-    ----------
-    codes
-        Numbers in the order in which they are shown.
-    max_shown
-        How many are shown at most.
-
-    Returns
-    -------
-    str
-        The numbers, separated by commas.
-    """
+    """Some codes as text: the first ``max_shown`` of them, and how many there are."""
     text = ", ".join(f"{code:g}" for code in codes[:max_shown])
     return f"{text}, … ({len(codes)} in all)" if len(codes) > max_shown else text

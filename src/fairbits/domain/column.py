@@ -17,25 +17,7 @@ if TYPE_CHECKING:
 
 
 def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
-    """Several 0/1 columns as one category: the position of the 1, or of the dropped value where there is none.
-
-    Parameters
-    ----------
-    data
-        Table that holds the columns of the group.
-    attribute
-        The category, with a column for each of its labels.
-
-    Returns
-    -------
-    Codes
-        Codes, (n,).
-
-    Raises
-    ------
-    TableError
-        If a column holds something other than 0 and 1, or a row has no 1 or several.
-    """
+    """Several 0/1 columns as one category: the position of the 1, or of the dropped value where there is none."""
     import pyarrow as pa
 
     truths = {name: pa.types.is_boolean(data[name].type) for name in attribute.own_columns}
@@ -59,25 +41,7 @@ def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
 
 
 def codes_of_column(column: Any, attribute: Attribute) -> Codes:
-    """One column as codes: labels by position, numbers as they are.
-
-    Parameters
-    ----------
-    column
-        A column as Arrow has it.
-    attribute
-        The attribute that it belongs to.
-
-    Returns
-    -------
-    Codes
-        Codes, (n,).
-
-    Raises
-    ------
-    TableError
-        If values are missing that may not be, or a value is no label and no number.
-    """
+    """One column as codes: labels by position, numbers as they are."""
     import pyarrow as pa
 
     column = with_nulls(plain(column))
@@ -108,18 +72,7 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
 
 
 def with_nulls(column: Any) -> Any:
-    """A column in which NaN counts as missing, as it does in pandas.
-
-    Parameters
-    ----------
-    column
-        A column as Arrow has it.
-
-    Returns
-    -------
-    Any
-        The same column; numbers that are NaN are null.
-    """
+    """A column in which NaN counts as missing, as it does in pandas."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -135,38 +88,12 @@ def spells_labels(attribute: Attribute) -> bool:
     The schema decides, not the rows that happen to be there (a CSV reader makes numbers of "1" and "2" only as long as
     no row holds "3+"): a category with a label that is a number is spelled out in the table, and one whose labels are
     all words is there as codes. An integer that carries labels is there as codes.
-
-    Parameters
-    ----------
-    attribute
-        The attribute that the column belongs to.
-
-    Returns
-    -------
-    bool
-        True where numbers in the column are labels.
     """
     return attribute.kind == "category" and any(_is_number(label) for label in attribute.labels)
 
 
 def plain(column: Any) -> Any:
-    """One array of strings or numbers, whatever Arrow made of the column.
-
-    Parameters
-    ----------
-    column
-        A column as Arrow has it, in chunks, as a dictionary, or of a type such as decimal or date.
-
-    Returns
-    -------
-    Any
-        One Arrow array of strings, numbers or truth values.
-
-    Raises
-    ------
-    TableError
-        If the column holds lists, structures or other things that are neither text nor numbers.
-    """
+    """One array of strings or numbers, whatever Arrow made of the column."""
     import pyarrow as pa
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -191,25 +118,7 @@ def plain(column: Any) -> Any:
 
 
 def numbers(column: Any, name: str) -> Codes:
-    """A numeric column as floats.
-
-    Parameters
-    ----------
-    column
-        A column as Arrow has it.
-    name
-        What to call the column in a message.
-
-    Returns
-    -------
-    Codes
-        Values as float64, (n,).
-
-    Raises
-    ------
-    TableError
-        If a value is no number, or is not finite.
-    """
+    """A numeric column as floats."""
     import pyarrow as pa
 
     try:
@@ -230,34 +139,12 @@ def numbers(column: Any, name: str) -> Codes:
 
 
 def first_true(mask: Any) -> int:
-    """Where an Arrow array of truth values is true for the first time.
-
-    Parameters
-    ----------
-    mask
-        Truth values, at least one of them true.
-
-    Returns
-    -------
-    int
-        The position.
-    """
+    """Where an Arrow array of truth values is true for the first time."""
     return int(np.argmax(numpy_of(mask)))
 
 
 def text_of(value: object) -> str:
-    """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either.
-
-    Parameters
-    ----------
-    value
-        A value of the target's column.
-
-    Returns
-    -------
-    str
-        The value as a CSV file would spell it.
-    """
+    """A target value as text: 1, 1.0 and True are '1', '1' and 'true', as a CSV reader may deliver either."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
@@ -305,18 +192,7 @@ def _label_of(value: float, labels: Sequence[str]) -> str:
 
 
 def places_of(labels: tuple[str, ...]) -> dict[str, int]:
-    """Where each label stands, as it is written and, unless that means another one, without the blanks around it.
-
-    Parameters
-    ----------
-    labels
-        All labels, in the order of their codes.
-
-    Returns
-    -------
-    dict[str, int]
-        Positions by label.
-    """
+    """Where each label stands, as it is written and, unless that means another one, without the blanks around it."""
     exact = {label: place for place, label in enumerate(labels)}
     bare = Counter(label.strip() for label in labels)
     return {label.strip(): place for label, place in exact.items() if bare[label.strip()] == 1} | exact

@@ -19,15 +19,6 @@ class DecisionRule:
     Between two classes a score of at least ``threshold`` (both as float32, the precision of scores) is the favourable
     one. Between three or more the most likely class is decided, and a tie goes to the favourable one, then to the
     first. A regression (``classes`` 0) decides nothing.
-
-    Parameters
-    ----------
-    classes
-        How many classes there are; 0 for a regression.
-    favourable
-        The position of the favourable class.
-    threshold
-        The cut-off between two classes, None otherwise.
     """
 
     classes: int
@@ -35,99 +26,32 @@ class DecisionRule:
     threshold: float | None
 
     def favours(self, scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether each score of the favourable class is a favourable decision, between two classes.
-
-        Parameters
-        ----------
-        scores
-            Probabilities of the favourable class, of any shape.
-
-        Returns
-        -------
-        numpy.ndarray
-            Booleans of the same shape.
-        """
+        """Whether each score of the favourable class is a favourable decision, between two classes."""
         cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         return np.asarray(np.asarray(scores, dtype=np.float32) >= np.float32(cut))
 
     def decide(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The position of the class that each score decides for, between two classes.
-
-        Parameters
-        ----------
-        scores
-            Probabilities of the favourable class, of any shape.
-
-        Returns
-        -------
-        numpy.ndarray
-            Positions of classes, of the same shape.
-        """
+        """The position of the class that each score decides for, between two classes."""
         return np.where(self.favours(scores), self.favourable, 1 - self.favourable).astype(np.int64)
 
     def both(self, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The probabilities of both classes, where there are two.
-
-        Parameters
-        ----------
-        scores
-            Probabilities of the favourable class, of any shape.
-
-        Returns
-        -------
-        numpy.ndarray
-            One more axis, the last: the two classes in their order.
-        """
+        """The probabilities of both classes, where there are two."""
         pair = (1 - scores, scores) if self.favourable == 1 else (scores, 1 - scores)
         return np.stack(pair, axis=-1)
 
     def most_likely(self, table: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """The position of the class that each row of probabilities decides for.
-
-        Parameters
-        ----------
-        table
-            One probability per class along the last axis.
-
-        Returns
-        -------
-        numpy.ndarray
-            Positions of classes, without the last axis.
-        """
+        """The position of the class that each row of probabilities decides for."""
         if self.classes == 2:
             return self.decide(table[..., self.favourable])
         return np.where(self.favours_row(table), self.favourable, np.argmax(table, axis=-1)).astype(np.int64)
 
     def favours_row(self, table: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Whether each row of probabilities is a favourable decision, between three classes or more.
-
-        Parameters
-        ----------
-        table
-            One probability per class along the last axis.
-
-        Returns
-        -------
-        numpy.ndarray
-            Booleans, without the last axis; true where no class is more likely than the favourable one.
-        """
+        """Whether each row of probabilities is a favourable decision, between three classes or more."""
         return np.asarray(table[..., self.favourable] >= table.max(axis=-1))
 
 
 def rule_words(favourable: str | None, threshold: float | None) -> str:
     """A decision rule in words.
-
-    Parameters
-    ----------
-    favourable
-        The favourable class, None for a regression.
-    threshold
-        The cut-off between two classes, None where there are more.
-
-    Returns
-    -------
-    str
-        For example "favourable when P(approved) ≥ 0.5".
 
     Examples
     --------

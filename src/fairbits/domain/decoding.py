@@ -223,18 +223,7 @@ class Decoder:
 
 
 def table_columns(schema: Schema) -> tuple[str, ...]:
-    """The columns of a table with this schema: one for each attribute, or one for each label of a spread category.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Names of columns in order of the attributes.
-    """
+    """The columns of a table with this schema: one for each attribute, or one for each label of a spread category."""
     return tuple(name for attribute in schema.attributes for name in attribute.own_columns)
 
 
@@ -255,20 +244,7 @@ def _owner(name: str, owners: dict[str, list[tuple[str, int | None]]], schema: S
 
 
 def values_of(attribute: Attribute, *, text: bool = False) -> Values:
-    """Values that the table held for each label of a category, in order of code.
-
-    Parameters
-    ----------
-    attribute
-        A category.
-    text
-        Keep labels as text although they look like numbers or truth values.
-
-    Returns
-    -------
-    Values
-        One value per label: dates, numbers, truth values or text.
-    """
+    """Values that the table held for each label of a category, in order of code."""
     if attribute.holds == "date":
         return np.array(["NaT" if label == MISSING else label for label in attribute.labels], dtype="datetime64[ns]")
     present = [label for label in attribute.labels if label != MISSING]

@@ -23,37 +23,14 @@ Inputs = npt.NDArray[np.floating]
 
 @dataclass(frozen=True, slots=True)
 class FirstLayer:
-    """The first layer as a sum over attributes: ``bias + Σ slope·(code − shift) + Σ table[code − low]``.
-
-    Attributes
-    ----------
-    bias
-        What the sums start from, one per neuron.
-    slopes
-        By attribute that is a number: its shift, and what one unit of code adds to each neuron.
-    tables
-        By attribute that is looked up: its lowest code, and what each code adds to each neuron.
-    """
+    """The first layer as a sum over attributes: ``bias + Σ slope·(code − shift) + Σ table[code − low]``."""
 
     bias: npt.NDArray[np.float32]
     slopes: dict[int, tuple[float, npt.NDArray[np.float32]]]
     tables: dict[int, tuple[int, npt.NDArray[np.float32]]]
 
     def contribution(self, attribute: int, codes: Codes) -> npt.NDArray[np.float32]:
-        """Contribution of one attribute to the pre-activations of the first layer.
-
-        Parameters
-        ----------
-        attribute
-            Position of the attribute in the schema.
-        codes
-            Codes of this attribute, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.float32]
-            What is added to the pre-activations, (n, neurons).
-        """
+        """Contribution of one attribute to the pre-activations of the first layer."""
         if attribute in self.slopes:
             shift, slope = self.slopes[attribute]
             return (codes - shift).astype(np.float32)[:, None] * slope

@@ -12,27 +12,7 @@ from fairbits.errors import ROW, TableError
 
 
 def table_rows(codes: Codes, low: int, size: int) -> npt.NDArray[np.int64]:
-    """Row numbers in a table that has one row for each code from ``low`` on.
-
-    Parameters
-    ----------
-    codes
-        Codes of one attribute, (n,).
-    low
-        The code of the table's first row.
-    size
-        How many rows the table has.
-
-    Returns
-    -------
-    npt.NDArray[np.int64]
-        Row numbers, (n,).
-
-    Raises
-    ------
-    TableError
-        If a code is outside the table, or NaN.
-    """
+    """Row numbers in a table that has one row for each code from ``low`` on."""
     whole = np.rint(codes)
     outside = ~((whole >= low) & (whole < low + size))  # true for NaN as well
     if outside.any():
@@ -47,19 +27,7 @@ def table_rows(codes: Codes, low: int, size: int) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """One input: ``(code − shift) · scale``.
-
-    Parameters
-    ----------
-    column
-        Position of the input.
-    shift, scale
-        What is taken from the code, and what the difference is multiplied by.
-    gap
-        The code that stands for a missing value; None where the attribute has none.
-    missing
-        The input of a missing value.
-    """
+    """One input: ``(code − shift) · scale``."""
 
     column: int
     shift: float = 0.0
@@ -73,53 +41,19 @@ class Numeric:
         return np.array([self.column])
 
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """Encode codes as one input each.
-
-        Parameters
-        ----------
-        codes
-            Codes of the attribute, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.float64]
-            Inputs, (n, 1).
-        """
+        """Encode codes as one input each."""
         inputs = (codes - self.shift) * self.scale
         return (inputs if self.gap is None else np.where(codes == self.gap, self.missing, inputs))[:, None]
 
     def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:
-        """Gradient with respect to the code, from the gradient with respect to the input.
-
-        Parameters
-        ----------
-        gradient
-            Change of the output per unit of the input, (n, 1).
-        codes
-            Codes at which the gradient was taken, (n,).
-
-        Returns
-        -------
-        Codes
-            Change of the output per unit of code, (n,); zero where the value is missing.
-        """
+        """Gradient with respect to the code, from the gradient with respect to the input."""
         slope = np.asarray(gradient[:, 0] * self.scale, dtype=np.float64)
         return slope if self.gap is None else np.where(codes == self.gap, 0.0, slope)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """Several inputs: row ``code − low`` of a table (one-hot, ordinal, any fixed embedding).
-
-    Parameters
-    ----------
-    columns
-        Positions of the inputs that the attribute fills.
-    table
-        The inputs of each code, (codes, columns).
-    low
-        The code of the first row.
-    """
+    """Several inputs: row ``code − low`` of a table (one-hot, ordinal, any fixed embedding)."""
 
     columns: npt.NDArray[np.int64]
     table: npt.NDArray[np.float64]
@@ -131,40 +65,11 @@ class Lookup:
         object.__setattr__(self, "table", np.array(self.table, dtype=np.float64))
 
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """Encode codes as rows of the table.
-
-        Parameters
-        ----------
-        codes
-            Codes of the attribute, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.float64]
-            Inputs, (n, width).
-
-        Raises
-        ------
-        TableError
-            If a code has no row in the table.
-        """
+        """Encode codes as rows of the table."""
         return self.table[self._rows(codes)]
 
     def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:
-        """Change of the output per step of code, to first order: the mean of one step up and one step down.
-
-        Parameters
-        ----------
-        gradient
-            Change of the output per unit of each input, (n, width).
-        codes
-            Codes at which the gradient was taken, (n,).
-
-        Returns
-        -------
-        Codes
-            Change of the output per step of code, (n,).
-        """
+        """Change of the output per step of code, to first order: the mean of one step up and one step down."""
         effect = np.asarray(gradient @ self.table.T, dtype=np.float64)
         rows = self._rows(codes)
         up = np.minimum(rows + 1, len(self.table) - 1)
@@ -186,35 +91,11 @@ class Unseen:
         return np.empty(0, dtype=np.int64)
 
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """Encode codes as no inputs at all.
-
-        Parameters
-        ----------
-        codes
-            Codes of the attribute, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.float64]
-            An empty array, (n, 0).
-        """
+        """Encode codes as no inputs at all."""
         return np.empty((len(codes), 0))
 
     def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:  # noqa: ARG002
-        """Gradient with respect to the code: zero, since the model does not see it.
-
-        Parameters
-        ----------
-        gradient
-            Change of the output per unit of each input, (n, 0).
-        codes
-            Codes at which the gradient was taken, (n,).
-
-        Returns
-        -------
-        Codes
-            Zeros, (n,).
-        """
+        """Gradient with respect to the code: zero, since the model does not see it."""
         return np.zeros(len(codes))
 
 

@@ -17,17 +17,7 @@ _MAX_WHOLE, _MAX_STEP = 10**15, 10**300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number(Attribute):
-    """What integers and reals have in common.
-
-    Parameters
-    ----------
-    low, high
-        The ends of the domain, both included.
-    step
-        The smallest change that a search makes. None: 1 for an integer, a hundredth of the range for a real.
-    ranges
-        For a protected number with too many values: (name, code) pairs, the codes that twins take instead of all.
-    """
+    """What integers and reals have in common."""
 
     low: float = 0
     high: float | None = None

@@ -26,17 +26,7 @@ MAX_SECONDS = 12.0
 
 
 class GrantOptions(TypedDict, total=False):
-    """What may be granted, by its name in Python; the command line has the same names with dashes.
-
-    Parameters
-    ----------
-    trust_code, trust_pickle, trust
-        Import code that files name; open pickles; both.
-    credential
-        Name of the environment variable whose secret an endpoint gets.
-    max_model_bytes, max_rows, max_seconds
-        How large a model, how many rows of a table, and how many seconds of reading are allowed.
-    """
+    """What may be granted, by its name in Python; the command line has the same names with dashes."""
 
     trust: bool
     trust_code: bool
@@ -48,39 +38,13 @@ class GrantOptions(TypedDict, total=False):
 
 
 def granted_in(options: Mapping[str, Any]) -> GrantOptions:
-    """The grants to files from outside among other options.
-
-    Parameters
-    ----------
-    options
-        Options by name.
-
-    Returns
-    -------
-    GrantOptions
-        Those that are grants.
-    """
+    """The grants to files from outside among other options."""
     known = GrantOptions.__annotations__
     return cast(GrantOptions, {name: value for name, value in options.items() if name in known})
 
 
 def check_rows(rows: int, columns: int, max_rows: int, name: str) -> None:
-    """Refuse a table that is larger than granted, before it is unpacked.
-
-    Parameters
-    ----------
-    rows, columns
-        The size that the file declares.
-    max_rows
-        The rows that were granted.
-    name
-        The file, as the sentence names it.
-
-    Raises
-    ------
-    TableError
-        With the option that raises the limit.
-    """
+    """Refuse a table that is larger than granted, before it is unpacked."""
     if rows > max_rows:
         raise TableError(
             f"the table {name!r} has {rows:,} rows, and {max_rows:,} are allowed; raise --max-rows if it is yours."
@@ -91,22 +55,7 @@ def check_rows(rows: int, columns: int, max_rows: int, name: str) -> None:
 
 
 def check_cells(cells: int, max_rows: int, name: str) -> None:
-    """Refuse a table with more cells than the allowed number of rows can have.
-
-    Parameters
-    ----------
-    cells
-        Number of cells.
-    max_rows
-        Allowed number of rows.
-    name
-        What to call the table.
-
-    Raises
-    ------
-    TableError
-        If there are too many.
-    """
+    """Refuse a table with more cells than the allowed number of rows can have."""
     if cells > max_rows * CELLS_PER_ROW + CELLS_PER_ROW * MAX_COLUMNS:
         raise TableError(
             f"the table {name!r} has about {cells:,} cells, and {max_rows * CELLS_PER_ROW:,} are allowed; raise "
@@ -115,22 +64,7 @@ def check_cells(cells: int, max_rows: int, name: str) -> None:
 
 
 def check_bytes(size: int, max_rows: int, name: str) -> None:
-    """Refuse a table that takes more memory than the allowed number of rows can take.
-
-    Parameters
-    ----------
-    size
-        Memory of the table in bytes.
-    max_rows
-        Allowed number of rows.
-    name
-        What to call the table.
-
-    Raises
-    ------
-    TableError
-        If it takes too much.
-    """
+    """Refuse a table that takes more memory than the allowed number of rows can take."""
     if size > max_table_bytes(max_rows):
         raise TableError(
             f"the table {name!r} takes {size:,} bytes, and {max_table_bytes(max_rows):,} are allowed; raise "
@@ -139,35 +73,11 @@ def check_bytes(size: int, max_rows: int, name: str) -> None:
 
 
 def max_table_bytes(max_rows: int) -> int:
-    """Memory that a table may take.
-
-    Parameters
-    ----------
-    max_rows
-        Allowed number of rows.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """Memory that a table may take."""
     return max_rows * CELLS_PER_ROW * _BYTES_PER_CELL + _BYTES
 
 
 def check_limit(name: str, value: object) -> None:
-    """Refuse a limit that is no whole number above 0.
-
-    Parameters
-    ----------
-    name
-        Name of the option.
-    value
-        What was given for it.
-
-    Raises
-    ------
-    OptionError
-        If it is no whole number from 1 up.
-    """
+    """Refuse a limit that is no whole number above 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise OptionError(f"{name} is {value!r}; it must be a whole number from 1 up.")

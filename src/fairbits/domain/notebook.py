@@ -11,18 +11,6 @@ from fairbits.domain.words import shortened
 def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     """A title and pairs of name and value, all of it escaped.
 
-    Parameters
-    ----------
-    title
-        Caption of the table.
-    rows
-        Pairs of name and value.
-
-    Returns
-    -------
-    str
-        HTML.
-
     Examples
     --------
     >>> html_table("a < b", [("k", "3")])

@@ -30,17 +30,7 @@ SURPRISE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Columns of 0 and 1 that are one category together.
-
-    Attributes
-    ----------
-    name
-        The category's name: what the names of the columns have in common.
-    labels
-        Its values.
-    columns
-        The column of each value, in the order of the labels; "" for a value whose column was dropped.
-    """
+    """Columns of 0 and 1 that are one category together."""
 
     name: str
     labels: tuple[str, ...]
@@ -57,18 +47,7 @@ class Group:
         return "" in self.columns
 
     def attribute(self, *, protected: bool = False) -> Attribute:
-        """The category that the columns stand for.
-
-        Parameters
-        ----------
-        protected
-            Whether the category is protected.
-
-        Returns
-        -------
-        Attribute
-            A category whose labels lie in several columns.
-        """
+        """The category that the columns stand for."""
         return Category(name=self.name, labels=self.labels, columns=self.columns, protected=protected)
 
 
@@ -76,18 +55,6 @@ def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[G
     """Find groups of 0/1 columns of which exactly one is 1 in every row.
 
     The largest groups go first, then those with the longest name: a column belongs to one group at most.
-
-    Parameters
-    ----------
-    data
-        The table.
-    leave_out
-        Columns that belong to no group.
-
-    Returns
-    -------
-    list[Group]
-        Groups in the order of their first column.
     """
     values = {name: _zeros_and_ones(data[name]) for name in data.column_names if name not in leave_out}
     binary = {name: column for name, column in values.items() if column is not None}

@@ -19,27 +19,7 @@ RANGES = 6
 
 
 def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -> Schema:
-    """The schema with ranges for protected numbers of many values, as many ranges as the limit of twins allows.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-    columns
-        Codes in the table, by name of the attribute.
-    max_twins
-        Allowed number of combinations of protected values.
-
-    Returns
-    -------
-    Schema
-        A new schema.
-
-    Raises
-    ------
-    SchemaError
-        If two ranges each are still too many.
-    """
+    """The schema with ranges for protected numbers of many values, as many ranges as the limit of twins allows."""
     wide = [a.name for a in schema.attributes if a.protected and _is_wide(a)]
     for count in range(RANGES, 1, -1):
         attributes = [
@@ -58,22 +38,7 @@ def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -
 
 
 def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
-    """The attribute cut into ranges that hold about as many people each; the median value stands for its range.
-
-    Parameters
-    ----------
-    attribute
-        A number.
-    values
-        Its values in the table, (n,).
-    count
-        Number of ranges at most.
-
-    Returns
-    -------
-    Number
-        A new attribute.
-    """
+    """The attribute cut into ranges that hold about as many people each; the median value stands for its range."""
     cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
     place = np.searchsorted(cuts, values, side="right")
     ranges = []
@@ -86,18 +51,7 @@ def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
 
 
 def twins_of(attributes: list[Attribute]) -> int:
-    """Number of combinations of protected values.
-
-    Parameters
-    ----------
-    attributes
-        All attributes.
-
-    Returns
-    -------
-    int
-        The number m of twins.
-    """
+    """Number of combinations of protected values."""
     return int(np.prod([float(a.twin_count) for a in attributes if a.protected]))
 
 

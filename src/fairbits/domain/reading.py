@@ -27,27 +27,7 @@ _SEPARATORS = {";": "semicolon", "\t": "tab", "|": "bar"}
 
 
 def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_ROWS) -> pa.Table:
-    """A CSV, Parquet, Feather or Arrow file as an Arrow table.
-
-    Parameters
-    ----------
-    path
-        The file; its ending says what it is, and anything unknown is CSV.
-    delimiter
-        What separates the cells of a CSV file.
-    max_rows
-        Rows that the table may have; what a file declares is held against it before anything is unpacked.
-
-    Returns
-    -------
-    pyarrow.Table
-        Validated: no cell lies outside its buffer.
-
-    Raises
-    ------
-    TableError
-        Where the file is none, is damaged, or is larger than granted. Nothing of its content is repeated.
-    """
+    """A CSV, Parquet, Feather or Arrow file as an Arrow table."""
     import pyarrow as pa
 
     check_limit("max_rows", max_rows)
@@ -75,18 +55,7 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_RO
 
 
 def is_there(file: Path) -> bool:
-    """Whether a path exists; a path that the system does not accept does not.
-
-    Parameters
-    ----------
-    file
-        The path.
-
-    Returns
-    -------
-    bool
-        True where something is there.
-    """
+    """Whether a path exists; a path that the system does not accept does not."""
     try:
         return file.exists()
     except (OSError, ValueError):
@@ -220,18 +189,7 @@ def _try_out(file: Path, max_rows: int) -> None:
 
 
 def first_reading(given: tuple[str, int], _notify: sandbox.Notify) -> None:
-    """Read a table in the child process, so that a crash of the reader stays there.
-
-    Parameters
-    ----------
-    given
-        Path of the file and allowed number of rows.
-
-    Raises
-    ------
-    TableError
-        If the file is no table.
-    """
+    """Read a table in the child process, so that a crash of the reader stays there."""
     path, max_rows = given
     read_arrow(path, max_rows=max_rows)
 
@@ -294,46 +252,12 @@ def _has_zeros(file: Path, delimiter: str) -> bool:
 
 
 def arrow_of(table: Any, *, max_rows: int = MAX_ROWS) -> pa.Table:
-    """A table in a file or in memory, as Arrow.
-
-    Parameters
-    ----------
-    table
-        A path, or an Arrow, pandas or polars table.
-    max_rows
-        Allowed number of rows of a file.
-
-    Returns
-    -------
-    pa.Table
-        The table.
-
-    Raises
-    ------
-    TableError
-        If it cannot be read.
-    """
+    """A table in a file or in memory, as Arrow."""
     return read_arrow(table, max_rows=max_rows) if isinstance(table, str | Path) else as_arrow(table)
 
 
 def as_arrow(data: Any) -> pa.Table:
-    """Arrow, pandas and polars tables as Arrow, without a copy where that is possible; an index is no column.
-
-    Parameters
-    ----------
-    data
-        An Arrow, pandas or polars table, or a mapping from names to columns.
-
-    Returns
-    -------
-    pa.Table
-        The table.
-
-    Raises
-    ------
-    TableError
-        If it is no table.
-    """
+    """Arrow, pandas and polars tables as Arrow, without a copy where that is possible; an index is no column."""
     import pyarrow as pa
 
     if isinstance(data, pa.Table):

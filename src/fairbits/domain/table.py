@@ -114,20 +114,7 @@ class Table:
 
 
 def place_of(number: int, file: Path | None = None) -> str:
-    """A row by its number (from 1), with its line where it was read from a text file.
-
-    Parameters
-    ----------
-    number
-        Number of the row in the table as it was given, counted from 1.
-    file
-        The file that it was read from, if any.
-
-    Returns
-    -------
-    str
-        Such as "row 1,201, line 1,202 of loan.csv".
-    """
+    """A row by its number (from 1), with its line where it was read from a text file."""
     if file is None:
         return f"row {number:,}"
     line = None if file.suffix.lower() in BINARY else _line_of(file, number)
@@ -145,27 +132,7 @@ def _line_of(file: Path, number: int) -> int | None:
 
 
 def table_from_arrow(data: pa.Table, schema: Schema, *, file: str | Path | None = None) -> Table:
-    """Codes of a table with the schema's columns; other columns are left alone.
-
-    Parameters
-    ----------
-    data
-        The table.
-    schema
-        What its columns mean.
-    file
-        Where it was read from, so that messages can name lines.
-
-    Returns
-    -------
-    Table
-        Everybody as codes, and the target where the schema names one.
-
-    Raises
-    ------
-    TableError
-        Where the table does not fit the schema.
-    """
+    """Codes of a table with the schema's columns; other columns are left alone."""
     origin = None if file is None else Path(file)
 
     def place(row: int) -> str:
@@ -222,27 +189,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
 
 
 def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:
-    """The scores that a table holds of a model that is not at hand.
-
-    Parameters
-    ----------
-    data
-        The table.
-    name
-        Its column.
-    regression
-        Whether scores may be any number; probabilities otherwise.
-
-    Returns
-    -------
-    numpy.ndarray
-        One score for each row.
-
-    Raises
-    ------
-    TableError
-        Where the column is missing or holds something else.
-    """
+    """The scores that a table holds of a model that is not at hand."""
     if name not in data.column_names:
         raise TableError(f"score {name!r} is not in the table; {choose_from(name, data.column_names)}")
     column = plain(data[name])
@@ -264,59 +211,20 @@ def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDAr
 
 
 def check_names(names: list[str]) -> None:
-    """Refuse a table with two columns of the same name, since a name must mean one column.
-
-    Parameters
-    ----------
-    names
-        Names of the columns.
-
-    Raises
-    ------
-    TableError
-        If a name occurs twice.
-    """
+    """Refuse a table with two columns of the same name, since a name must mean one column."""
     name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     if count > 1:
         raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
 
 
 def check_target(target: str | None, names: Sequence[str]) -> None:
-    """Refuse a target that is no column of the table.
-
-    Parameters
-    ----------
-    target
-        Name of the column; None where nothing is known to be decided.
-    names
-        The table's columns.
-
-    Raises
-    ------
-    TableError
-        If it is not among them.
-    """
+    """Refuse a target that is no column of the table."""
     if target is not None and target not in names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(target, names)}")
 
 
 def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lambda row: place_of(row + 1)) -> None:
-    """Refuse codes outside the stated domain, saying how many and which.
-
-    Parameters
-    ----------
-    codes
-        People, (n, attributes).
-    schema
-        The attributes.
-    place
-        Names a row, counted from 0, for the message.
-
-    Raises
-    ------
-    TableError
-        If the shape is wrong, there are no rows, or a code is outside the domain of its attribute.
-    """
+    """Refuse codes outside the stated domain, saying how many and which."""
     if codes.ndim != 2 or codes.shape[1] != len(schema) or len(codes) == 0:
         raise TableError(
             f"the table needs rows of {len(schema)} codes, one for each attribute, and at least one row, "
@@ -338,25 +246,7 @@ def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lam
 
 
 def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
-    """The target as class positions (or numbers, for a regression); None where the schema names no target.
-
-    Parameters
-    ----------
-    data
-        The table as Arrow has it.
-    schema
-        Names the target and its classes.
-
-    Returns
-    -------
-    npt.NDArray[np.float64] | None
-        Positions in ``schema.classes``, or numbers for a regression, (n,).
-
-    Raises
-    ------
-    TableError
-        If the target's column is missing, has gaps, or holds an unknown class.
-    """
+    """The target as class positions (or numbers, for a regression); None where the schema names no target."""
     if schema.target is None:
         return None
     if schema.target not in data.column_names:

@@ -13,33 +13,12 @@ NUMBER = r"^[+-]?(\d[\d,]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s?%?$"
 
 
 def quality(*, regression: bool) -> str:
-    """The measure of quality on labelled rows: accuracy, or variance explained for a regression.
-
-    Parameters
-    ----------
-    regression
-        Whether the model predicts a number.
-
-    Returns
-    -------
-    str
-        "accuracy" or "variance explained".
-    """
+    """The measure of quality on labelled rows: accuracy, or variance explained for a regression."""
     return "variance explained" if regression else "accuracy"
 
 
 def joined(names: tuple[str, ...] | list[str]) -> str:
     """Names as a person lists them.
-
-    Parameters
-    ----------
-    names
-        Names in the order to list them.
-
-    Returns
-    -------
-    str
-        The names with commas, and "and" before the last.
 
     Examples
     --------

@@ -48,20 +48,7 @@ class Adjoint(NamedTuple):
 
 
 def reverse(plan: Plan, program: Program) -> Adjoint:
-    """The adjoint of a plan.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-    program
-        The plan as flat arrays for the kernels.
-
-    Returns
-    -------
-    Adjoint
-        Arrays for the kernel of gradients.
-    """
+    """The adjoint of a plan."""
     h, outputs = int(program.widths[0]), int(program.widths[1:].sum())
     tables = fold_head(plan).get("lookup_tables", plan.lookup_tables).reshape(-1, h)
     lookups = [c for members in lookup_groups(plan, h) for c in members]

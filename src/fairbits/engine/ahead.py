@@ -96,28 +96,11 @@ class _Progress:
             self._changed.notify_all()
 
     def at_work(self) -> bool:
-        """Whether the other process has kernels left to compile.
-
-        Returns
-        -------
-        bool
-            False once it has ended.
-        """
+        """Whether the other process has kernels left to compile."""
         return self._current is not None
 
     def wait(self, name: str) -> bool:
-        """Wait while the other process is at a kernel.
-
-        Parameters
-        ----------
-        name
-            Name of the kernel.
-
-        Returns
-        -------
-        bool
-            Whether it was at that kernel.
-        """
+        """Wait while the other process is at a kernel."""
         with self._changed:
             if self._current != name:
                 return False
@@ -137,25 +120,13 @@ class _Announcer(event.Listener):  # type: ignore[misc] # Numba has no types
         self._depth = 0
 
     def on_start(self, event: Any) -> None:
-        """A kernel, or something that it needs, is begun.
-
-        Parameters
-        ----------
-        event
-            With the function.
-        """
+        """A kernel, or something that it needs, is begun."""
         if self._depth == 0:
             _announce(event.data["dispatcher"].py_func.__name__)
         self._depth += 1
 
     def on_end(self, _event: Any) -> None:
-        """It is compiled.
-
-        Parameters
-        ----------
-        _event
-            With the function.
-        """
+        """It is compiled."""
         self._depth -= 1
 
 

@@ -29,26 +29,7 @@ batch: (codes, n, start). Gives the row where the first tile in trouble begins, 
 
 
 def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, threads: int | None) -> None:
-    """Run a kernel on all rows of codes, in chunks over threads.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-    codes
-        People, (n, attributes).
-    run
-        The kernel, called on a chunk.
-    work
-        About how many multiply-adds a row takes.
-    threads
-        Number of threads; None means all cores.
-
-    Raises
-    ------
-    TableError
-        If codes have too few columns, or a row is unusable.
-    """
+    """Run a kernel on all rows of codes, in chunks over threads."""
     codes = np.asarray(codes, dtype=np.float64)
     needed = int(max(plan.numeric_columns.max(initial=-1), plan.lookup_columns.max(initial=-1))) + 1
     if codes.ndim != 2 or codes.shape[1] < needed:
@@ -63,19 +44,7 @@ def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, th
 
 
 def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | None) -> None:
-    """Call a function on consecutive ranges of people, of whole tiles and at most ``CHUNK`` multiply-adds each.
-
-    Parameters
-    ----------
-    run
-        Called with first row and end of a range.
-    n
-        Number of people.
-    work
-        About how many multiply-adds a row takes.
-    threads
-        Number of threads; None means all cores.
-    """
+    """Call a function on consecutive ranges of people, of whole tiles and at most ``CHUNK`` multiply-adds each."""
     n_threads = thread_count(threads)
     if n * work < 2 * SMALL:
         n_threads = 1
@@ -85,34 +54,12 @@ def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | No
 
 
 def writeable(array: NDArray[Any]) -> NDArray[Any]:
-    """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time.
-
-    Parameters
-    ----------
-    array
-        Any array.
-
-    Returns
-    -------
-    NDArray[Any]
-        The array itself, or a copy.
-    """
+    """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time."""
     return np.require(array, requirements=["C", "A", "W"])
 
 
 def whole_tiles(rows: NDArray[Any]) -> NDArray[Any]:
-    """Rows, with the last one repeated until the tile is full; only the end of a batch needs it.
-
-    Parameters
-    ----------
-    rows
-        Rows of codes.
-
-    Returns
-    -------
-    NDArray[Any]
-        Rows whose number is a multiple of the tile's.
-    """
+    """Rows, with the last one repeated until the tile is full; only the end of a batch needs it."""
     missing = -len(rows) % PEOPLE
     return np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]) if missing else rows
 

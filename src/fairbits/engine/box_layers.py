@@ -21,21 +21,7 @@ MAX_SET = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxNetwork:
-    """A network over boxes of people.
-
-    Parameters
-    ----------
-    layers
-        What the kernel takes.
-    columns
-        The attributes of a box: numeric ones first, then those whose values are a set.
-    values
-        The codes of each of them, in the order of a box's steps, or of the bits of its set.
-    others
-        Attributes that the network gives no weight: they multiply people, and change nothing.
-    factor
-        How many people differ in these alone.
-    """
+    """A network over boxes of people."""
 
     layers: Layers
     columns: Integers
@@ -61,23 +47,7 @@ class BoxNetwork:
 
 
 def box_network(network: Network, schema: Schema, encoding: Encoding, twins: Twins) -> BoxNetwork:
-    """The margin of a network, over boxes of people.
-
-    Parameters
-    ----------
-    network, schema, encoding, twins
-        As the evaluator has them.
-
-    Returns
-    -------
-    BoxNetwork
-        With slacks that cover every rounding of the kernel.
-
-    Raises
-    ------
-    CapabilityError
-        For a network that is not dense and ReLU with one margin, or an attribute with too many unordered values.
-    """
+    """The margin of a network, over boxes of people."""
     weights, biases = _margin(network)
     first = weights[0]
     bias = biases[0].copy()

@@ -11,27 +11,7 @@ from fairbits.models import Network
 
 
 def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
-    """The plan for scoring people and their twins by a network.
-
-    Parameters
-    ----------
-    network
-        The network.
-    encoding
-        How attributes become inputs.
-    twins
-        Combinations of protected values; None scores rows just as they are.
-
-    Returns
-    -------
-    Plan
-        The plan.
-
-    Raises
-    ------
-    ModelError
-        If the encoding does not fit the network.
-    """
+    """The plan for scoring people and their twins by a network."""
     weights, biases = _scored_outputs(network)
     layer = encoding.first_layer(weights[0], biases[0])
     protected = set() if twins is None else {int(column) for column in twins.columns}

@@ -20,20 +20,7 @@ ROUNDING = 1e-5
 
 
 def widest(outputs: NDArray[np.float32], *, threads: int | None = None) -> NDArray[np.float64]:
-    """The largest L1 distance between the twins of each person.
-
-    Parameters
-    ----------
-    outputs
-        Outputs of a layer, (people, m, width).
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Distances, (people,).
-    """
+    """The largest L1 distance between the twins of each person."""
     n, m, width = outputs.shape
     found = np.zeros(n)
 
@@ -50,13 +37,6 @@ def widest_chunk(outputs, found):  # noqa: PLR0912 - one person, step by step
     """The largest L1 distance between twins, for a few people.
 
     The twins of a person are laid side by side, so that one is compared with many at a time.
-
-    Parameters
-    ----------
-    outputs
-        Outputs of a layer, (people, m, width).
-    found
-        Where the distances are written, (people,).
     """
     n, m, width = outputs.shape
     twins = np.empty((width, m), np.float32)

@@ -25,29 +25,7 @@ Partition = Literal["constrained", "grid"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """Figures per person: arrays with one entry each, for people with m twins.
-
-    Attributes
-    ----------
-    k
-        Number of classes.
-    q_1
-        Bits Q1.
-    low, high
-        Lowest and highest score of the twins.
-    low_twin, high_twin
-        Positions of the first twin with the lowest, and with the highest score.
-    favourable
-        Number of twins that get the favourable decision: a score of at least the threshold; with three or more classes,
-        no other class more likely (a tie counts as favourable). Always 0 for a linear head.
-    m
-        Number of twins.
-    twins
-        How many of the m twins can exist, where rules leave some out: the figures are about those only. None where all
-        can.
-    decisions
-        Number of different decisions among the twins, where all classes are compared; None otherwise.
-    """
+    """Figures per person: arrays with one entry each, for people with m twins."""
 
     k: NDArray[np.int32]
     q_1: NDArray[np.float32]
@@ -78,35 +56,11 @@ class Evaluation:
         return (self.favourable > 0) & (self.favourable < (self.m if self.twins is None else self.twins))
 
     def rows(self, chosen: NDArray[Any]) -> Evaluation:
-        """Figures of some of the people.
-
-        Parameters
-        ----------
-        chosen
-            Positions or truth values.
-
-        Returns
-        -------
-        Evaluation
-            New figures.
-        """
+        """Figures of some of the people."""
         return Evaluation(**{name: value[chosen] for name, value in self._arrays().items()}, m=self.m)
 
     def updated(self, chosen: NDArray[np.int64], newer: Evaluation) -> Evaluation:
-        """These figures, with those of some people replaced.
-
-        Parameters
-        ----------
-        chosen
-            Positions of the people.
-        newer
-            Their figures.
-
-        Returns
-        -------
-        Evaluation
-            New figures.
-        """
+        """These figures, with those of some people replaced."""
         arrays = {name: value.copy() for name, value in self._arrays().items()}
         for name, value in newer._arrays().items():
             arrays[name][chosen] = value
@@ -114,18 +68,7 @@ class Evaluation:
 
     @classmethod
     def concatenate(cls, pieces: Sequence[Evaluation]) -> Evaluation:
-        """Several batches as one.
-
-        Parameters
-        ----------
-        pieces
-            Figures of each batch.
-
-        Returns
-        -------
-        Evaluation
-            New figures.
-        """
+        """Several batches as one."""
         names = pieces[0]._arrays()
         return cls(**{name: np.concatenate([getattr(p, name) for p in pieces]) for name in names}, m=pieces[0].m)
 
@@ -156,35 +99,7 @@ def evaluate(
     threshold: float = 0.5,
     threads: int | None = None,
 ) -> Evaluation:
-    """Score all twins of every person and measure them, without keeping the scores.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-    codes
-        People, (n, attributes).
-    epsilon
-        Tolerance between scores that count as the same.
-    partition
-        "constrained" or "grid".
-    threshold
-        Score from which a decision is favourable.
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    Evaluation
-        Figures, (n,).
-
-    Raises
-    ------
-    TableError
-        If a code is unusable.
-    ModelError
-        If the network overflows.
-    """
+    """Score all twins of every person and measure them, without keeping the scores."""
     bounded = plan.head is not Head.LINEAR
     figures = empty_figures(len(codes))
     ruler = ruler_of(plan.m, epsilon, partition, bounded, threshold)
@@ -193,22 +108,7 @@ def evaluate(
 
 
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:
-    """Scores of all twins of every person.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-    codes
-        People, (n, attributes).
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    NDArray[np.float32]
-        Scores, (n, m).
-    """
+    """Scores of all twins of every person."""
     ready = np.empty((len(codes), plan.m), np.float32)
     ruler = Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0), np.float32(0.5))
     _run(plan, codes, ruler=ruler, figures=empty_figures(0), ready=ready, threads=threads)
@@ -223,32 +123,7 @@ def classes(
     bounded: bool = True,
     threads: int | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """k and Q1 of every row of scores.
-
-    Parameters
-    ----------
-    scores
-        Scores, (n, m).
-    epsilon
-        Tolerance between scores that count as the same.
-    partition
-        "constrained" or "grid".
-    bounded
-        Whether scores are probabilities; only the grid partition asks: a probability of 1 belongs to the last bin below
-        it.
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    tuple[NDArray[np.int32], NDArray[np.float32]]
-        k and Q1, (n,) each.
-
-    Raises
-    ------
-    OptionError
-        If scores are not finite, or not in two dimensions.
-    """
+    """k and Q1 of every row of scores."""
     scores = np.asarray(scores, dtype=np.float32)
     if scores.ndim != 2 or scores.shape[1] < 1:
         raise OptionError(f"scores must have shape (n, m) with m >= 1, but got {scores.shape}.")
@@ -266,18 +141,7 @@ def classes(
 
 
 def empty_figures(n: int) -> _Figures:
-    """Empty arrays for the figures of n people.
-
-    Parameters
-    ----------
-    n
-        Number of people.
-
-    Returns
-    -------
-    _Figures
-        The arrays.
-    """
+    """Empty arrays for the figures of n people."""
     whole, real = np.int32, np.float32
     kinds: tuple[Any, ...] = (whole, real, real, real, whole, whole, whole)
     return _Figures(*(np.empty(n, kind) for kind in kinds))

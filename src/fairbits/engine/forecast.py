@@ -33,36 +33,14 @@ ZERO = np.float32(0)
 
 
 class Foresight(NamedTuple):
-    """Gradients of some people, each taken as one of its twins.
-
-    Parameters
-    ----------
-    slopes
-        Change of the score per unit of code, (n, attributes); nothing where an attribute has a table.
-    inner
-        Change of the score per unit of each sum of the first layer, (n, sums), whole tiles.
-    """
+    """Gradients of some people, each taken as one of its twins."""
 
     slopes: Floats
     inner: Floats
 
 
 class Contributions(NamedTuple):
-    """What every code adds to which sums of the first layer, per attribute that has a table. Rows are whole tiles.
-
-    Parameters
-    ----------
-    tabled
-        Which attributes have a table: for all others a slope says it all.
-    starts, sizes
-        The first of an attribute's sums, and how many there are.
-    tables
-        Where in ``rows`` its first row begins.
-    lows
-        The code of that row.
-    rows
-        What the codes add, one row per code.
-    """
+    """What every code adds to which sums of the first layer, per attribute that has a table. Rows are whole tiles."""
 
     tabled: NDArray[np.bool_]
     starts: NDArray[np.int64]
@@ -73,20 +51,7 @@ class Contributions(NamedTuple):
 
 
 def contributions_of(plan: Plan, columns: Columns) -> Contributions:
-    """Contributions of some columns of codes to a plan's first layer.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-    columns
-        Positions of attributes.
-
-    Returns
-    -------
-    Contributions
-        Tables and slopes, one for each column.
-    """
+    """Contributions of some columns of codes to a plan's first layer."""
     h = int(plan.program.widths[0])
     rows = fold_head(plan).get("lookup_tables", plan.lookup_tables).reshape(-1, h)
     places = zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_offsets, plan.lookup_sizes, strict=True)
@@ -96,20 +61,7 @@ def contributions_of(plan: Plan, columns: Columns) -> Contributions:
 
 
 def contributions_through(encoding: Encoding, columns: Columns) -> Contributions:
-    """Contributions of some columns of codes to a model's inputs, in the order of ``arranged``.
-
-    Parameters
-    ----------
-    encoding
-        How attributes become inputs.
-    columns
-        Positions of attributes.
-
-    Returns
-    -------
-    Contributions
-        Tables and slopes, one for each column.
-    """
+    """Contributions of some columns of codes to a model's inputs, in the order of ``arranged``."""
     tables: dict[int, Table] = {}
     start = 0
     for column, part in enumerate(encoding.parts):
@@ -120,20 +72,7 @@ def contributions_through(encoding: Encoding, columns: Columns) -> Contributions
 
 
 def arranged(gradients: NDArray[Any], encoding: Encoding) -> Floats:
-    """Gradients of the inputs that come from tables, padded to whole tiles.
-
-    Parameters
-    ----------
-    gradients
-        Gradients by input, (n, inputs).
-    encoding
-        How attributes become inputs.
-
-    Returns
-    -------
-    Floats
-        Gradients, (n, padded inputs).
-    """
+    """Gradients of the inputs that come from tables, padded to whole tiles."""
     pieces = [np.empty((len(gradients), 0), np.float32)]
     for part in encoding.parts:
         if isinstance(part, Lookup):
@@ -158,23 +97,7 @@ def _contributions(columns: Columns, tables: dict[int, Table]) -> Contributions:
 
 @inlined
 def foresee(contributions, one, other, at, attribute, here, there, found):
-    """Change of the margin, to first order, when a tabled attribute changes, along two gradients.
-
-    Parameters
-    ----------
-    contributions
-        What codes add to the sums of the first layer.
-    one, other
-        Gradients at the first layer's sums, flat.
-    at
-        Position of the person's sums.
-    attribute
-        Position of the attribute.
-    here, there
-        Its code before and after.
-    found
-        Where the two changes are written: its first two of four entries.
-    """
+    """Change of the margin, to first order, when a tabled attribute changes, along two gradients."""
     size, table = contributions.sizes[attribute], contributions.tables[attribute]
     start = at + contributions.starts[attribute]
     to = table + np.int64(there - contributions.lows[attribute]) * size

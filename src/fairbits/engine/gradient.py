@@ -32,29 +32,6 @@ def gradients(
     head, of the output). It does not fade where the network is certain; the slope of the score does. A
     categorical attribute has the mean of one step of code up and one down, as in `Encoding.pull_back`. Columns
     that the plan does not read have 0: among them the protected ones, whose codes are ignored.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-    codes
-        People, (n, attributes).
-    twins
-        Position of one twin of each person, (n,).
-    of
-        "score", "margin" or "loss".
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    NDArray[np.float32]
-        Derivatives by code, (n, attributes).
-
-    Raises
-    ------
-    OptionError
-        If there are no such gradients.
     """
     if of not in get_args(Slope):
         raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
@@ -65,24 +42,7 @@ def gradients(
 
 
 def foresight(plan: Plan, codes: NDArray[np.float64], twins: ArrayLike, *, threads: int | None = None) -> Foresight:
-    """Slopes and inner gradients with which any change of any code can be forecast: see ``Contributions``.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-    codes
-        People, (n, attributes).
-    twins
-        Position of one twin of each person, (n,).
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    Foresight
-        Slopes, and gradients at the first layer's sums.
-    """
+    """Slopes and inner gradients with which any change of any code can be forecast: see ``Contributions``."""
     codes = np.asarray(codes, dtype=np.float64)
     width = round_up(int(plan.program.widths[0])) if plan.adjoint.table_columns.size else 0
     found = Foresight(np.zeros(codes.shape, np.float32), np.empty((len(codes), width), np.float32))

@@ -32,17 +32,7 @@ MIN_BLOCK = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effects:
-    """Figures per intervention and person: arrays of shape (interventions, people).
-
-    Attributes
-    ----------
-    k
-        Number of classes.
-    flips
-        Whether the twins do not all get the same decision.
-    q_1
-        Bits Q1; None where they were not asked for.
-    """
+    """Figures per intervention and person: arrays of shape (interventions, people)."""
 
     k: NDArray[np.int32]
     flips: NDArray[np.bool_]
@@ -72,41 +62,6 @@ def study(
 
     ``valid`` says which twins can exist, (n, m); by default all can. Q1 is not counted under it. Between two classes a
     score of at least ``threshold`` is a favourable decision.
-
-    Parameters
-    ----------
-    network
-        The network.
-    encoding
-        How attributes become inputs.
-    twins
-        Combinations of protected values.
-    people
-        People, (n, attributes).
-    dos
-        Interventions: layer, neuron and value of each.
-    epsilon
-        Tolerance between scores that count as the same.
-    partition
-        "constrained" or "grid".
-    bits
-        Also compute Q1.
-    threshold
-        Score from which a decision is favourable.
-    valid
-        Which twins can exist, (n, m); None means all. Q1 is not computed under it.
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    Effects
-        Figures per intervention and person.
-
-    Raises
-    ------
-    ValueError
-        If ``bits`` is asked for where some twins cannot exist.
     """
     if bits and valid is not None:
         raise ValueError("Q1 is not counted where some twins cannot exist")
@@ -159,35 +114,6 @@ def accuracies(
 
     Between two classes a score of at least ``threshold`` is a favourable decision; between more the most likely class
     is decided, the favourable one at a tie.
-
-    Parameters
-    ----------
-    network
-        The network.
-    encoding
-        How attributes become inputs.
-    codes
-        People, (n, attributes).
-    labels
-        Positions of classes, (n,).
-    dos
-        Interventions: layer, neuron and value of each.
-    threshold
-        Score from which a decision is favourable.
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Accuracies, one per intervention.
-
-    Raises
-    ------
-    ModelError
-        If the network is a regression.
-    TableError
-        If there is not one label for each of one or more rows.
     """
     if network.head == "linear":
         raise ModelError("a regression network decides no class, so it has no accuracy; compare its scores instead.")

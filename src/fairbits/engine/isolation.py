@@ -20,21 +20,7 @@ _STEP = 200
 
 
 class IsolationTrees(NamedTuple):
-    """All trees in one set of arrays. A leaf's children are the leaf itself, so that every walk has the same length.
-
-    Parameters
-    ----------
-    feature, threshold
-        What each node compares, (nodes,).
-    children
-        Where a walk goes on, (nodes, 2): at most the threshold, and above.
-    depth
-        How far down a leaf is, with the expected rest of a walk through its rows, (nodes,).
-    roots
-        First node of each tree, (trees,).
-    steps
-        How long the longest walk is.
-    """
+    """All trees in one set of arrays. A leaf's children are the leaf itself, so that every walk has the same length."""
 
     feature: npt.NDArray[np.uint32]
     threshold: npt.NDArray[np.float64]
@@ -47,22 +33,7 @@ class IsolationTrees(NamedTuple):
 def isolation_depths(
     trees: IsolationTrees, features: npt.NDArray[np.float64], *, threads: int | None = None
 ) -> npt.NDArray[np.float32]:
-    """Mean depth that each person reaches.
-
-    Parameters
-    ----------
-    trees
-        The forest.
-    features
-        People as the forest sees them, (n, features).
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    npt.NDArray[np.float32]
-        The depths, (n,).
-    """
+    """Mean depth that each person reaches."""
     depths = np.empty(len(features), np.float32)
 
     def run(start: int, stop: int) -> None:
@@ -78,15 +49,6 @@ def walk_chunk(forest, features, depths):
     """Mean depth that each person reaches, a block of people through one tree after the other.
 
     Positions are unsigned, so that Numba does not test each of them for being negative.
-
-    Parameters
-    ----------
-    forest
-        The trees.
-    features
-        People as the forest sees them, (n, features).
-    depths
-        Where the depths go, (n,).
     """
     width = np.uint32(features.shape[1])
     flat, children = features.ravel(), forest.children.ravel()

@@ -55,22 +55,7 @@ class _Rows(NamedTuple):
 
 
 class NearestRow:
-    """The rows of a table, ready for people to be compared with them.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-    codes
-        The rows, (n, attributes).
-    bitset_bytes
-        Memory that sets of rows by value may take; more makes comparisons quicker.
-
-    Raises
-    ------
-    TableError
-        If there are no rows.
-    """
+    """The rows of a table, ready for people to be compared with them."""
 
     def __init__(self, schema: Schema, codes: Codes, *, bitset_bytes: int = BYTES) -> None:
         codes = _checked(codes, len(schema))
@@ -95,20 +80,7 @@ class NearestRow:
         return len(self._rows.codes)
 
     def find(self, people: Codes, *, threads: int | None = 1) -> Nearest:
-        """The nearest row of each person.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes); protected attributes are not looked at.
-        threads
-            Number of threads; None means all cores.
-
-        Returns
-        -------
-        Nearest
-            Changed attributes, row and L1 distance, (n,) each.
-        """
+        """The nearest row of each person."""
         people = _checked(people, self._width)
         n = len(people)
         nearest = Nearest(np.empty(n, np.int16), np.empty(n, np.int32), np.empty(n, np.float32))

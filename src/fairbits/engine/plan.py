@@ -56,32 +56,6 @@ class Plan:
 
     Shapes: h is the width of the first layer, a the number of numeric and c of categorical non-protected attributes, m
     the number of twins.
-
-    Parameters
-    ----------
-    bias
-        What the first layer starts from, (h,).
-    twins
-        What each twin's protected values add to the first layer, (m, h).
-    widths
-        Widths of all layers, (h, ..., outputs); with a single entry the first layer is also the last.
-    head
-        How the last layer becomes a score.
-    favourable
-        The output of the favourable class; softmax only.
-    activations, alphas
-        Code and parameter of the activation of each hidden layer: len(widths) - 1 entries.
-    weights, biases
-        Of the layers after the first, one after the other: inputs × outputs each, row by row.
-    numeric_columns, numeric_shifts, numeric_slopes
-        Of attributes that are numbers: column of the codes, (a,); what is taken from the code, (a,); and what one unit
-        adds to the first layer, (a, h).
-    lookup_columns, lookup_lows, lookup_offsets
-        Of attributes that are looked up: column of the codes, lowest code, and first row in the tables, (c,) each.
-    lookup_tables
-        What each of their codes adds to the first layer, (values, h).
-    program, adjoint
-        The arrays as the kernels take them, for scores and for gradients; made from all the others.
     """
 
     bias: Floats

@@ -66,18 +66,7 @@ class Scratch(NamedTuple):
 
 
 def scratch(size: int) -> Scratch:
-    """Working memory for a tile, aligned to whole vectors.
-
-    Parameters
-    ----------
-    size
-        Number of floats.
-
-    Returns
-    -------
-    Scratch
-        The buffers.
-    """
+    """Working memory for a tile, aligned to whole vectors."""
     buffer = np.zeros(size + 16, np.float32)
     skip = -buffer.ctypes.data % 64 // 4
     return Scratch(
@@ -98,18 +87,7 @@ def _margins(array: Array, favourable: int) -> Array:
 
 
 def fold_head(plan: Plan) -> dict[str, Array]:
-    """The arrays of the last layer (which may be the first) with the head folded in.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-
-    Returns
-    -------
-    dict[str, Array]
-        Arrays by name; empty where there is nothing to fold.
-    """
+    """The arrays of the last layer (which may be the first) with the head folded in."""
     if plan.head.name != "SOFTMAX":
         return {}
     if len(plan.widths) == 1:
@@ -144,20 +122,7 @@ def _group(sizes: list[int], row_bytes: int) -> list[list[int]]:
 
 
 def lookup_groups(plan: Plan, h: int) -> list[list[int]]:
-    """Which lookups share a merged table; kernels meet the lookups in this order.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-    h
-        Width of the first layer.
-
-    Returns
-    -------
-    list[list[int]]
-        Positions of lookups, by table.
-    """
+    """Which lookups share a merged table; kernels meet the lookups in this order."""
     return _group(plan.lookup_sizes.tolist(), round_up(h) * 4)
 
 
@@ -199,18 +164,7 @@ def _lower_activations(plan: Plan) -> dict[str, Array]:
 
 
 def round_up(count: int) -> int:
-    """The next multiple of a tile.
-
-    Parameters
-    ----------
-    count
-        A number.
-
-    Returns
-    -------
-    int
-        The multiple.
-    """
+    """The next multiple of a tile."""
     return -(-count // PEOPLE) * PEOPLE
 
 
@@ -225,18 +179,7 @@ def _layout(widths: Array, numeric: int, lookups: int, tables: int, m: int) -> d
 
 
 def lower(plan: Plan) -> Program:
-    """The plan as flat arrays for the kernels.
-
-    Parameters
-    ----------
-    plan
-        A network, its encoding and the twins as plain arrays.
-
-    Returns
-    -------
-    Program
-        The program.
-    """
+    """The plan as flat arrays for the kernels."""
     arrays: dict[str, Any] = {name: getattr(plan, name) for name in Program._fields if hasattr(plan, name)}
     arrays["lookup_tables"] = plan.lookup_tables
     arrays["widths"] = plan.widths

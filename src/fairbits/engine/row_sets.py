@@ -45,20 +45,7 @@ class RowSets(NamedTuple):
 
 
 def row_sets(codes: Codes, *, bitset_bytes: int = BYTES) -> RowSets:
-    """For each value of each attribute, the set of rows that have it.
-
-    Parameters
-    ----------
-    codes
-        Rows of the table, (rows, attributes).
-    bitset_bytes
-        Memory for bitsets; rarer values are lists.
-
-    Returns
-    -------
-    RowSets
-        The sets.
-    """
+    """For each value of each attribute, the set of rows that have it."""
     rows = len(codes)
     # An odd number of cache lines: were it a power of two, the strips of all bitsets would compete for a few places
     # of the cache.
@@ -113,18 +100,7 @@ def _members(numbers: Whole, listed: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def aligned_zeros(words: int) -> NDArray[np.uint64]:
-    """Zeros that begin with a cache line, so that no vector lies across two.
-
-    Parameters
-    ----------
-    words
-        Number of 64-bit words.
-
-    Returns
-    -------
-    NDArray[np.uint64]
-        The array.
-    """
+    """Zeros that begin with a cache line, so that no vector lies across two."""
     raw = np.zeros(words + WORDS, np.uint64)
     skipped = -(raw.ctypes.data // 8) % WORDS
     return raw[skipped : skipped + words]
@@ -132,19 +108,7 @@ def aligned_zeros(words: int) -> NDArray[np.uint64]:
 
 @compiled
 def set_bits(bitsets, words, slots, numbers):
-    """Enter each row into the bitset of its value, where that has one.
-
-    Parameters
-    ----------
-    bitsets
-        All bitsets, flat.
-    words
-        Length of a bitset.
-    slots
-        Position of each value's bitset, or −1.
-    numbers
-        Number of each row's value.
-    """
+    """Enter each row into the bitset of its value, where that has one."""
     for row in range(len(numbers)):
         slot = slots[numbers[row]]
         if slot >= 0:
@@ -153,22 +117,7 @@ def set_bits(bitsets, words, slots, numbers):
 
 @inlined
 def bisect(values, low, stop, code):
-    """Position of a value among sorted ones; NaN is never found.
-
-    Parameters
-    ----------
-    values
-        Sorted values.
-    low, stop
-        Where to look.
-    code
-        The value.
-
-    Returns
-    -------
-    int
-        The position, −1 where it is not there.
-    """
+    """Position of a value among sorted ones; NaN is never found."""
     while stop - low > 1:
         middle = (low + stop) // 2
         if values[middle] <= code:
@@ -180,28 +129,7 @@ def bisect(values, low, stop, code):
 
 @inlined
 def choose_values(sets, columns, people, i, wanted, cursors):
-    """Numbers of a person's values, and where the rows of each are listed.
-
-    Parameters
-    ----------
-    sets
-        Sets of rows by value.
-    columns
-        Positions of attributes.
-    people
-        People, (n, attributes).
-    i
-        Position of the person.
-    wanted
-        Where the numbers are written.
-    cursors
-        Where the positions are written.
-
-    Returns
-    -------
-    int
-        How many of the values the table knows.
-    """
+    """Numbers of a person's values, and where the rows of each are listed."""
     first, values, lows, sizes = sets.first, sets.values, sets.lows, sets.sizes
     starts, lookup, ends = sets.starts, sets.lookup, sets.ends
     found = 0
@@ -222,28 +150,7 @@ def choose_values(sets, columns, people, i, wanted, cursors):
 
 @inlined
 def fill(members, cursor, end, begin, spare, at, words):
-    """Enter the rows of a list into a strip of a bitset.
-
-    Parameters
-    ----------
-    members
-        Rows of all lists.
-    cursor, end
-        Where the list is read.
-    begin
-        First word of the strip.
-    spare
-        Bitsets.
-    at
-        Position of the strip in ``spare``.
-    words
-        Length of the strip.
-
-    Returns
-    -------
-    int
-        Position of the first row beyond the strip.
-    """
+    """Enter the rows of a list into a strip of a bitset."""
     while cursor < end:
         row = np.int64(members[cursor]) - 64 * begin
         if row >= 64 * words:

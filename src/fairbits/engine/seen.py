@@ -47,11 +47,6 @@ EMPTY = np.uint64(0)
 class Seen:
     """The keys seen so far. Not for several threads at once.
 
-    Parameters
-    ----------
-    capacity_hint
-        Number of keys to expect; the table grows beyond it where needed.
-
     Examples
     --------
     >>> seen = Seen(capacity_hint=100)
@@ -78,23 +73,7 @@ class Seen:
         return len(self._table)
 
     def add(self, keys: Keys) -> NDArray[np.bool_]:
-        """Remember keys.
-
-        Parameters
-        ----------
-        keys
-            Hashes, (n,).
-
-        Returns
-        -------
-        NDArray[np.bool_]
-            True for each that was not there before (the first of equal ones, in order), (n,).
-
-        Raises
-        ------
-        TableError
-            If keys are no flat array of uint64.
-        """
+        """Remember keys."""
         keys = np.require(keys, requirements=["C", "A", "W"])
         if keys.ndim != 1 or keys.dtype != np.uint64:
             raise TableError(f"keys must be a flat array of uint64, but got shape {keys.shape} of {keys.dtype}.")
@@ -128,23 +107,6 @@ def keys_of(codes: NDArray[np.float64], columns: NDArray[np.int64]) -> Keys:
     """A key for each row of codes (n, d), from the bits of these columns; -0.0 counts as 0.0.
 
     The same codes give the same key in every process and on every machine.
-
-    Parameters
-    ----------
-    codes
-        People, (n, attributes).
-    columns
-        Positions of the attributes that make a person.
-
-    Returns
-    -------
-    Keys
-        Hashes, (n,).
-
-    Raises
-    ------
-    TableError
-        If shapes or columns are wrong.
     """
     codes = np.ascontiguousarray(codes, dtype=np.float64)
     columns = np.ascontiguousarray(columns, dtype=np.int64)
@@ -158,35 +120,13 @@ def keys_of(codes: NDArray[np.float64], columns: NDArray[np.int64]) -> Keys:
 
 
 def shift_of(table: Keys) -> np.uint64:
-    """How far a 64-bit number moves right to become a slot.
-
-    Parameters
-    ----------
-    table
-        The slots; their number is a power of two.
-
-    Returns
-    -------
-    np.uint64
-        Number of bits.
-    """
+    """How far a 64-bit number moves right to become a slot."""
     return np.uint64(65 - len(table).bit_length())
 
 
 @primitive
 def prefetch(_typing: Any, array: Any, _index: Any) -> Any:
-    """Prefetch an entry of a flat array, without waiting for it.
-
-    Parameters
-    ----------
-    array
-        A flat float32 array.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """Prefetch an entry of a flat array, without waiting for it."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
@@ -202,18 +142,7 @@ def prefetch(_typing: Any, array: Any, _index: Any) -> Any:
 
 @inlined
 def mixed(bits):
-    """A one-to-one map of 64 bits in which every bit of the result depends on every bit given (splitmix64's).
-
-    Parameters
-    ----------
-    bits
-        64 bits.
-
-    Returns
-    -------
-    int
-        64 bits.
-    """
+    """A one-to-one map of 64 bits in which every bit of the result depends on every bit given (splitmix64's)."""
     bits = (bits ^ (bits >> np.uint64(30))) * FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * SECOND
     return bits ^ (bits >> np.uint64(31))
@@ -221,17 +150,7 @@ def mixed(bits):
 
 @compiled
 def hash_rows(codes, columns, keys):
-    """The key of every row of bit patterns.
-
-    Parameters
-    ----------
-    codes
-        Bit patterns, (n, attributes).
-    columns
-        Positions of attributes.
-    keys
-        Where keys are written, (n,).
-    """
+    """The key of every row of bit patterns."""
     for row in range(len(codes)):
         key = GOLDEN
         for column in columns:
@@ -245,41 +164,13 @@ def hash_rows(codes, columns, keys):
 
 @inlined
 def slot_of(key, shift):
-    """The first slot to try for a key: the top bits of a product, so that even counting numbers spread.
-
-    Parameters
-    ----------
-    key
-        Hash of a person.
-    shift
-        How far a hash moves right to become a slot.
-
-    Returns
-    -------
-    int
-        The slot.
-    """
+    """The first slot to try for a key: the top bits of a product, so that even counting numbers spread."""
     return (key * GOLDEN) >> shift
 
 
 @inlined
 def settle(table, slot, key):
-    """Put a key into the first free slot.
-
-    Parameters
-    ----------
-    table
-        The slots.
-    slot
-        The first slot to try.
-    key
-        Hash of a person.
-
-    Returns
-    -------
-    bool
-        False where the key is there already.
-    """
+    """Put a key into the first free slot."""
     last = np.uint64(len(table) - 1)
     while table[slot] != EMPTY:
         if table[slot] == key:
@@ -291,28 +182,7 @@ def settle(table, slot, key):
 
 @compiled
 def insert(table, shift, keys, start, room, new):
-    """Add keys until there is no more room.
-
-    Parameters
-    ----------
-    table
-        The slots.
-    shift
-        How far a hash moves right to become a slot.
-    keys
-        Hashes, (n,).
-    start
-        Position of the first key.
-    room
-        How many new keys may be added.
-    new
-        Where it is written which keys are new.
-
-    Returns
-    -------
-    int
-        The position after the last key that was looked at.
-    """
+    """Add keys until there is no more room."""
     n = len(keys)
     for at in range(start, n):
         prefetch(table, slot_of(keys[min(at + AHEAD, n - 1)], shift))
@@ -327,17 +197,7 @@ def insert(table, shift, keys, start, room, new):
 
 @compiled
 def move(old, larger, shift):
-    """Copy all keys to a larger table; slots are top bits, so both tables are walked from front to back.
-
-    Parameters
-    ----------
-    old
-        The slots.
-    larger
-        The new slots.
-    shift
-        How far a hash moves right to become a slot.
-    """
+    """Copy all keys to a larger table; slots are top bits, so both tables are walked from front to back."""
     for key in old:
         if key != EMPTY:
             settle(larger, slot_of(key, shift), key)

@@ -16,13 +16,7 @@ _others: list[Callable[[], bool]] = []
 
 @contextmanager
 def leaving_a_core(while_true: Callable[[], bool]) -> Iterator[None]:
-    """Share work among one core less while another process of ours is at work. Results do not depend on threads.
-
-    Parameters
-    ----------
-    while_true
-        Whether the process is at work.
-    """
+    """Share work among one core less while another process of ours is at work. Results do not depend on threads."""
     _others.append(while_true)
     try:
         yield
@@ -31,23 +25,7 @@ def leaving_a_core(while_true: Callable[[], bool]) -> Iterator[None]:
 
 
 def thread_count(threads: int | None) -> int:
-    """The number of threads that is meant.
-
-    Parameters
-    ----------
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    int
-        The number, 1 or more.
-
-    Raises
-    ------
-    OptionError
-        If it is below 1.
-    """
+    """The number of threads that is meant."""
     threads = os.cpu_count() or 1 if threads is None else threads
     if threads < 1:
         raise OptionError(f"threads must be 1 or more, but got {threads}.")
@@ -59,15 +37,6 @@ def share(run: Callable[[int], None], starts: range, threads: int | None) -> Non
 
     The calling thread works too, so one thread starts no pool. When several calls fail, the error is that of the
     earliest start, whatever the threads.
-
-    Parameters
-    ----------
-    run
-        The function.
-    starts
-        The starts.
-    threads
-        Number of threads; None means all cores.
     """
     n_threads = min(thread_count(threads), len(starts))
     if n_threads > 1 and _others:

@@ -31,49 +31,16 @@ class Tests:
         self._stored = 0
 
     def add_range(self, low: int, high: int) -> int:
-        """Add a test that sends a range of bins to the left.
-
-        Parameters
-        ----------
-        low, high
-            First and last bin.
-
-        Returns
-        -------
-        int
-            Number of the test.
-        """
+        """Add a test that sends a range of bins to the left."""
         self.rows.append((low, high, -1))
         return len(self.rows) - 1
 
     def set_at(self, start: int) -> NDArray[np.bool_]:
-        """The set of bins that begins at a position among all sets.
-
-        Parameters
-        ----------
-        start
-            The position.
-
-        Returns
-        -------
-        NDArray[np.bool_]
-            Truth values by bin.
-        """
+        """The set of bins that begins at a position among all sets."""
         return self._by_start[start]
 
     def add_set(self, left: NDArray[np.bool_]) -> int:
-        """Add a test that sends a set of bins to the left.
-
-        Parameters
-        ----------
-        left
-            Truth values by bin.
-
-        Returns
-        -------
-        int
-            Number of the test.
-        """
+        """Add a test that sends a set of bins to the left."""
         inside = np.flatnonzero(left)
         if len(inside) and inside[-1] - inside[0] + 1 == len(inside):
             return self.add_range(int(inside[0]), int(inside[-1]))
@@ -187,20 +154,7 @@ class Bins:
             self.test_of[i] = keys[key]
 
     def bins_of(self, codes: Floats, single: bool) -> Ints:
-        """The bins of some codes.
-
-        Parameters
-        ----------
-        codes
-            Codes of the attribute, (n,).
-        single
-            Round to float32 before comparing.
-
-        Returns
-        -------
-        Ints
-            Bins, (n,).
-        """
+        """The bins of some codes."""
         if self.tabled:
             return self.table[np.rint(codes - self.low).astype(np.int64)].astype(np.int64)
         values = (codes - self.low) * self.scale
@@ -208,18 +162,7 @@ class Bins:
         return np.where(np.isnan(values), 0, 1 + np.searchsorted(self.cuts, values, side="left"))
 
     def left(self, test: int) -> NDArray[np.bool_]:
-        """Which bins a test sends left.
-
-        Parameters
-        ----------
-        test
-            Number of the test.
-
-        Returns
-        -------
-        NDArray[np.bool_]
-            Truth values by bin.
-        """
+        """Which bins a test sends left."""
         low, high, start = self.tests.rows[test]
         if start < 0:
             places = np.arange(self.size)
@@ -228,18 +171,7 @@ class Bins:
 
 
 def hints_of(cuts: list[Floats]) -> tuple[Floats, Floats, Ints]:
-    """Where to begin the search for a value among the cuts of each attribute.
-
-    Parameters
-    ----------
-    cuts
-        Cuts of each attribute, rising.
-
-    Returns
-    -------
-    tuple[Floats, Floats, Ints]
-        First values, stretches, and hints of all attributes, flat.
-    """
+    """Where to begin the search for a value among the cuts of each attribute."""
     firsts, stretches = np.zeros(len(cuts)), np.zeros(len(cuts))
     hints = np.zeros((len(cuts), HINTS + 1), np.int64)
     for i, mine in enumerate(cuts):

@@ -49,30 +49,7 @@ class TreeArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeBoxes:
-    """An ensemble over boxes of people: ranges of bins of values that no split separates.
-
-    Attributes
-    ----------
-    arrays
-        The trees, as the kernel takes them.
-    columns
-        Positions of the attributes that some split looks at.
-    codes
-        For each of them, a code of every bin.
-    counts
-        For each of them, how many values every bin holds.
-    factor
-        How many people share a combination of bins: values of attributes that no split looks at.
-    link, slope
-        How the sum becomes a score.
-    complement
-        Whether the score is what the only output leaves to 1.
-    m
-        Twins of a person.
-    slack
-        By how much a sum can be off by rounding, here or where single people are asked: both add in an order of their
-        own.
-    """
+    """An ensemble over boxes of people: ranges of bins of values that no split separates."""
 
     arrays: TreeArrays
     columns: Integers
@@ -97,29 +74,7 @@ class TreeBoxes:
 
 
 def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins) -> TreeBoxes:
-    """A tree model over boxes of people.
-
-    Parameters
-    ----------
-    model
-        The model.
-    schema
-        The attributes, and what is decided.
-    encoding
-        How attributes become features.
-    twins
-        Combinations of protected values.
-
-    Returns
-    -------
-    TreeBoxes
-        The arrays.
-
-    Raises
-    ------
-    CapabilityError
-        For ensembles with several sums (three classes or more).
-    """
+    """A tree model over boxes of people."""
     ensemble = model.ensemble
     if ensemble.width > 1 and ensemble.link == "identity" and len(schema.classes) <= 2:
         ensemble = ensemble.only_output(int(getattr(model, "favourable", 1)))
@@ -224,22 +179,7 @@ def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, 
 def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
     trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, spans: Any, places: Any, cuts: Any
 ) -> None:
-    """Bound the ensemble's sum for every twin over some boxes, and where to split them.
-
-    Parameters
-    ----------
-    trees
-        The trees as arrays.
-    firsts, lasts
-        Ranges of bins, (boxes, attributes).
-    lows, highs
-        Get the bounds, (boxes, m).
-    spans
-        Gets the largest difference between the sums of two twins of one person, (boxes,); trees that look at no
-        protected attribute add the same to both.
-    places, cuts
-        Get the attribute to split and the last bin of its left part, (boxes,); −1 where all is settled.
-    """
+    """Bound the ensemble's sum for every twin over some boxes, and where to split them."""
     m = lows.shape[1]
     attributes = firsts.shape[1]
     stack = np.empty(STACK, np.int64)

@@ -43,18 +43,7 @@ class Walks(NamedTuple):
 
 
 def walks_of(ensemble: Ensemble) -> Walks:
-    """An ensemble, ready to be walked.
-
-    Parameters
-    ----------
-    ensemble
-        The trees.
-
-    Returns
-    -------
-    Walks
-        Its arrays, for :func:`leaves_of` and :func:`held_sums`.
-    """
+    """An ensemble, ready to be walked."""
     nothing = np.empty(0, np.bool_)
     known = [nothing if one is None else one for one in ensemble.known]
     return Walks(
@@ -74,22 +63,7 @@ def walks_of(ensemble: Ensemble) -> Walks:
 
 
 def leaves_of(ensemble: Ensemble, walks: Walks, rows: Doubles, *, threads: int | None = None) -> NDArray[np.int32]:
-    """The leaf that every row reaches in every tree.
-
-    Parameters
-    ----------
-    ensemble, walks
-        The trees, and their arrays from :func:`walks_of`.
-    rows
-        Features, (n, features), rounded as the library compares them.
-    threads
-        How many threads; None: one for every processor.
-
-    Returns
-    -------
-    numpy.ndarray
-        Node numbers, (n, trees).
-    """
+    """The leaf that every row reaches in every tree."""
     found = np.empty((len(rows), ensemble.trees), np.int32)
     roots = np.array(ensemble.roots, np.int64)
 
@@ -112,32 +86,7 @@ def held_sums(
     way: int,
     threads: int | None = None,
 ) -> Doubles:
-    """What all trees add up to, with some splits decided otherwise.
-
-    Parameters
-    ----------
-    ensemble, walks
-        The trees, and their arrays from :func:`walks_of`.
-    rows
-        Features, (n, features), rounded as the library compares them.
-    leaves
-        Where the rows end as it is, (n, trees).
-    sums
-        What the trees add up to as it is, (n, outputs).
-    trees
-        The trees (from 0) that have such splits.
-    held
-        Which nodes of the whole ensemble are decided otherwise.
-    way
-        ``LEFT``, ``RIGHT`` or ``OTHER_WAY``.
-    threads
-        How many threads; None: one for every processor.
-
-    Returns
-    -------
-    numpy.ndarray
-        A changed copy of ``sums``.
-    """
+    """What all trees add up to, with some splits decided otherwise."""
     changed = np.array(sums, np.float64, order="C")
     chosen = np.array(trees, np.int64)
     roots, outputs = np.array(ensemble.roots, np.int64), np.array(ensemble.output, np.int64)

@@ -257,18 +257,7 @@ class TreePlanner:
         return bool(self.ensemble.goes_left(np.array([node]), value)[0])
 
     def large(self, trees: list[int]) -> LargeTrees:
-        """Some trees as arrays of nodes.
-
-        Parameters
-        ----------
-        trees
-            Numbers of the trees.
-
-        Returns
-        -------
-        LargeTrees
-            The arrays.
-        """
+        """Some trees as arrays of nodes."""
         ensemble = self.ensemble
         tests, members = self._all_tests()
         walk = Walk.of(ensemble, trees, *self._choices())

@@ -97,27 +97,7 @@ class TreeProgram(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreePlan:
-    """An ensemble over one encoding and one set of twins, ready to run.
-
-    Attributes
-    ----------
-    program
-        The trees, as the kernels take them.
-    link, slope
-        How sums become predictions.
-    favourable
-        The output that is the score, after the link.
-    complement
-        Whether the score is what the only output leaves to 1.
-    block
-        People that the kernel takes at a time, so that their sums stay in the cache.
-    work
-        What a person costs, in units of the engine, by which people are divided among threads.
-    thresholds
-        By attribute, the codes that are the last on their side of some split.
-    gaps
-        By attribute, the code of a missing number.
-    """
+    """An ensemble over one encoding and one set of twins, ready to run."""
 
     program: TreeProgram
     link: str

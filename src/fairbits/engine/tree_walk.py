@@ -31,24 +31,7 @@ class Walk:
 
     @classmethod
     def of(cls, ensemble: Ensemble, trees: Sequence[int], choice_of: Ints, choices: NDArray[np.bool_]) -> Walk:
-        """The walk through some trees.
-
-        Parameters
-        ----------
-        ensemble
-            All trees.
-        trees
-            Those that are walked.
-        choice_of
-            By node, the row of ``choices`` that decides it; -1 where the person does.
-        choices
-            Which twins go left, (choices, m).
-
-        Returns
-        -------
-        Walk
-            Its nodes, tree after tree.
-        """
+        """The walk through some trees."""
         sets = _TwinSets(choices)
         node = ensemble.roots[list(trees)].astype(np.int64)
         mine = np.zeros(len(node), np.int64)
@@ -75,19 +58,7 @@ class Walk:
         return cls(whole[0], roots, whole[2], whole[1], np.array(sets.members), len(levels))
 
     def twin_steps(self, axes: Ints) -> dict[str, Any]:
-        """The sets of twins, as the kernel takes them.
-
-        Parameters
-        ----------
-        axes
-            How many values each protected attribute has: twins are their grid, the last one changing fastest.
-
-        Returns
-        -------
-        dict
-            ``axes``, ``set_starts``, ``set_places`` and ``set_steps``: sums of the steps along every axis give 1 for
-            each twin of the set and 0 for the others.
-        """
+        """The sets of twins, as the kernel takes them."""
         steps = self.members.astype(np.float64).reshape(-1, *axes)
         for axis in range(1, steps.ndim):
             steps = np.diff(steps, axis=axis, prepend=0.0)

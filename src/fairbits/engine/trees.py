@@ -24,24 +24,7 @@ from fairbits.models import HasTrees, apply_link
 
 
 def tree_plan(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins | None) -> TreePlan | None:
-    """The plan of a tree model, or None where its features cannot be binned.
-
-    Parameters
-    ----------
-    model
-        The model.
-    schema
-        The attributes, and what is decided.
-    encoding
-        How attributes become features.
-    twins
-        Combinations of protected values; None scores rows just as they are.
-
-    Returns
-    -------
-    TreePlan | None
-        The plan, or None.
-    """
+    """The plan of a tree model, or None where its features cannot be binned."""
     try:
         return TreePlanner(model, schema, encoding, twins).plan()
     except NoPlan:
@@ -49,22 +32,7 @@ def tree_plan(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins 
 
 
 def tree_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) -> NDArray[np.float32]:
-    """The scores of all twins of every person.
-
-    Parameters
-    ----------
-    plan
-        The trees as arrays.
-    codes
-        People, (n, attributes).
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    NDArray[np.float32]
-        Scores, (n, m).
-    """
+    """The scores of all twins of every person."""
     ready = np.empty((len(codes), plan.m), np.float32)
 
     def keep(start: int, stop: int, sums: Floats) -> None:
@@ -75,22 +43,7 @@ def tree_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) ->
 
 
 def tree_class_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) -> NDArray[np.float32]:
-    """The predictions of all outputs for all twins of every person, (n, m, outputs).
-
-    Parameters
-    ----------
-    plan
-        The trees as arrays.
-    codes
-        People, (n, attributes).
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    NDArray[np.float32]
-        Predictions, (n, m, outputs).
-    """
+    """The predictions of all outputs for all twins of every person, (n, m, outputs)."""
     ready = np.empty((len(codes), plan.m, len(plan.program.base)), np.float32)
 
     def keep(start: int, stop: int, sums: Floats) -> None:

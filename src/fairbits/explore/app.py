@@ -48,22 +48,7 @@ _HEADERS = {
 
 
 def build_app(explorer: Explorer, *, token: str, hosts: Iterable[str]) -> ASGIApp:
-    """The application of the explorer.
-
-    Parameters
-    ----------
-    explorer
-        Answers about one run's subject.
-    token
-        Secret that every request must carry.
-    hosts
-        Names under which requests may come, such as ``127.0.0.1:8000``.
-
-    Returns
-    -------
-    ASGIApp
-        An ASGI application.
-    """
+    """The application of the explorer."""
     base = _file("report.css", "fairbits.report", "templates")  # one look for both
     files = {
         "/": (_file("explore.html").replace("TOKEN", token), "text/html"),

@@ -18,24 +18,12 @@ class Connection(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Start the deadline of a new connection.
-
-        Parameters
-        ----------
-        transport
-            The connection.
-        """
+        """Start the deadline of a new connection."""
         super().connection_made(transport)
         self._judge()
 
     def data_received(self, data: bytes) -> None:
-        """Take data, and see whether the request is complete.
-
-        Parameters
-        ----------
-        data
-            Bytes that came.
-        """
+        """Take data, and see whether the request is complete."""
         super().data_received(data)
         self._judge()
 
@@ -45,13 +33,7 @@ class Connection(H11Protocol):
         self._judge()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the deadline of a connection that was closed.
-
-        Parameters
-        ----------
-        exc
-            Why it was closed; None for a regular end.
-        """
+        """End the deadline of a connection that was closed."""
         self._stop()
         super().connection_lost(exc)
 

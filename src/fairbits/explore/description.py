@@ -19,20 +19,7 @@ _DIGITS = 6
 
 
 def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
-    """Facts about the subject that stay the same while people change.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    evaluator
-        The model, and how people are evaluated.
-
-    Returns
-    -------
-    dict[str, Any]
-        Plain values for the page.
-    """
+    """Facts about the subject that stay the same while people change."""
     axes = axes_of(evaluator)
     return {
         "subject": shortened(subject.name, LABEL),
@@ -55,18 +42,7 @@ def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
 
 
 def attributes_of(schema: Schema) -> list[dict[str, Any]]:
-    """The attributes that are not protected, each with the choices or the bounds of its field.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-
-    Returns
-    -------
-    list[dict[str, Any]]
-        One entry per attribute.
-    """
+    """The attributes that are not protected, each with the choices or the bounds of its field."""
     return [_field(schema.attributes[column]) for column in schema.free_columns]
 
 
@@ -80,20 +56,7 @@ def _field(attribute: Attribute) -> dict[str, Any]:
 
 
 def figures_of(person: Portrait, evaluator: Evaluator) -> dict[str, Any]:
-    """One person's figures, scores and classes; a twin that cannot exist has no score.
-
-    Parameters
-    ----------
-    person
-        The person, their scores and classes.
-    evaluator
-        The model, and how people are evaluated.
-
-    Returns
-    -------
-    dict[str, Any]
-        Plain values for the page.
-    """
+    """One person's figures, scores and classes; a twin that cannot exist has no score."""
     scores = np.asarray(person.scores, dtype=float)
     return {
         "k": person.k,
@@ -114,22 +77,7 @@ def figures_of(person: Portrait, evaluator: Evaluator) -> dict[str, Any]:
 
 
 def spread_of(evaluator: Evaluator, codes: Codes, layer: int) -> list[list[float]]:
-    """The smallest and the largest output of each neuron of a layer over the twins of one person.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    codes
-        The person, (1, attributes).
-    layer
-        Number of the layer, counted from 1.
-
-    Returns
-    -------
-    list[list[float]]
-        Minima and maxima.
-    """
+    """The smallest and the largest output of each neuron of a layer over the twins of one person."""
     valid = evaluator.valid_twins(codes)
     twins = evaluator.twins.expand(codes)[0]
     inputs = evaluator.encoding.encode(twins if valid is None else twins[valid[0]])

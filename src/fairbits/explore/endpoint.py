@@ -38,16 +38,7 @@ MAX_WHOLE = 1e15
 
 
 def guard_app(guard: Guard, *, hosts: Iterable[str] = ("127.0.0.1", "localhost")) -> ASGIApp:
-    """The web application that answers with guarded scores.
-
-    Parameters
-    ----------
-    guard
-        The guarded model.
-    hosts
-        Names under which it answers; requests to others are refused, so that no web page can reach it by a name of
-        its own. ``["*"]`` answers under all of them.
-    """
+    """The web application that answers with guarded scores."""
 
     async def about(_request: Request) -> Response:
         schema = guard.schema
@@ -84,27 +75,7 @@ def guard_app(guard: Guard, *, hosts: Iterable[str] = ("127.0.0.1", "localhost")
 
 
 def answer(guard: Guard, document: Any) -> dict[str, Any]:
-    """Scores, and decisions where there are classes, of the people in a request.
-
-    Parameters
-    ----------
-    guard
-        The guarded model.
-    document
-        Content of the request.
-
-    Returns
-    -------
-    dict[str, Any]
-        Content of the answer.
-
-    Raises
-    ------
-    OptionError
-        If the request holds no people.
-    SchemaError
-        If one of them has an unknown attribute or value.
-    """
+    """Scores, and decisions where there are classes, of the people in a request."""
     people = document.get("people") if isinstance(document, dict) else None
     if not isinstance(people, list) or not people or not all(isinstance(person, dict) for person in people):
         raise OptionError('a request is an object such as {"people": [{"age": "30–39"}]}; people are missing.')

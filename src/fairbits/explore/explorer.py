@@ -42,22 +42,7 @@ class _Ready:
 
 
 class Explorer:
-    """One run's subject, open to questions. Nothing is written, and one question is answered at a time.
-
-    Parameters
-    ----------
-    run
-        The run that is looked at.
-    subject
-        Its subject; by default the one that the run names, loaded again.
-    threads
-        Threads for a question.
-
-    Raises
-    ------
-    FairbitsError
-        If the subject is not there any more, or another one.
-    """
+    """One run's subject, open to questions. Nothing is written, and one question is answered at a time."""
 
     def __init__(self, run: Run, *, subject: Subject | None = None, threads: int | None = 1):
         self.run = run
@@ -91,23 +76,7 @@ class Explorer:
         }
 
     def answer(self, asked: PageRequest) -> dict[str, Any]:
-        """Figures of a person; with neurons held, beside those of the model as it is.
-
-        Parameters
-        ----------
-        asked
-            The person, neurons to hold, and the layer to show.
-
-        Returns
-        -------
-        dict[str, Any]
-            Content of the answer.
-
-        Raises
-        ------
-        OptionError
-            If no twin of the person can exist under the rules.
-        """
+        """Figures of a person; with neurons held, beside those of the model as it is."""
         with self._lock:
             dos = self.switches.dos(asked.holds)
             plain, held = self._ready(()), self._ready(dos, asked.guard)

@@ -19,23 +19,7 @@ MAX_CONNECTIONS = 100
 
 
 def listen(port: int = 0) -> socket.socket:
-    """A socket that only this machine reaches.
-
-    Parameters
-    ----------
-    port
-        Port to listen on; 0 takes a free one.
-
-    Returns
-    -------
-    socket.socket
-        The socket.
-
-    Raises
-    ------
-    OptionError
-        If the port is none, or is taken.
-    """
+    """A socket that only this machine reaches."""
     if not 0 <= port <= MAX_PORT:
         raise OptionError(f"--port is {port}; give one of 1 to {MAX_PORT:,}, or leave it out for a free one.")
     # The protocol is named because asyncio sends without delay only then: 40 ms in every answer.
@@ -52,40 +36,13 @@ def listen(port: int = 0) -> socket.socket:
 
 
 def hosts_of(listening: socket.socket) -> tuple[str, str]:
-    """Names under which requests may come.
-
-    Parameters
-    ----------
-    listening
-        The socket.
-
-    Returns
-    -------
-    tuple[str, str]
-        Host and port, by number and by name.
-    """
+    """Names under which requests may come."""
     port = listening.getsockname()[1]
     return f"{HOST}:{port}", f"localhost:{port}"
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:
-    """A server that logs nothing but errors.
-
-    Parameters
-    ----------
-    app
-        The application.
-
-    Returns
-    -------
-    uvicorn.Server
-        The server.
-
-    Raises
-    ------
-    MissingDependencyError
-        If uvicorn is not installed.
-    """
+    """A server that logs nothing but errors."""
     try:
         import uvicorn
 
@@ -109,14 +66,6 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve until interrupted: Ctrl-C is the ordinary end.
-
-    Parameters
-    ----------
-    app
-        The application.
-    listening
-        The socket.
-    """
+    """Serve until interrupted: Ctrl-C is the ordinary end."""
     with suppress(KeyboardInterrupt):
         server_of(app).run(sockets=[listening])

@@ -30,23 +30,7 @@ class Gallery:
         return found or [self.row(1)]
 
     def row(self, number: int) -> dict[str, Any]:
-        """One row of the table.
-
-        Parameters
-        ----------
-        number
-            Number of the row, counted from 1.
-
-        Returns
-        -------
-        dict[str, Any]
-            The person as the page takes it.
-
-        Raises
-        ------
-        OptionError
-            If there is no such row.
-        """
+        """One row of the table."""
         if not 1 <= number <= len(self._table):
             raise OptionError(f"row {number} is not in the table, which has rows 1 to {len(self._table)}.")
         codes = self._table.codes[number - 1]

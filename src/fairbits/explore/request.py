@@ -30,25 +30,7 @@ class PageRequest:
 
 
 def asked_of(document: Any, schema: Schema) -> PageRequest:
-    """A checked request: the page is ours, but whoever has its address may send anything.
-
-    Parameters
-    ----------
-    document
-        Content of the request.
-    schema
-        The attributes.
-
-    Returns
-    -------
-    PageRequest
-        The person, neurons to hold, and the layer to show.
-
-    Raises
-    ------
-    OptionError
-        If something is missing, unknown or out of range.
-    """
+    """A checked request: the page is ours, but whoever has its address may send anything."""
     if not isinstance(document, dict) or "codes" not in document:
         raise OptionError('a question is an object such as {"codes": [3, 40], "hold": []}; codes are missing.')
     strange = next((key for key in document if key not in _KEYS), None)

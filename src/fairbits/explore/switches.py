@@ -66,23 +66,7 @@ class Switches:
         return cls(tuple(table[chosen] for table in tables), tuple(possible))
 
     def do(self, hold: Hold) -> Do:
-        """The intervention that a hold means.
-
-        Parameters
-        ----------
-        hold
-            Layer, neuron, and the statistic to hold it at.
-
-        Returns
-        -------
-        Do
-            The intervention.
-
-        Raises
-        ------
-        OptionError
-            If there is no such neuron or statistic.
-        """
+        """The intervention that a hold means."""
         if not self.values:
             raise OptionError(f"no neuron can be held: {self.reason[0].lower()}{self.reason[1:]}")
         if not 1 <= hold.layer <= len(self.values):
@@ -102,23 +86,7 @@ class Switches:
         return Do(hold.layer - 1, hold.neuron, value)
 
     def dos(self, holds: Sequence[Hold]) -> tuple[Do, ...]:
-        """All interventions in a fixed order.
-
-        Parameters
-        ----------
-        holds
-            Neurons to hold.
-
-        Returns
-        -------
-        tuple[Do, ...]
-            The interventions.
-
-        Raises
-        ------
-        OptionError
-            If a neuron is held twice.
-        """
+        """All interventions in a fixed order."""
         found: dict[tuple[int, int], Do] = {}
         for hold in holds:
             if (hold.layer, hold.neuron) in found:
@@ -127,20 +95,7 @@ class Switches:
         return tuple(found[key] for key in sorted(found))
 
     def document(self, suspect: int | None, acd: dict[int, float]) -> list[dict[str, Any]]:
-        """Facts about each hidden layer for the page.
-
-        Parameters
-        ----------
-        suspect
-            Number of the suspect layer, if there is one.
-        acd
-            Average causal difference of each neuron of the suspect layer.
-
-        Returns
-        -------
-        list[dict[str, Any]]
-            One entry per layer.
-        """
+        """Facts about each hidden layer for the page."""
         layers = []
         for number, (values, possible) in enumerate(zip(self.values, self.possible, strict=True), start=1):
             shown = slice(0, MAX_NEURONS)

@@ -32,23 +32,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """What a model answered about frozen people: one entry for each.
-
-    Parameters
-    ----------
-    k
-        Classes among the twins.
-    flips
-        Whether the twins get different decisions; all False where nothing is decided.
-    scores
-        The score of the person as they are.
-    decisions
-        The position of the class that they get, -1 where nothing is decided.
-    identity
-        A short name of the model, its schema and its table.
-    rule
-        When a decision is favourable, in words; "" for a baseline that does not say so.
-    """
+    """What a model answered about frozen people: one entry for each."""
 
     k: Integers
     flips: Truths
@@ -66,36 +50,13 @@ class Answers:
         return np.log2(self.k)
 
     def same_as(self, other: Answers) -> bool:
-        """Whether nobody is answered otherwise: same classes, same flips, same decisions, same scores.
-
-        Parameters
-        ----------
-        other
-            About the same people.
-        """
+        """Whether nobody is answered otherwise: same classes, same flips, same decisions, same scores."""
         names = ("k", "flips", "decisions", "scores")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
 
 def replay(subject: Subject, suite: Suite, *, threads: int | None = None, progress: Progress | None = None) -> Answers:
-    """Ask a model about frozen people and their twins again; nothing is searched, and nothing is drawn.
-
-    Parameters
-    ----------
-    subject
-        The model, of the suite's schema.
-    suite
-        The people.
-    threads
-        None means all cores; the answers do not depend on it.
-    progress
-        Called with (done, all) people.
-
-    Returns
-    -------
-    Answers
-        In the order of the suite.
-    """
+    """Ask a model about frozen people and their twins again; nothing is searched, and nothing is drawn."""
     asked = replace(subject, table=suite.table)
     asked = asked if asked.repeats == suite.repeats else asked.with_repeats(suite.repeats)
     evaluator = evaluator_of(asked, epsilon=suite.epsilon, partition=suite.partition, threads=threads)
@@ -118,19 +79,7 @@ def replay(subject: Subject, suite: Suite, *, threads: int | None = None, progre
 
 
 def write_baseline(path: Path, answers: Answers, suite: Suite, subject: Subject) -> None:
-    """Write a model's answers, whole, so that later models are compared with it.
-
-    Parameters
-    ----------
-    path
-        The file.
-    answers
-        What the model said.
-    suite
-        About whom.
-    subject
-        What it is called.
-    """
+    """Write a model's answers, whole, so that later models are compared with it."""
     columns: dict[str, npt.NDArray[Any]] = {
         "k": answers.k,
         "flips": answers.flips,
@@ -149,27 +98,7 @@ def write_baseline(path: Path, answers: Answers, suite: Suite, subject: Subject)
 
 
 def read_baseline(path: Path, suite: Suite, *, max_rows: int = MAX_ROWS) -> Answers:
-    """An earlier model's answers about a suite.
-
-    Parameters
-    ----------
-    path
-        The file.
-    suite
-        The people who are asked about now.
-    max_rows
-        People at most.
-
-    Returns
-    -------
-    Answers
-        In the order of the suite.
-
-    Raises
-    ------
-    OptionError
-        For the baseline of another suite, and a file that is none.
-    """
+    """An earlier model's answers about a suite."""
     table, about = read_container(path, "baseline", max_rows=max_rows)
     stated, identity = about.get("suite"), about.get("identity")
     if not isinstance(stated, str) or not isinstance(identity, str):

@@ -14,21 +14,7 @@ TITLE = "Use of protected attributes"
 
 
 def card_section(folder: str | Path, *, level: int = 2) -> str:
-    """A Markdown section about a run, to be put into a model card.
-
-    Parameters
-    ----------
-    folder
-        The run: a search or an audit, with gate.json where a gate judged it.
-    level
-        Of the heading.
-
-    Returns
-    -------
-    str
-        For Hugging Face: ``card.text += section``; for skops: ``card.add(**{TITLE: body})`` with ``level=0``, which
-        leaves the heading out.
-    """
+    """A Markdown section about a run, to be put into a model card."""
     run = Run.open(folder)
     summary = run.summary or {}
     measured = _optional(run.folder / "measure.json")

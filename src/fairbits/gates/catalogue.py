@@ -18,27 +18,7 @@ Need = Literal["decision", "labels", "groups"]
 
 @dataclass(frozen=True, slots=True)
 class CheckKind:
-    """One figure that can be checked.
-
-    Parameters
-    ----------
-    name
-        As it stands in a policy, under ``[checks]``.
-    words
-        What it is, for people.
-    direction
-        Whether the threshold is a maximum or a minimum.
-    low, high
-        The thresholds that make sense.
-    exact
-        Whether it is about the frozen people alone, so that it has no interval.
-    needs
-        What a subject must have.
-    only_change
-        Whether it makes sense against a baseline only.
-    percent
-        Whether people read it in percent.
-    """
+    """One figure that can be checked."""
 
     name: str
     words: str

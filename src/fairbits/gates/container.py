@@ -28,24 +28,7 @@ _MAX_DESCRIPTION = 4 << 20
 def write_container(
     path: Path, kind: str, columns: Mapping[str, npt.NDArray[Any]], description: Mapping[str, Any]
 ) -> None:
-    """Write columns with their description.
-
-    Parameters
-    ----------
-    path
-        The file; folders above it are made.
-    kind
-        ``suite`` or ``baseline``.
-    columns
-        Arrays of one length, by name.
-    description
-        What they are; JSON in the file's metadata.
-
-    Raises
-    ------
-    OptionError
-        Where the file cannot be written.
-    """
+    """Write columns with their description."""
     check_suffix(path, kind)
     text = json.dumps(plain({"kind": kind, "format": FORMAT, **description}), ensure_ascii=True, allow_nan=False)
     table = pa.table({name: pa.array(np.ascontiguousarray(values)) for name, values in columns.items()})
@@ -59,27 +42,7 @@ def write_container(
 
 
 def read_container(path: Path, kind: str, *, max_rows: int = MAX_ROWS) -> tuple[pa.Table, dict[str, Any]]:
-    """Read columns and their description.
-
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        What it must be.
-    max_rows
-        Rows at most.
-
-    Returns
-    -------
-    tuple of pyarrow.Table and dict
-        The columns, not yet checked one by one, and the description.
-
-    Raises
-    ------
-    OptionError
-        For a file that is none, is damaged, is larger than allowed, or is something else.
-    """
+    """Read columns and their description."""
     remedy = {"suite": "make one with `fairbits gate freeze RUN`", "baseline": "make one with --update-baseline"}[kind]
     check_suffix(path, kind)
     if not is_there(path):
@@ -108,13 +71,6 @@ def read_container(path: Path, kind: str, *, max_rows: int = MAX_ROWS) -> tuple[
 def container_path(path: str | Path, name: str) -> Path:
     """The file that somebody means by a path.
 
-    Parameters
-    ----------
-    path
-        A file, a folder that holds it, or a name without an ending.
-    name
-        What it is called in a folder.
-
     Examples
     --------
     >>> container_path("kept/people", "suite.parquet").as_posix()
@@ -127,64 +83,20 @@ def container_path(path: str | Path, name: str) -> Path:
 
 
 def check_suffix(path: Path, kind: str) -> None:
-    """Refuse a name that says something else than Parquet.
-
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        ``suite`` or ``baseline``, for the message.
-    """
+    """Refuse a name that says something else than Parquet."""
     if path.suffix != SUFFIX:
         raise OptionError(f"the {kind} is {str(path)!r}; its name must end in {SUFFIX}.")
 
 
 def damaged(path: Path, kind: str, why: str) -> OptionError:
-    """The error about a container whose contents cannot be.
-
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        ``suite`` or ``baseline``.
-    why
-        What cannot be.
-    """
+    """The error about a container whose contents cannot be."""
     return OptionError(f"the {kind} {str(path)!r} is damaged ({why}); restore it from a copy, or make it again.")
 
 
 def column_of(
     table: pa.Table, name: str, path: Path, kind: str, *, whole: bool = False, truth: bool = False, gaps: bool = False
 ) -> npt.NDArray[Any]:
-    """One column as an array, checked.
-
-    Parameters
-    ----------
-    table
-        The container's columns.
-    name
-        Which.
-    path, kind
-        For the message.
-    whole
-        Whether it must hold whole numbers.
-    truth
-        Whether it must hold truth values.
-    gaps
-        Whether NaN is allowed.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, int64 or bool.
-
-    Raises
-    ------
-    OptionError
-        Where the column is missing or holds something else.
-    """
+    """One column as an array, checked."""
     if name not in table.column_names:
         raise damaged(path, kind, f"it has no column {name!r}")
     column = table.column(name)

@@ -31,25 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckFigure:
-    """What was measured for one check.
-
-    Parameters
-    ----------
-    value, low, high
-        The figure and its interval; all None where it cannot be known, for the ``reason``.
-    people
-        How many people it rests on.
-    detail
-        Whose it is, or what changed.
-    reason
-        Why it cannot be known.
-    p_value
-        Of the paired test.
-    sure
-        Whether that test, where there is one, sees a change.
-    broken, broken_before
-        For checks of single people: who breaks it, and who broke it by the baseline.
-    """
+    """What was measured for one check."""
 
     value: float | None
     low: float | None
@@ -64,15 +46,7 @@ class CheckFigure:
 
 
 def lacking(requirement: Requirement, schema: Schema, suite: Suite, answers: Answers) -> str | None:
-    """Why a subject cannot be held to a check, or None.
-
-    Parameters
-    ----------
-    requirement
-        The check.
-    schema, suite, answers
-        What there is.
-    """
+    """Why a subject cannot be held to a check, or None."""
     needs = requirement.kind.needs
     if "decision" in needs and schema.regression:
         return "needs a decision, but the subject predicts a number"
@@ -96,23 +70,7 @@ class FrozenFigures:
         self.unchanged = before is not None and answers.same_as(before)
 
     def of(self, requirement: Requirement) -> CheckFigure:
-        """The figure of a check.
-
-        Parameters
-        ----------
-        requirement
-            Which; a change needs a baseline.
-
-        Returns
-        -------
-        CheckFigure
-            With its interval.
-
-        Raises
-        ------
-        OptionError
-            Where the subject has no such figure.
-        """
+        """The figure of a check."""
         kind = requirement.kind
         if kind.exact:
             return self._exact(requirement)
@@ -337,12 +295,6 @@ def _unknown(people: int, reason: str) -> CheckFigure:
 
 
 def figures_document(figure: CheckFigure) -> dict[str, Any]:
-    """The measured part of a check in gate.json.
-
-    Parameters
-    ----------
-    figure
-        What was measured.
-    """
+    """The measured part of a check in gate.json."""
     names = ("value", "low", "high", "people", "detail", "reason", "p_value")
     return {name: getattr(figure, name) for name in names}

@@ -17,49 +17,17 @@ SCHEMA = "gate.schema.json"
 
 
 def gate_text(result: GateResult) -> str:
-    """The text of gate.json: the same for the same answers, but for ``created``.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-    """
+    """The text of gate.json: the same for the same answers, but for ``created``."""
     return json_text(plain(result.document())) + "\n"
 
 
 def write_gate(result: GateResult, folder: Path) -> Path:
-    """Write gate.json into a folder.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-    folder
-        Made where it is not there.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Write gate.json into a folder."""
     return write_text(folder / FILE, gate_text(result))
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text file whole, with its folder.
-
-    Parameters
-    ----------
-    path
-        The file.
-    text
-        What it says.
-
-    Raises
-    ------
-    OptionError
-        Where it cannot be written.
-    """
+    """Write a text file whole, with its folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode("utf-8", errors="replace"))
@@ -69,12 +37,6 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def gate_schema() -> dict[str, Any]:
-    """The published JSON Schema of gate.json.
-
-    Returns
-    -------
-    dict
-        Draft 2020-12.
-    """
+    """The published JSON Schema of gate.json."""
     text = resources.files("fairbits.gates").joinpath(SCHEMA).read_text(encoding="utf-8")
     return dict(json.loads(text))

@@ -25,29 +25,7 @@ MAX_FINDINGS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One person of the suite who breaks a check.
-
-    Parameters
-    ----------
-    check
-        The name of the check.
-    fingerprint
-        Sixteen hexadecimal digits.
-    k, k_before
-        Classes now, and by the baseline where there is one.
-    flips
-        Whether the decision flips now.
-    origin
-        ``row`` or ``case``.
-    row
-        The row of the table that the person is, or came from; counted from 1, None where there is none.
-    people
-        How many frozen people share all values that are not protected.
-    attributes
-        The person as people read it, without the protected values.
-    waived
-        Whether somebody answers for it.
-    """
+    """One person of the suite who breaks a check."""
 
     check: str
     fingerprint: str
@@ -76,22 +54,7 @@ class Finding:
 
 
 def fingerprint_of(check: str, suite: Suite, attributes: dict[str, str] | None = None) -> str:
-    """The fingerprint of a person under a check, or of the check itself.
-
-    Parameters
-    ----------
-    check
-        The name of the check.
-    suite
-        Whose schema counts.
-    attributes
-        The values that are not protected, by name; None for the check as a whole.
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits.
-    """
+    """The fingerprint of a person under a check, or of the check itself."""
     schema = [str(suite.schema.get(name, "")) for name in SCHEMA_PARTS]
     text = json.dumps(["fairbits finding 1", check, schema, attributes], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -100,24 +63,7 @@ def fingerprint_of(check: str, suite: Suite, attributes: dict[str, str] | None =
 def findings_of(
     check: str, who: npt.NDArray[np.bool_], suite: Suite, schema: Schema, answers: Answers, before: Answers | None
 ) -> tuple[list[Finding], int]:
-    """The people who break a check, worst first, and how many different ones there are.
-
-    Parameters
-    ----------
-    check
-        The name of the check.
-    who
-        One truth value per frozen person.
-    suite, schema
-        The people, and what they are made of.
-    answers, before
-        What the model says, and what an earlier one said.
-
-    Returns
-    -------
-    tuple of list of Finding and int
-        At most 1,000 of them, and the number of all.
-    """
+    """The people who break a check, worst first, and how many different ones there are."""
     rows = np.flatnonzero(who)
     if len(rows) == 0:
         return [], 0

@@ -21,22 +21,6 @@ class Judgement:
     """All checks of a policy on one model's answers.
 
     It has ``checks``, ``findings``, ``new``, ``waived``, ``expired`` and ``pending``.
-
-    Parameters
-    ----------
-    schema, suite
-        The people.
-    answers, before
-        What the model says, and what the baseline says.
-    policy
-        What is asked for.
-    day
-        Today: a waiver that ended before covers nothing, and what it covered counts again.
-
-    Raises
-    ------
-    OptionError
-        For a check that the subject cannot be held to, and where nothing but an ended waiver is wrong.
     """
 
     def __init__(
@@ -105,13 +89,7 @@ class Judgement:
         )
 
     def _people(self, requirement: Requirement, figure: CheckFigure) -> tuple[int, tuple[Waiver, ...]]:
-        """Keep the findings of a check of single people.
-
-        Returns
-        -------
-        tuple of int and tuple of Waiver
-            How many different people break it; and the waivers of single people, where what is left is allowed.
-        """
+        """Keep the findings of a check of single people."""
         assert figure.broken is not None  # noqa: S101 - asked by the caller
         found, count = findings_of(requirement.name, figure.broken, self.suite, self.schema, self.answers, self.before)
         covered, answering = 0, []

@@ -13,16 +13,6 @@ def junit_text(result: GateResult) -> str:
 
     A check that fails is a failure, one that is inconclusive an error, one that somebody answers for or that waits for
     a baseline is skipped.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-
-    Returns
-    -------
-    str
-        XML 1.0, in UTF-8.
     """
     cases = [_case(result, one) for one in result.checks]
     cases += [_pending(result, name) for name in result.pending]

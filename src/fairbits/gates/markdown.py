@@ -12,18 +12,7 @@ SHOWN = 10
 
 
 def gate_markdown(result: GateResult) -> str:
-    """A heading, a table of checks, new cases and notes.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-
-    Returns
-    -------
-    str
-        In which nothing that came from a file is markup.
-    """
+    """A heading, a table of checks, new cases and notes."""
     suite = result.suite
     word = _MARKS[result.verdict] if result.checks else f"⏳ {result.headline}"
     lines = [

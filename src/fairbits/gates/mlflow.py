@@ -13,18 +13,7 @@ PREFIX = "fairbits."
 
 
 def gate_metrics(result: GateResult) -> dict[str, float]:
-    """The figures as MLflow calls them: ``fairbits.flip_rate``, ``fairbits.flip_rate.low``, ``….high``, ``….far``.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-
-    Returns
-    -------
-    dict
-        ``far`` is the end of the interval that a threshold is held against; figures that are not known are left out.
-    """
+    """The figures as MLflow calls them: ``fairbits.flip_rate``, ``fairbits.flip_rate.low``, ``….high``, ``….far``."""
     found: dict[str, float] = {}
     for one in result.checks:
         if one.value is None or one.low is None or one.high is None:
@@ -36,18 +25,7 @@ def gate_metrics(result: GateResult) -> dict[str, float]:
 
 
 def log_gate(result: GateResult) -> None:
-    """Log a verdict to the active MLflow run: metrics, thresholds as parameters, a tag, gate.json and gate.md.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-
-    Raises
-    ------
-    MissingDependencyError
-        If MLflow is not installed.
-    """
+    """Log a verdict to the active MLflow run: metrics, thresholds as parameters, a tag, gate.json and gate.md."""
     mlflow = _mlflow("logging a gate's verdict")
     mlflow.log_metrics(gate_metrics(result))
     mlflow.log_params({f"{PREFIX}{one.name}.threshold": one.threshold for one in result.checks})
@@ -60,21 +38,6 @@ def validation_thresholds(result: GateResult) -> dict[str, Any]:
     """The policy as ``mlflow.models.MetricThreshold``, by the metrics that it is held against (``….far``).
 
     Changes against the baseline are metrics of their own, so MLflow needs no second model to validate them.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-
-    Returns
-    -------
-    dict
-        For ``mlflow.validate_evaluation_results`` and ``mlflow.evaluate``.
-
-    Raises
-    ------
-    MissingDependencyError
-        If MLflow is not installed.
     """
     _mlflow("thresholds for MLflow")
     from mlflow.models import MetricThreshold

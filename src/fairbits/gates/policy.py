@@ -23,17 +23,7 @@ _KEYS = ("confidence", "seed", "suite", "baseline", "checks", "waivers")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One check: a figure, or its change against the baseline, and the threshold that it is held against.
-
-    Parameters
-    ----------
-    kind
-        Which figure, and in which direction it may not go.
-    threshold
-        What it is held against.
-    change
-        Whether its change against the baseline is meant.
-    """
+    """One check: a figure, or its change against the baseline, and the threshold that it is held against."""
 
     kind: CheckKind
     threshold: float
@@ -54,25 +44,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a model must keep to.
-
-    Parameters
-    ----------
-    requirements
-        The checks, in the order of the file.
-    confidence
-        The level of every interval.
-    seed
-        Of the intervals that are resampled.
-    waivers
-        Who answers for what.
-    suite, baseline
-        Where they lie, if the policy says so.
-    file
-        Where the policy was read from; None for the usual one.
-    usual
-        Whether nobody stated a policy: then checks that make no sense for a subject are left out.
-    """
+    """What a model must keep to."""
 
     requirements: tuple[Requirement, ...]
     confidence: float = CONFIDENCE
@@ -98,69 +70,23 @@ USUAL = {
 
 
 def usual_policy() -> Policy:
-    """No worse than the baseline: what counts where there is no fairbits.toml.
-
-    Returns
-    -------
-    Policy
-        Flip rate, mean bits and accuracy against the baseline.
-    """
+    """No worse than the baseline: what counts where there is no fairbits.toml."""
     return Policy(_requirements(USUAL), usual=True)
 
 
 def find_policy(*folders: Path | None) -> Path | None:
-    """The first fairbits.toml in these folders.
-
-    Parameters
-    ----------
-    *folders
-        Where to look, in order; None is passed over.
-    """
+    """The first fairbits.toml in these folders."""
     return next((folder / FILE for folder in folders if folder is not None and (folder / FILE).is_file()), None)
 
 
 def read_policy(path: str | Path) -> Policy:
-    """The policy in a file.
-
-    Parameters
-    ----------
-    path
-        A TOML file, usually ``fairbits.toml``.
-
-    Returns
-    -------
-    Policy
-        With the paths of suite and baseline relative to the file.
-
-    Raises
-    ------
-    OptionError
-        For a file that is none, unknown checks, and thresholds out of range.
-    """
+    """The policy in a file."""
     file = Path(path)
     return policy_of(_document(file), file=file)
 
 
 def policy_of(document: Mapping[str, Any], *, file: Path | None = None) -> Policy:
-    """The policy in a document.
-
-    Parameters
-    ----------
-    document
-        As it stands in fairbits.toml.
-    file
-        Where it was read from.
-
-    Returns
-    -------
-    Policy
-        As for :func:`read_policy`.
-
-    Raises
-    ------
-    OptionError
-        As for :func:`read_policy`.
-    """
+    """The policy in a document."""
     for key in document:
         if key not in _KEYS:
             raise OptionError(f"the policy has the unknown key {str(key)[:40]!r}; {choose_from(str(key)[:40], _KEYS)}")

@@ -26,26 +26,7 @@ def propose_people(
     budget: float | str,
     threads: int | None = None,
 ) -> tuple[Mapping[str, Any], ...]:
-    """Search for people who are worse off than anybody frozen; the verdict is not asked.
-
-    Parameters
-    ----------
-    subject
-        The model.
-    suite, answers
-        Who is frozen, and how they fare.
-    folder
-        Where the run of the search goes; one that is there is replaced.
-    budget
-        How long, as "10s" or in seconds.
-    threads
-        None means all cores.
-
-    Returns
-    -------
-    tuple of dict
-        ``k``, ``flips``, ``changed`` and ``attributes``, worst first: those above the suite's largest k.
-    """
+    """Search for people who are worse off than anybody frozen; the verdict is not asked."""
     from fairbits.scale import search
     from fairbits.search import Budget, Settings, seconds_of
 

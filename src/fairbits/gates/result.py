@@ -17,11 +17,6 @@ from fairbits.subject import Quality
 def broken_by(people: int) -> str:
     """How many different people break a check, in words; nothing where nobody does.
 
-    Parameters
-    ----------
-    people
-        Their number.
-
     Examples
     --------
     >>> broken_by(1), broken_by(1200), broken_by(0)

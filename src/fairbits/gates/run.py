@@ -56,24 +56,7 @@ def open_subject(
     as_is: bool = False,
     **grants: Unpack[GrantOptions],
 ) -> Subjected:
-    """What a gate is about: a loaded subject, a name, a subject.toml, or the folder of a run.
-
-    Parameters
-    ----------
-    given
-        One of these.
-    protected
-        Attributes to protect instead of the subject's own.
-    as_is
-        Accept a model that decides against the labels of its table.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    Subjected
-        Checked against its labels.
-    """
+    """What a gate is about: a loaded subject, a name, a subject.toml, or the folder of a run."""
     run = None
     if isinstance(given, Subject):
         subject, source = given, given.source
@@ -103,16 +86,7 @@ def _shown(file: Path) -> str:
 
 
 def settle_policy(given: Policy | Mapping[str, Any] | str | Path | None, beside: Path | None = None) -> Policy:
-    """The policy that is applied: the one given, or the default.
-
-    Parameters
-    ----------
-    given
-        A policy, a document, a file, or None for the fairbits.toml of this folder, the one beside the subject, or
-        the usual one.
-    beside
-        The folder of the subject's file.
-    """
+    """The policy that is applied: the one given, or the default."""
     if isinstance(given, Policy):
         return given
     if isinstance(given, Mapping):
@@ -320,30 +294,7 @@ def freeze(
     force: bool = False,
     **grants: Unpack[GrantOptions],
 ) -> tuple[Suite, Path]:
-    """Freeze people from a run, or the rows of a subject's table, as a suite.
-
-    Parameters
-    ----------
-    given
-        The folder of a run, or a subject.
-    out
-        The file; by default ``gate/NAME/suite.parquet``.
-    add
-        A suite that gets the run's worst cases as further people, instead of a new one.
-    rows, cases
-        How many at most.
-    seed
-        Of the sample of rows; the run's own by default.
-    force
-        Replace a suite that is there.
-    **grants
-        What files from outside may do.
-
-    Returns
-    -------
-    tuple of Suite and Path
-        The people, and the file.
-    """
+    """Freeze people from a run, or the rows of a subject's table, as a suite."""
     from fairbits.gates.suite import CASES, ROWS, cases_of, freeze_run, with_cases
     from fairbits.store import Run
 

@@ -19,29 +19,12 @@ MAX_PEOPLE = 50
 
 
 def sarif_text(result: GateResult) -> str:
-    """The log as JSON.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-    """
+    """The log as JSON."""
     return json_text(sarif_document(result)) + "\n"
 
 
 def sarif_document(result: GateResult) -> dict[str, Any]:
-    """A log with one run.
-
-    Parameters
-    ----------
-    result
-        The verdict.
-
-    Returns
-    -------
-    dict
-        SARIF 2.1.0. Rules are all checks there are, so that their places never move.
-    """
+    """A log with one run."""
     broken = [one for one in result.checks if one.verdict != "pass"]
     results = [_check(result, one) for one in broken]
     for check in result.checks:
@@ -67,11 +50,6 @@ def sarif_document(result: GateResult) -> dict[str, Any]:
 
 def rule_id(check: str) -> str:
     """The stable id of a check's rule.
-
-    Parameters
-    ----------
-    check
-        Its name.
 
     Examples
     --------

@@ -26,17 +26,7 @@ DRAWS = 4000
 
 @dataclass(frozen=True, slots=True)
 class PairedChange:
-    """A change among the same people.
-
-    Parameters
-    ----------
-    value, low, high
-        The mean change and its interval.
-    worse, better
-        How many people changed for the worse and for the better.
-    p_value
-        Of the exact one-sided test that more changed for the worse; None where the change is of a size, not a count.
-    """
+    """A change among the same people."""
 
     value: float
     low: float
@@ -48,16 +38,6 @@ class PairedChange:
 
 def mcnemar(worse: int, better: int) -> float:
     """The exact one-sided test of McNemar: how often chance alone gives so many changes for the worse.
-
-    Parameters
-    ----------
-    worse, better
-        People whose answer changed, one way and the other; whoever did not change tells nothing.
-
-    Returns
-    -------
-    float
-        The p-value; 1 where nobody changed.
 
     Examples
     --------
@@ -73,71 +53,24 @@ def mcnemar(worse: int, better: int) -> float:
 
 
 def rate(hits: Truths, level: float) -> Estimate:
-    """A share of people with its interval.
-
-    Parameters
-    ----------
-    hits
-        One truth value per person.
-    level
-        Of the interval.
-    """
+    """A share of people with its interval."""
     return wilson(int(np.count_nonzero(hits)), len(hits), level=level)
 
 
 def mean(values: Floats, rng: np.random.Generator, *, low: float, high: float, level: float) -> Estimate:
-    """A mean of figures between two ends, with its interval.
-
-    Parameters
-    ----------
-    values
-        One per person.
-    rng
-        Of the bootstrap.
-    low, high
-        Between which every value lies.
-    level
-        Of the interval.
-    """
+    """A mean of figures between two ends, with its interval."""
     return bounded_means(values[:, None], rng, lows=low, highs=high, level=level)[0]
 
 
 def rate_change(before: Truths, after: Truths, rng: np.random.Generator, *, level: float) -> PairedChange:
-    """How a share of people rose between two answers about the same people.
-
-    Parameters
-    ----------
-    before, after
-        Truth values where true is the worse answer.
-    rng
-        Of the bootstrap.
-    level
-        Of the interval.
-
-    Returns
-    -------
-    PairedChange
-        With the p-value of McNemar's test.
-    """
+    """How a share of people rose between two answers about the same people."""
     worse, better = int((after & ~before).sum()), int((before & ~after).sum())
     found = mean(after.astype(np.float64) - before, rng, low=-1.0, high=1.0, level=level)
     return PairedChange(found.value, found.low, found.high, worse, better, mcnemar(worse, better))
 
 
 def mean_change(before: Floats, after: Floats, rng: np.random.Generator, *, limit: float, level: float) -> PairedChange:
-    """How a mean rose between two answers about the same people.
-
-    Parameters
-    ----------
-    before, after
-        A figure per person.
-    rng
-        Of the bootstrap.
-    limit
-        The largest change that one person can have.
-    level
-        Of the interval.
-    """
+    """How a mean rose between two answers about the same people."""
     moved = after - before
     found = mean(moved, rng, low=-limit, high=limit, level=level)
     return PairedChange(found.value, found.low, found.high, int((moved > 0).sum()), int((moved < 0).sum()))
@@ -147,20 +80,6 @@ def impact(groups: Grouping, selected: Truths, level: float) -> tuple[Estimate, 
     """The lowest selection rate of a group over the highest, with an interval, and whose it is.
 
     The interval is that of :func:`fairbits.measure.lowest_ratio`.
-
-    Parameters
-    ----------
-    groups
-        Who belongs where.
-    selected
-        Who gets the favourable decision.
-    level
-        Of the interval.
-
-    Returns
-    -------
-    tuple of Estimate and str, or None
-        None where no two groups of 30 people or more can be compared, or nobody is selected.
     """
     counts, chosen = _counted(groups, selected)
     fit = np.flatnonzero(counts >= MIN_GROUP)
@@ -177,22 +96,6 @@ def impact_change(
     and where pair b was the lowest before, at least that of pair b; so the ends are taken over all pairs that may be
     the lowest. In each group one more person stands where they move that end furthest, so that changes too rare for
     the sample are allowed for.
-
-    Parameters
-    ----------
-    groups
-        Who belongs where.
-    before, after
-        Who gets the favourable decision.
-    rng
-        Of the bootstrap.
-    level
-        Of the interval.
-
-    Returns
-    -------
-    PairedChange or None
-        None where there is nothing to compare.
     """
     counts, old = _counted(groups, before)
     new = _counted(groups, after)[1]
@@ -252,13 +155,7 @@ def _lowest(rates: Floats) -> Floats:
 
 
 def widest(found: Sequence[PairedChange]) -> PairedChange:
-    """The largest of several changes, with ends that hold for the largest of the true ones.
-
-    Parameters
-    ----------
-    found
-        At least one.
-    """
+    """The largest of several changes, with ends that hold for the largest of the true ones."""
     worst = max(found, key=lambda one: one.value)
     low, high = max(one.low for one in found), max(one.high for one in found)
     return PairedChange(worst.value, min(low, worst.value), high, worst.worse, worst.better, worst.p_value)

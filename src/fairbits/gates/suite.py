@@ -36,27 +36,7 @@ ROW, CASE = 0, 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suite:
-    """Frozen people, with the schema and the settings that they are asked under.
-
-    Parameters
-    ----------
-    table
-        Their codes, labels and observed values; ``numbers`` are rows of the table that they came from.
-    origin
-        0 for a row, 1 for a case of a search.
-    schema
-        The ingredients of the schema, by name.
-    subject
-        What it was called.
-    epsilon, partition, repeats
-        How classes are told apart, and how many answers make a score.
-    seed
-        Of the sample of rows.
-    version
-        The fairbits that froze it.
-    source
-        What it was frozen from, in words.
-    """
+    """Frozen people, with the schema and the settings that they are asked under."""
 
     table: Table
     origin: npt.NDArray[np.int64]
@@ -117,13 +97,7 @@ class Suite:
 
 
 def schema_parts(subject: Subject) -> dict[str, str]:
-    """The ingredients of a subject's identity that a suite is bound to.
-
-    Parameters
-    ----------
-    subject
-        Whose.
-    """
+    """The ingredients of a subject's identity that a suite is bound to."""
     known = subject.identity.ingredients
     return {name: known[name] for name in SCHEMA_PARTS}
 
@@ -136,24 +110,7 @@ def freeze_subject(
     epsilon: float | None = None,
     partition: str = "constrained",
 ) -> Suite:
-    """A suite of the rows of a subject's table.
-
-    Parameters
-    ----------
-    subject
-        The model, table and schema.
-    rows
-        How many rows at most; a random sample of a larger table.
-    seed
-        Of the sample.
-    epsilon, partition
-        How classes are told apart; by default as ``fairbits measure`` does.
-
-    Returns
-    -------
-    Suite
-        In the order of the table.
-    """
+    """A suite of the rows of a subject's table."""
     if rows < 1:
         raise OptionError(f"rows is {rows}; at least one person must be frozen.")
     table = subject.table
@@ -174,26 +131,7 @@ def freeze_subject(
 
 
 def freeze_run(run: Run, subject: Subject, *, rows: int = ROWS, cases: int = CASES, seed: int | None = None) -> Suite:
-    """A suite of the rows of a run's table and of the worst cases that it found.
-
-    Parameters
-    ----------
-    run
-        A search, with its tolerance and its cases.
-    subject
-        What it is about.
-    rows
-        How many rows at most.
-    cases
-        How many cases at most, worst first; those that are rows already are left out.
-    seed
-        Of the sample of rows; the run's own by default.
-
-    Returns
-    -------
-    Suite
-        Rows first, then cases with the protected values of the row that each came from.
-    """
+    """A suite of the rows of a run's table and of the worst cases that it found."""
     if cases < 0:
         raise OptionError(f"cases is {cases}; give 0 or more.")
     epsilon, partition = float(run.manifest["epsilon"]), str(run.manifest["partition"])
@@ -204,22 +142,7 @@ def freeze_run(run: Run, subject: Subject, *, rows: int = ROWS, cases: int = CAS
 
 
 def cases_of(run: Run, subject: Subject, *, top: int) -> tuple[Codes, npt.NDArray[np.int64]]:
-    """The worst cases of a run as full rows, with the rows that they came from.
-
-    Parameters
-    ----------
-    run
-        A search.
-    subject
-        What it is about.
-    top
-        How many.
-
-    Returns
-    -------
-    tuple of arrays
-        Codes, and numbers of rows of the table as it was given (0: none).
-    """
+    """The worst cases of a run as full rows, with the rows that they came from."""
     if top == 0:
         return np.empty((0, len(subject.schema))), np.empty(0, np.int64)
     found = run.cases(top=top, labels=False).combine_chunks()
@@ -236,22 +159,7 @@ def cases_of(run: Run, subject: Subject, *, top: int) -> tuple[Codes, npt.NDArra
 
 
 def with_cases(suite: Suite, codes: Codes, numbers: npt.NDArray[np.int64]) -> Suite:
-    """The same suite with more people, found by a search; nobody is taken twice.
-
-    Parameters
-    ----------
-    suite
-        What there is.
-    codes
-        Full rows.
-    numbers
-        Of the rows that they came from, 0 for none.
-
-    Returns
-    -------
-    Suite
-        A new one, with another ``id``.
-    """
+    """The same suite with more people, found by a search; nobody is taken twice."""
     known = {row.tobytes() for row in np.ascontiguousarray(suite.table.codes)}
     fresh = [i for i, row in enumerate(np.ascontiguousarray(codes)) if row.tobytes() not in known]
     if not fresh:
@@ -272,11 +180,5 @@ def with_cases(suite: Suite, codes: Codes, numbers: npt.NDArray[np.int64]) -> Su
 
 
 def numbers_of(table: Table) -> npt.NDArray[np.int64]:
-    """The numbers of a table's rows, counted from 1 where it has none of its own.
-
-    Parameters
-    ----------
-    table
-        The people.
-    """
+    """The numbers of a table's rows, counted from 1 where it has none of its own."""
     return np.arange(1, len(table) + 1, dtype=np.int64) if table.numbers is None else table.numbers

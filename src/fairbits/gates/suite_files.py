@@ -24,15 +24,7 @@ _WORDS = {"protected_values": "protected values", "compared": "compared scores",
 
 
 def write_suite(suite: Suite, path: Path) -> None:
-    """Write a suite to a .parquet file, whole.
-
-    Parameters
-    ----------
-    suite
-        The people.
-    path
-        The file.
-    """
+    """Write a suite to a .parquet file, whole."""
     table = suite.table
     columns: dict[str, npt.NDArray[Any]] = {f"attribute:{i}": table.codes[:, i] for i in range(table.codes.shape[1])}
     if table.observed is not None:
@@ -48,27 +40,7 @@ def write_suite(suite: Suite, path: Path) -> None:
 
 
 def read_suite(path: Path, subject: Subject, *, max_rows: int = MAX_ROWS) -> Suite:
-    """The suite in a file, for a subject of the same schema.
-
-    Parameters
-    ----------
-    path
-        The file.
-    subject
-        Whose model is to be asked.
-    max_rows
-        People at most.
-
-    Returns
-    -------
-    Suite
-        Checked: unchanged since it was frozen, and inside the schema's domain.
-
-    Raises
-    ------
-    OptionError
-        For a suite of another schema, one that was changed, and a file that is none.
-    """
+    """The suite in a file, for a subject of the same schema."""
     table, about = read_container(path, "suite", max_rows=max_rows)
     stored = about.get("schema")
     fields: dict[str, Any] = {"epsilon": float, "repeats": int, "seed": int}

@@ -18,22 +18,6 @@ def verdict_of(
 ) -> Verdict:
     """Hold the far end of an interval against a threshold.
 
-    Parameters
-    ----------
-    low, high
-        The interval; both ends are the value itself where it is exact, None where it could not be measured.
-    threshold
-        The largest (``max``) or smallest (``min``) value that is allowed.
-    direction
-        Which of the two it is.
-    sure
-        Whether a test of the change agrees that there is one; without it nothing fails.
-
-    Returns
-    -------
-    {"pass", "fail", "inconclusive"}
-        Pass only where all of the interval is allowed, fail only where none of it is.
-
     Examples
     --------
     >>> verdict_of(0.01, 0.04, 0.05), verdict_of(0.06, 0.08, 0.05), verdict_of(0.04, 0.06, 0.05)
@@ -52,16 +36,6 @@ def verdict_of(
 
 def overall(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict over several checks: the worst of them.
-
-    Parameters
-    ----------
-    verdicts
-        Of the checks that count; waived ones are left out by the caller.
-
-    Returns
-    -------
-    {"pass", "fail", "inconclusive"}
-        Fail before inconclusive before pass; pass where nothing is left to judge.
 
     Examples
     --------

@@ -20,17 +20,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """``check`` names a check, or ``case`` the fingerprint of a finding; ``expires`` is the last day that it holds.
-
-    Parameters
-    ----------
-    check, case
-        What is waived: a check by its name, or a finding by its fingerprint.
-    reason, owner
-        Why, and who answers for it.
-    expires
-        The last day on which it holds.
-    """
+    """``check`` names a check, or ``case`` the fingerprint of a finding; ``expires`` is the last day that it holds."""
 
     check: str | None
     case: str | None
@@ -49,23 +39,11 @@ class Waiver:
         return f"the waiver of {self.about} by {self.owner} expired on {self.expires.isoformat()}"
 
     def has_ended(self, today: date) -> bool:
-        """Whether its last day has gone by: from then on it covers nothing.
-
-        Parameters
-        ----------
-        today
-            The day to count from.
-        """
+        """Whether its last day has gone by: from then on it covers nothing."""
         return self.days_left(today) < 0
 
     def days_left(self, today: date) -> int:
-        """Days until it ends; negative once it has.
-
-        Parameters
-        ----------
-        today
-            The day to count from.
-        """
+        """Days until it ends; negative once it has."""
         return (self.expires - today).days
 
     def document(self) -> dict[str, Any]:
@@ -85,23 +63,7 @@ def today() -> date:
 
 
 def waivers_of(stated: object) -> tuple[Waiver, ...]:
-    """The waivers of a policy.
-
-    Parameters
-    ----------
-    stated
-        What stands under ``[[waivers]]``.
-
-    Returns
-    -------
-    tuple of Waiver
-        In the order of the file, ended ones included.
-
-    Raises
-    ------
-    OptionError
-        For a waiver that names nothing, gives no reason, or that nobody signs.
-    """
+    """The waivers of a policy."""
     if not isinstance(stated, list) or any(not isinstance(one, Mapping) for one in stated):
         raise OptionError("waivers must be a list of sections; write each one under [[waivers]].")
     if len(stated) > MAX_WAIVERS:
@@ -154,20 +116,7 @@ def _expiry(which: str, value: object) -> date:
 
 
 def check_current(waivers: Iterable[Waiver], day: date) -> None:
-    """Refuse waivers that would last too long; those that have ended are no misuse, they cover nothing any more.
-
-    Parameters
-    ----------
-    waivers
-        Those of the policy.
-    day
-        Today.
-
-    Raises
-    ------
-    OptionError
-        About the first of them.
-    """
+    """Refuse waivers that would last too long; those that have ended are no misuse, they cover nothing any more."""
     for one in waivers:
         left = one.days_left(day)
         if left > MAX_DAYS:
@@ -178,35 +127,14 @@ def check_current(waivers: Iterable[Waiver], day: date) -> None:
 
 
 def check_ended(waivers: Sequence[Waiver]) -> None:
-    """Refuse a policy in which nothing is wrong but a waiver that has ended: nobody answers for it any more.
-
-    Parameters
-    ----------
-    waivers
-        Those that have ended.
-
-    Raises
-    ------
-    OptionError
-        About the first of them.
-    """
+    """Refuse a policy in which nothing is wrong but a waiver that has ended: nobody answers for it any more."""
     if waivers:
         more = f" (and {len(waivers) - 1:,} more)" if len(waivers) > 1 else ""
         raise OptionError(f"{waivers[0].ended}{more}, and the gate passes without it; take it out of the policy.")
 
 
 def waiver_of(waivers: Sequence[Waiver], *, check: str | None = None, case: str | None = None) -> Waiver | None:
-    """The waiver that covers a check or a case, if there is one.
-
-    Parameters
-    ----------
-    waivers
-        Those that hold today.
-    check
-        The name of a check.
-    case
-        The fingerprint of a finding.
-    """
+    """The waiver that covers a check or a case, if there is one."""
     for one in waivers:
         if (check is not None and one.check == check) or (case is not None and one.case == case):
             return one

@@ -117,20 +117,7 @@ def qid(
 
 
 def class_masses(members: Members, weights: Floats) -> Floats:
-    """The share of each class, (n, largest k).
-
-    Parameters
-    ----------
-    members
-        Class of every score, (n, m).
-    weights
-        Share of each twin in the population, (m,).
-
-    Returns
-    -------
-    Floats
-        Shares that sum to 1 in each row, (n, largest k).
-    """
+    """The share of each class, (n, largest k)."""
     n, m = members.shape
     classes = int(members.max()) + 1
     flat = members + classes * np.arange(n)[:, None]
@@ -139,25 +126,7 @@ def class_masses(members: Members, weights: Floats) -> Floats:
 
 
 def renyi(masses: Floats, order: float) -> Floats:
-    """Rényi entropy in bits along the last axis (Rényi 1961).
-
-    Parameters
-    ----------
-    masses
-        Shares that sum to 1 along the last axis.
-    order
-        0 or larger.
-
-    Returns
-    -------
-    Floats
-        Bits, of the shape without the last axis.
-
-    Raises
-    ------
-    OptionError
-        If the order is negative.
-    """
+    """Rényi entropy in bits along the last axis (Rényi 1961)."""
     if not order >= 0:
         raise OptionError(f"the Rényi order is {order}; it must be 0 or larger (0 gives Q∞, 1 gives Q1).")
     if order == 0:
@@ -176,43 +145,12 @@ def renyi(masses: Floats, order: float) -> Floats:
 
 
 def bits_limit(m: int, epsilon: float, *, regression: bool = False) -> float:
-    """The largest number of bits that a person can show: log2 of min(m, ⌈1/ε⌉) for scores within [0, 1].
-
-    Parameters
-    ----------
-    m
-        Number of twins.
-    epsilon
-        Tolerance: scores at most this far apart may share a class.
-    regression
-        Whether scores have no bounds, so that only m limits the bits.
-
-    Returns
-    -------
-    float
-        Bits.
-    """
+    """The largest number of bits that a person can show: log2 of min(m, ⌈1/ε⌉) for scores within [0, 1]."""
     return float(np.log2(m if regression else min(m, max_classes(epsilon))))
 
 
 def checked_scores(scores: npt.ArrayLike) -> npt.NDArray[np.floating]:
-    """Scores as an (n, m) array of floats; float32 is kept as it is.
-
-    Parameters
-    ----------
-    scores
-        Anything that NumPy makes an array of.
-
-    Returns
-    -------
-    npt.NDArray[np.floating]
-        The array.
-
-    Raises
-    ------
-    OptionError
-        If they are no finite numbers, or not in two dimensions.
-    """
+    """Scores as an (n, m) array of floats; float32 is kept as it is."""
     table = np.asarray(scores)
     if table.dtype != np.float32:
         try:
@@ -234,25 +172,7 @@ def checked_scores(scores: npt.ArrayLike) -> npt.NDArray[np.floating]:
 
 
 def checked_weights(weights: npt.ArrayLike | None, m: int) -> Floats:
-    """Shares of the twins in the population.
-
-    Parameters
-    ----------
-    weights
-        Numbers in proportion to the shares, (m,); None gives every twin the same.
-    m
-        Number of twins.
-
-    Returns
-    -------
-    Floats
-        Shares that sum to 1, (m,).
-
-    Raises
-    ------
-    OptionError
-        If a weight is negative, all are 0, or there are not m.
-    """
+    """Shares of the twins in the population."""
     if weights is None:
         return np.full(m, 1 / m)
     shares = np.asarray(weights, dtype=np.float64)

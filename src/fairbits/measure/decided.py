@@ -19,17 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decided:
-    """The scores of everybody in a table as they are, the decisions and the labels, as far as they are known.
-
-    Parameters
-    ----------
-    scores
-        One for each person.
-    selected
-        Who is decided favourably; None where nothing is decided.
-    labels
-        Whose label is the favourable class; None where there are no labels.
-    """
+    """The scores of everybody in a table as they are, the decisions and the labels, as far as they are known."""
 
     scores: Floats
     selected: npt.NDArray[np.bool_] | None
@@ -37,20 +27,7 @@ class Decided:
 
 
 def decided_rows(subject: Subject, *, rows: npt.NDArray[np.int64] | None = None) -> Decided:
-    """Score people as they are, by the model or from the table.
-
-    Parameters
-    ----------
-    subject
-        The model and its table.
-    rows
-        Which people; everybody by default.
-
-    Returns
-    -------
-    Decided
-        Decisions by the subject's own rule.
-    """
+    """Score people as they are, by the model or from the table."""
     schema, table = subject.schema, subject.table if rows is None else subject.table.rows(rows)
     own = schema.favourable_index
     labels = None if table.labels is None or schema.regression else np.asarray(table.labels == own)

@@ -50,29 +50,6 @@ def evaluator_of(
     """An evaluator for a subject's people, of its own model or of another one.
 
     The rows of the table are real people: they exist whatever the rules say.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    model
-        The model to evaluate; None takes the subject's.
-    epsilon
-        Tolerance between scores; None takes the default of the subject.
-    partition
-        How scores become classes: "constrained" or "grid".
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    Evaluator
-        The evaluator.
-
-    Raises
-    ------
-    ModelError
-        If the subject has scores but no model.
     """
     if subject.scores_only:
         raise no_model()
@@ -90,25 +67,7 @@ def evaluator_of(
 
 
 def default_epsilon(schema: Schema, table: Table) -> float:
-    """The default tolerance: 0.025 for probabilities; 2.5 % of the target's range (1 % to 99 %) for a regression.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    table
-        People, with the target where it is a regression.
-
-    Returns
-    -------
-    float
-        The tolerance.
-
-    Raises
-    ------
-    OptionError
-        If no tolerance follows from the target.
-    """
+    """The default tolerance: 0.025 for probabilities; 2.5 % of the target's range (1 % to 99 %) for a regression."""
     if not schema.regression:
         return DEFAULT_EPSILON
     labels = table.training().labels

@@ -64,17 +64,6 @@ class Evaluator:
 
     Rules of the schema that look at protected attributes leave some people fewer twins: figures are about those that
     can exist. ``rows`` are real people, who exist whatever the rules say.
-
-    Parameters
-    ----------
-    model, schema, encoding
-        What is asked, about whom, and how codes become its inputs.
-    epsilon, partition
-        What counts as a different score.
-    rows
-        Real people: see above.
-    threads
-        How many; None: all cores.
     """
 
     def __init__(
@@ -126,19 +115,7 @@ class Evaluator:
         self._latest: tuple[Model, Evaluator] | None = None
 
     def with_model(self, model: Model) -> Evaluator:
-        """An evaluator of another model for the same people, with the same tolerance and partition.
-
-        Parameters
-        ----------
-        model
-            The model.
-
-        Returns
-        -------
-        Evaluator
-            This one for its own model, else a new one, or that of the last call where it is the same model: a repair is
-            judged several times.
-        """
+        """An evaluator of another model for the same people, with the same tolerance and partition."""
         if model is self.model:
             return self
         if self._latest is not None and self._latest[0] is model:
@@ -188,20 +165,7 @@ class Evaluator:
         return all(bool((part == part[:1]).all()) for part in added)
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
-        """Figures of every person: k, Q∞, Q1, span, extreme twins, flips.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        progress
-            Called with the number of people done so far.
-
-        Returns
-        -------
-        Evaluation
-            Arrays with one entry per person, (n,).
-        """
+        """Figures of every person: k, Q∞, Q1, span, extreme twins, flips."""
         if progress is None:
             return self._evaluate(codes)
         pieces = []
@@ -212,23 +176,7 @@ class Evaluator:
         return Evaluation.concatenate(pieces)
 
     def scores(self, codes: Codes) -> npt.NDArray[np.float32]:
-        """Scores of every twin of every person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.float32]
-            Scores, (n, m).
-
-        Raises
-        ------
-        ModelError
-            If a score is not finite.
-        """
+        """Scores of every twin of every person."""
         if self._plan is not None:
             return scores(self._plan, codes, threads=self.threads)
         if self._trees is not None:
@@ -243,18 +191,7 @@ class Evaluator:
         return result
 
     def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
-        """Probabilities of all classes for every twin of every person, for models with three classes or more.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.float32]
-            Probabilities, (n, m, classes).
-        """
+        """Probabilities of all classes for every twin of every person, for models with three classes or more."""
         if self._trees is not None:
             return tree_class_scores(self._trees, codes, threads=self.threads)
         if self._at_once is not None:
@@ -263,20 +200,7 @@ class Evaluator:
         return self._class_scores(codes)
 
     def favoured(self, codes: Codes, scores: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.bool_] | None:
-        """Which twins of every person are decided favourably, (n, m).
-
-        Parameters
-        ----------
-        codes
-            The people.
-        scores
-            What :meth:`scores` gives for them, where it is known.
-
-        Returns
-        -------
-        array or None
-            None where nothing is decided (a regression), or a score does not say what is.
-        """
+        """Which twins of every person are decided favourably, (n, m)."""
         if self.schema.regression:
             return None
         if self._class_scores is not None or (len(self.schema.classes) > 2 and isinstance(self.model, HasClassScores)):
@@ -300,67 +224,20 @@ class Evaluator:
         return isinstance(self.model, HasGradients)
 
     def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
-        """Slope of the logit margin per unit of code, at one twin of each person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.float64]
-            Slopes, (n, attributes).
-
-        Raises
-        ------
-        CapabilityError
-            If the model has no gradients.
-        """
+        """Slope of the logit margin per unit of code, at one twin of each person."""
         if self._plan is not None:
             return gradients(self._plan, codes, twins, threads=self.threads).astype(np.float64)
         rows = self._as_twins(codes, twins)
         return self.encoding.pull_back(self._input_gradients(rows), rows)
 
     def contributions(self, columns: npt.NDArray[np.integer[Any]]) -> Contributions:
-        """Contributions of codes to the sums at which :meth:`foresight` takes gradients.
-
-        Parameters
-        ----------
-        columns
-            Positions of the attributes.
-
-        Returns
-        -------
-        Contributions
-            Tables and slopes, one for each attribute.
-        """
+        """Contributions of codes to the sums at which :meth:`foresight` takes gradients."""
         if self._plan is not None:
             return contributions_of(self._plan, columns)
         return contributions_through(self.encoding, columns)
 
     def foresight(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
-        """First-order forecast of what changes of code do to the logit margin, at one twin of each person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-
-        Returns
-        -------
-        Foresight
-            Slopes per unit of code, and gradients at the first layer's sums.
-
-        Raises
-        ------
-        CapabilityError
-            If the model has no gradients.
-        """
+        """First-order forecast of what changes of code do to the logit margin, at one twin of each person."""
         if self._plan is not None:
             return foresight(self._plan, codes, twins, threads=self.threads)
         rows = self._as_twins(codes, twins)
@@ -374,18 +251,7 @@ class Evaluator:
         return np.where(np.isfinite(found), found, np.zeros((), found.dtype))
 
     def valid_twins(self, codes: Codes) -> Truth | None:
-        """Which twins can exist under the rules.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Truth | None
-            Truth values, (n, m); None where all twins of everybody can.
-        """
+        """Which twins can exist under the rules."""
         return self.validity.twins(codes) if self.validity.about_twins else None
 
     @cached_property
@@ -401,25 +267,7 @@ class Evaluator:
         return tree_plan(self.model, self.schema, self.encoding, None)
 
     def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
-        """Score of one twin of each person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.float32]
-            Scores, (n,).
-
-        Raises
-        ------
-        ModelError
-            If a score is not finite.
-        """
+        """Score of one twin of each person."""
         if self._lone_plan is not None:
             return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
         if self._lone_trees is not None:
@@ -446,25 +294,7 @@ class Evaluator:
         return isinstance(self.model, HasLayerGradients)
 
     def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
-        """Outputs of every layer for one twin of each person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-
-        Returns
-        -------
-        tuple[npt.NDArray[np.float32], ...]
-            One array per layer, (n, neurons).
-
-        Raises
-        ------
-        CapabilityError
-            If the model does not show its layers.
-        """
+        """Outputs of every layer for one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
         rows = self._as_twins(codes, twins)
         with _one_core():
@@ -473,29 +303,7 @@ class Evaluator:
     def layer_gradients(
         self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
     ) -> npt.NDArray[np.float64]:
-        """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-        layer
-            Position of the layer, counted from 0.
-        slopes
-            Weights of the layer's outputs, (n, neurons).
-
-        Returns
-        -------
-        npt.NDArray[np.float64]
-            Slopes, (n, attributes).
-
-        Raises
-        ------
-        CapabilityError
-            If the model does not show its layers.
-        """
+        """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
         rows = self._as_twins(codes, twins)
         with _one_core():
@@ -540,23 +348,7 @@ class Evaluator:
     def figures_of_scores(
         self, scores: npt.NDArray[np.float32], valid: Truth | None = None, *, table: npt.NDArray[Any] | None = None
     ) -> Evaluation:
-        """Figures of people whose twins' scores are known.
-
-        Parameters
-        ----------
-        scores
-            Scores of the twins, (n, m); probabilities, except for a regression.
-        valid
-            Which twins can exist, (n, m); None where all can.
-        table
-            Probabilities of all classes, (n, m, classes), where three or more are decided between by the most likely
-            one; None where the score says what is decided.
-
-        Returns
-        -------
-        Evaluation
-            Arrays with one entry per person, (n,).
-        """
+        """Figures of people whose twins' scores are known."""
         found = masked(
             scores,
             np.ones(scores.shape, np.bool_) if valid is None else valid,
@@ -574,36 +366,12 @@ class Evaluator:
         return found if valid is not None else replace(found, twins=None)
 
     def figures_of_classes(self, table: npt.NDArray[np.float32], valid: Truth | None = None) -> Evaluation:
-        """Figures of people whose twins' probabilities of all classes are known and compared as vectors.
-
-        Parameters
-        ----------
-        table
-            Probabilities of all classes for every twin, (n, m, classes).
-        valid
-            Which twins can exist, (n, m); None where all can.
-
-        Returns
-        -------
-        Evaluation
-            Arrays with one entry per person, (n,).
-        """
+        """Figures of people whose twins' probabilities of all classes are known and compared as vectors."""
         favourable = self.schema.favourable_index
         return vectors(table, valid, epsilon=self.epsilon, favourable=favourable, threads=self.threads)
 
     def asks_alike(self, other: Evaluator) -> bool:
-        """Whether another evaluator asks its model about the same twins, encoded in the same way.
-
-        Parameters
-        ----------
-        other
-            The evaluator to compare with.
-
-        Returns
-        -------
-        bool
-            True where inputs for one model are inputs for the other.
-        """
+        """Whether another evaluator asks its model about the same twins, encoded in the same way."""
         mine, theirs = self.twins, other.twins
         same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
         return same and self.encoding.same_as(other.encoding)

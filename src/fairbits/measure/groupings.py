@@ -25,17 +25,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """Who belongs to which group of one attribute, or of several at once.
-
-    Parameters
-    ----------
-    name
-        The attribute, or several joined by " × ".
-    labels
-        What the groups are called.
-    codes
-        For each person the position of the group, -1 where the value is missing.
-    """
+    """Who belongs to which group of one attribute, or of several at once."""
 
     name: str
     labels: tuple[str, ...]
@@ -62,31 +52,14 @@ class Grouping:
         return np.bincount(self.codes[self.known], minlength=len(self.labels)).astype(np.int64)
 
     def members(self) -> list[Integers]:
-        """The people of each group, as positions in ascending order.
-
-        Returns
-        -------
-        list of integer arrays
-            One for each label, empty where nobody is in the group.
-        """
+        """The people of each group, as positions in ascending order."""
         small = len(self.labels) <= np.iinfo(np.int16).max  # such numbers are sorted in one go over the rows
         order = np.argsort(self.codes.astype(np.int16) if small else self.codes, kind="stable")  # missing values first
         ends = np.cumsum(self.counts) + np.count_nonzero(~self.known)
         return [order[end - count : end] for end, count in zip(ends, self.counts, strict=True)]
 
     def take(self, rows: npt.NDArray[Any]) -> Grouping:
-        """The same groups for some of the people.
-
-        Parameters
-        ----------
-        rows
-            Positions or truth values.
-
-        Returns
-        -------
-        Grouping
-            A new grouping.
-        """
+        """The same groups for some of the people."""
         return Grouping(self.name, self.labels, self.codes[rows])
 
     def __len__(self) -> int:
@@ -94,18 +67,7 @@ class Grouping:
 
 
 def crossed(groupings: Sequence[Grouping]) -> Grouping:
-    """The intersections of several attributes; whoever lacks one value is unknown.
-
-    Parameters
-    ----------
-    groupings
-        Two or more, about the same people.
-
-    Returns
-    -------
-    Grouping
-        Only combinations that somebody has.
-    """
+    """The intersections of several attributes; whoever lacks one value is unknown."""
     name = " × ".join(one.name for one in groupings)
     sizes = [len(one.labels) for one in groupings]
     known = np.logical_and.reduce([one.known for one in groupings])
@@ -123,18 +85,7 @@ def crossed(groupings: Sequence[Grouping]) -> Grouping:
 
 
 def groupings_of(schema: Schema, table: Table) -> tuple[Grouping, ...]:
-    """The groups of every protected attribute, those that the model does not take included.
-
-    Parameters
-    ----------
-    schema, table
-        Whose attributes, and whose people.
-
-    Returns
-    -------
-    tuple of Grouping
-        Attributes that the model takes first. Numbers with many values are cut into four ranges of equal counts.
-    """
+    """The groups of every protected attribute, those that the model does not take included."""
     found = [grouping_of(schema.attributes[i], table.codes[:, i]) for i in schema.protected_columns]
     if table.observed is not None:
         found += [grouping_of(one, table.observed[:, i]) for i, one in enumerate(schema.observed)]
@@ -142,25 +93,7 @@ def groupings_of(schema: Schema, table: Table) -> tuple[Grouping, ...]:
 
 
 def grouping_of(attribute: Attribute, codes: npt.NDArray[np.floating]) -> Grouping:
-    """The groups of one attribute; a missing value, or the label "(missing)", is unknown.
-
-    Parameters
-    ----------
-    attribute
-        The attribute.
-    codes
-        Its codes, (n,).
-
-    Returns
-    -------
-    Grouping
-        Groups, and the group of each person.
-
-    Raises
-    ------
-    TableError
-        If no row has a value.
-    """
+    """The groups of one attribute; a missing value, or the label "(missing)", is unknown."""
     values = np.asarray(codes, dtype=np.float64)
     known = np.isfinite(values)
     if attribute.labels and MISSING in attribute.labels:
@@ -185,17 +118,6 @@ def grouping_of(attribute: Attribute, codes: npt.NDArray[np.floating]) -> Groupi
 
 
 def intersections(groupings: Sequence[Grouping]) -> list[tuple[Grouping, ...]]:
-    """All pairs of attributes, and all attributes at once.
-
-    Parameters
-    ----------
-    groupings
-        Groups of each attribute.
-
-    Returns
-    -------
-    list[tuple[Grouping, ...]]
-        Combinations of two attributes, and of all where there are more.
-    """
+    """All pairs of attributes, and all attributes at once."""
     pairs = list(combinations(groupings, 2))
     return pairs + ([tuple(groupings)] if len(groupings) > 2 else [])

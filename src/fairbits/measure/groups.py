@@ -121,28 +121,7 @@ def group_table(
     labels: npt.NDArray[np.bool_] | None = None,
     probabilities: bool = True,
 ) -> GroupTable:
-    """The figures of every group.
-
-    Parameters
-    ----------
-    grouping
-        Who belongs where.
-    rng
-        For the intervals of means.
-    scores
-        The score of each person, None where only decisions are known.
-    selected
-        Whether each person gets the favourable decision, None for a regression.
-    labels
-        Whether each person's true class is the favourable one, None where there are no labels.
-    probabilities
-        Whether scores are probabilities of the favourable class, so that calibration means something.
-
-    Returns
-    -------
-    GroupTable
-        In the order of the grouping's labels; groups nobody is in are left out.
-    """
+    """The figures of every group."""
     n = len(grouping)
     median = None if scores is None else float(np.median(scores))
     above = None if scores is None or median is None else np.asarray(scores > median)
@@ -222,24 +201,7 @@ def _ratios(found: list[dict[str, Any]], rate: str, ratio: str) -> None:
 def subject_groups(
     subject: Subject, rng: np.random.Generator, *, decided: Decided | None = None, rows: int = MAX_ROWS
 ) -> tuple[GroupTable, ...]:
-    """A table for each protected attribute, each pair, and all of them together.
-
-    Parameters
-    ----------
-    subject
-        The model and its table.
-    rng
-        For intervals, and for a sample where there are more than ``rows`` people and the model must be asked.
-    decided
-        Scores of everybody, where they are known already.
-    rows
-        How many people a model is asked about at most.
-
-    Returns
-    -------
-    tuple of GroupTable
-        In the order of the schema.
-    """
+    """A table for each protected attribute, each pair, and all of them together."""
     table, chosen = subject.table, None
     if decided is None:
         if table.scores is None and len(table) > rows:
@@ -262,18 +224,7 @@ def subject_groups(
 
 
 def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
-    """Group tables as JSON; rates carry their intervals under ``_low`` and ``_high``.
-
-    Parameters
-    ----------
-    tables
-        Group figures.
-
-    Returns
-    -------
-    list[dict[str, Any]]
-        One document per table.
-    """
+    """Group tables as JSON; rates carry their intervals under ``_low`` and ``_high``."""
     found = []
     for table in tables:
         groups = []

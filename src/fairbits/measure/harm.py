@@ -19,18 +19,7 @@ _BLOCK = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Harm:
-    """What one protected value does to the score, everything else about a person kept.
-
-    Attributes
-    ----------
-    attribute, value : str
-        The protected attribute, and its value.
-    gap : float
-        Mean over people of the score under this value minus the mean score over all values of the attribute.
-    lost : float or None
-        The share of people who would get a favourable decision under another value of the attribute, but not under this
-        one. None where nothing is decided, or the decision is not known.
-    """
+    """What one protected value does to the score, everything else about a person kept."""
 
     attribute: str
     value: str
@@ -43,18 +32,6 @@ def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
 
     For each attribute the other protected attributes take all their combinations, so the figures say what this one
     attribute does. Twins that cannot exist are left out.
-
-    Parameters
-    ----------
-    evaluator
-        Asks the model.
-    codes
-        The people.
-
-    Returns
-    -------
-    tuple of Harm
-        In the order of the attributes and their values; nothing where nobody is asked or nothing is protected.
     """
     attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
     if not attributes or not len(codes):
@@ -79,19 +56,7 @@ def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
 
 
 def harmed_people(evaluator: Evaluator, codes: Codes, rng: np.random.Generator, *, share: float = 1.0) -> Codes:
-    """All people, or as many drawn at random as can be asked about once more.
-
-    Parameters
-    ----------
-    evaluator
-        Asks the model.
-    codes
-        The people.
-    rng
-        Draws them.
-    share
-        At most this share of them, where time is short.
-    """
+    """All people, or as many drawn at random as can be asked about once more."""
     limit = (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m
     return codes[sampled_rows(len(codes), max(1, min(limit, round(share * len(codes)))), rng)]
 

@@ -20,28 +20,7 @@ def people_headline(
     epsilon: float,
     complete: bool = True,
 ) -> str:
-    """How many people would be decided otherwise, or scored otherwise, as somebody else.
-
-    Parameters
-    ----------
-    protected
-        Names of the protected attributes.
-    rows
-        How many people were examined.
-    split_rate
-        The share of them with more than one class.
-    flip_rate
-        The share of them whose decision flips; None where nothing is decided (a regression).
-    epsilon
-        Scores further apart than this differ.
-    complete
-        Whether these are all people of the table, or some drawn from it.
-
-    Returns
-    -------
-    str
-        One sentence; empty where nothing is protected.
-    """
+    """How many people would be decided otherwise, or scored otherwise, as somebody else."""
     if not protected:
         return ""
     names = [shortened(name, 60) for name in protected]

@@ -27,15 +27,7 @@ FEW_HITS, FEW_TRIALS = (2, 3), 50
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with the interval around it.
-
-    Parameters
-    ----------
-    value
-        The figure.
-    low, high
-        Ends of its interval (95 % unless said otherwise).
-    """
+    """A figure with the interval around it."""
 
     value: float
     low: float
@@ -48,15 +40,7 @@ class Estimate:
 
     @staticmethod
     def named(name: str, estimate: Estimate | None) -> dict[str, float | None]:
-        """A figure and its interval as entries of a document: ``name``, ``name_low`` and ``name_high``.
-
-        Parameters
-        ----------
-        name
-            The figure's name.
-        estimate
-            The figure; None where it is not known.
-        """
+        """A figure and its interval as entries of a document: ``name``, ``name_low`` and ``name_high``."""
         ends = (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
         return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
@@ -66,23 +50,6 @@ def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
 
     With one to three hits (or misses) Wilson's inner end is too tight: it holds 84 % of the time instead of 95 %.
     There the Poisson quantile takes its place (Brown, Cai, DasGupta 2001, "modified Wilson").
-
-    Parameters
-    ----------
-    hits, trials
-        How many of how many.
-    level
-        The share of samples whose interval should hold the true rate.
-
-    Returns
-    -------
-    Estimate
-        Never below 0 nor above 1.
-
-    Raises
-    ------
-    OptionError
-        For counts that cannot be.
     """
     if not 0 <= hits <= trials or trials < 1:
         raise OptionError(f"0 <= hits <= trials and trials >= 1 must hold, but got {hits} of {trials}.")
@@ -117,26 +84,6 @@ def bounded_means(
     Learned-Miller and Thomas 2019). Such an interval never leaves the range, and it holds for rare cases too, where a
     plain bootstrap of people who are all alike has no width at all. For values of 0 and 1 it is Clopper and Pearson's.
     For thousands of people whose values are not too skewed the normal law says the same, and is used.
-
-    Parameters
-    ----------
-    columns
-        A row for each person; every column is resampled with the same weights.
-    rng
-        Where the weights come from.
-    lows, highs
-        The range of each column.
-    level
-        The share of samples whose interval should hold the true mean.
-    resamples
-        How often weights are drawn.
-    many, nearness
-        People from which on the normal law may be used, and by what share of an interval's half it may miss its ends.
-
-    Returns
-    -------
-    list of Estimate
-        One for each column.
     """
     values = np.asarray(columns, dtype=np.float64)
     if values.ndim != 2 or len(values) == 0:
@@ -199,27 +146,6 @@ def bootstrap_means(
 
     For values without a known range, and samples of a few dozen or more. People are drawn, not figures: every column is
     resampled with the same people.
-
-    Parameters
-    ----------
-    columns
-        Figures of people, (n, columns).
-    rng
-        Source of random numbers.
-    level
-        Confidence of the intervals.
-    resamples
-        Number of resamples.
-
-    Returns
-    -------
-    list[Estimate]
-        One estimate per column.
-
-    Raises
-    ------
-    OptionError
-        If there are no people.
     """
     values = np.asarray(columns, dtype=np.float64)
     n = len(values)
@@ -235,20 +161,7 @@ def bootstrap_means(
 
 
 def student_mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
-    """A mean of values without a known range, with Student's interval.
-
-    Parameters
-    ----------
-    values
-        One figure for each person.
-    level
-        The share of samples whose interval should hold the true mean.
-
-    Returns
-    -------
-    Estimate
-        Without ends where one person is all there is.
-    """
+    """A mean of values without a known range, with Student's interval."""
     given = np.asarray(values, dtype=np.float64)
     mean, n, upper = float(given.mean()), len(given), 0.5 + level / 2
     if n < 2:
@@ -277,24 +190,6 @@ def bounded_ratio(
     The interval of :func:`bounded_means` for tops − t · bottoms, turned round: it holds every t for which 0 is in
     that. One more person stands at the end of the range: with all of the top and nothing of the bottom, and the
     reverse. So it has a width where nobody in the sample differs, and where few have anything at all.
-
-    Parameters
-    ----------
-    tops, bottoms
-        The two figures of each person; somebody's bottom must be above 0.
-    rng
-        Where the weights come from.
-    high
-        The most that either figure can be.
-    level
-        The share of samples whose interval should hold the true ratio.
-    resamples
-        How often weights are drawn.
-
-    Returns
-    -------
-    Estimate
-        The ratio.
     """
     over, under = (np.asarray(one, dtype=np.float64) for one in (tops, bottoms))
     if over.ndim != 1 or over.shape != under.shape or not under.sum() > 0:
@@ -309,18 +204,6 @@ def bounded_ratio(
 
 def student_ratio(tops: npt.ArrayLike, bottoms: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     """The mean of one figure over the mean of another, of the same people, neither with a known range (Fieller 1954).
-
-    Parameters
-    ----------
-    tops, bottoms
-        The two figures of each person, none below 0.
-    level
-        The share of samples whose interval should hold the true ratio.
-
-    Returns
-    -------
-    Estimate
-        Without an upper end where the lower mean is not told from 0.
     """
     over, under = (np.asarray(one, dtype=np.float64) for one in (tops, bottoms))
     n, upper = len(over), 0.5 + level / 2
@@ -345,18 +228,6 @@ def lowest_ratio(hits: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0
 
     Which groups these are is seen in the same people, so the interval is that of the lowest of all ratios: each pair
     of groups gets the one of Katz and others (1978), half a person added to every count, and the pairs share the error.
-
-    Parameters
-    ----------
-    hits, trials
-        Of each group, (groups,).
-    level
-        The share of samples whose interval should hold the lowest of the true ratios.
-
-    Returns
-    -------
-    tuple of Estimate and int, or None
-        None where there are no two groups, or nobody is a hit.
     """
     found, people = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     if len(people) < 2 or found.sum() == 0:
@@ -380,25 +251,6 @@ def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> fl
     the largest value among those examined", although that value is taken from the same people: what lies above the
     largest of N draws has the distribution Beta(1, N), or less where values are tied (Wilks 1941).
 
-    Parameters
-    ----------
-    examined
-        People looked at, drawn like those that the statement is about.
-    found
-        How many of them have the property.
-    confidence
-        The share of samples in which the statement is true.
-
-    Returns
-    -------
-    float
-        The largest rate that is compatible with what was seen.
-
-    Raises
-    ------
-    OptionError
-        For counts that cannot be, or a confidence outside 0 to 1.
-
     Examples
     --------
     >>> round(rate_bound(1000), 5)
@@ -420,25 +272,6 @@ def bayes_factor(examined: int, found: int, rate: float) -> float:
 
     Posterior odds over prior odds under a uniform prior: the Jeffreys test that the paper asks for. Above 100 is called
     decisive (Jeffreys 1961). The property and ``rate`` must have been stated in advance.
-
-    Parameters
-    ----------
-    examined
-        Number of people examined.
-    found
-        How many of them have the property.
-    rate
-        The rate in question, between 0 and 1.
-
-    Returns
-    -------
-    float
-        The Bayes factor; infinite where the evidence is overwhelming.
-
-    Raises
-    ------
-    OptionError
-        If the rate is not between 0 and 1.
     """
     if not 0 < rate < 1:
         raise OptionError(f"rate is {rate}; it must lie between 0 and 1, e.g. 0.001.")

@@ -16,19 +16,7 @@ from fairbits.models import Do, HasInterventions, Network, require
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InterventionFigures:
-    """What interventions do to people; one entry per intervention.
-
-    Attributes
-    ----------
-    k_mean
-        Mean number of classes.
-    id_rate
-        Share of people whose twins do not all get the same decision.
-    k
-        Number of classes of each person, (interventions, people).
-    q_1
-        Bits Q1 of each person, of the same shape; None where they were not asked for.
-    """
+    """What interventions do to people; one entry per intervention."""
 
     k_mean: npt.NDArray[np.float64]
     id_rate: npt.NDArray[np.float64]
@@ -37,24 +25,7 @@ class InterventionFigures:
 
 
 def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool = False) -> InterventionFigures:
-    """All at once for a native network; one by one for other models, and where whole vectors are compared.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-        Who asks the model.
-    people : array
-        Whom it is asked about.
-    dos : sequence of Do
-        The interventions, each made alone.
-    bits : bool
-        Whether Q1 is wanted too. Where some twins cannot exist it takes one pass for each intervention.
-
-    Returns
-    -------
-    InterventionFigures
-        What becomes of the people.
-    """
+    """All at once for a native network; one by one for other models, and where whole vectors are compared."""
     model = evaluator.model
     valid = evaluator.valid_twins(people)
     if isinstance(model, Network) and not evaluator.by_vector and not (bits and valid is not None):

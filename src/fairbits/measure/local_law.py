@@ -22,21 +22,7 @@ FOUR_FIFTHS = 0.8
 
 @dataclass(frozen=True, slots=True)
 class FilingRow:
-    """One category of a filing: its people, its rate and its impact ratio.
-
-    Attributes
-    ----------
-    category
-        Its name.
-    people
-        Number of people.
-    rate
-        Share of them who are selected, or whose score lies above the median; None where there are none.
-    impact_ratio
-        The rate divided by the highest rate of the table; None for a category that is too small.
-    mark
-        Remarks on size, in words; "" where there are none.
-    """
+    """One category of a filing: its people, its rate and its impact ratio."""
 
     category: str
     people: int
@@ -47,21 +33,7 @@ class FilingRow:
 
 @dataclass(frozen=True, slots=True)
 class FilingTable:
-    """One table, by one attribute or an intersection.
-
-    Attributes
-    ----------
-    attribute
-        The attribute, or several joined by " × ".
-    people
-        People of known category.
-    unknown
-        People of unknown category, who are in no row.
-    kind
-        "selection rate", or "scoring rate" where there are no decisions.
-    rows
-        A row per category.
-    """
+    """One table, by one attribute or an intersection."""
 
     attribute: str
     people: int
@@ -72,23 +44,7 @@ class FilingTable:
 
 @dataclass(frozen=True, slots=True)
 class Filing:
-    """The tables that New York City's Local Law 144 asks for, with what must stand beside them.
-
-    Attributes
-    ----------
-    subject
-        The subject's name.
-    date
-        The day of the audit.
-    data_source
-        Where the data come from.
-    distribution_date
-        The tool's distribution date; None where it was not given.
-    tables
-        A table for each attribute or intersection.
-    notes
-        What a reader must know, as sentences.
-    """
+    """The tables that New York City's Local Law 144 asks for, with what must stand beside them."""
 
     subject: str
     date: str
@@ -110,26 +66,7 @@ def filing_of(
     distributed: str | None = None,
     date: str | None = None,
 ) -> Filing:
-    """The tables of a subject.
-
-    Parameters
-    ----------
-    tables
-        Group figures of the subject.
-    subject
-        Its name, and where its table lies.
-    data_source
-        Where the data come from; by default the table's file.
-    distributed
-        The tool's distribution date, which no file tells.
-    date
-        The day of the audit; by default today.
-
-    Returns
-    -------
-    Filing
-        Selection rates where there are decisions, scoring rates otherwise.
-    """
+    """The tables of a subject."""
     source = data_source or (subject.table.file.name if subject.table.file is not None else subject.name)
     found = tuple(_table(one) for one in tables)
     notes = ["the law sets no threshold for impact ratios; what they mean is for the reader to judge."]

@@ -28,25 +28,7 @@ NULL_ANSWERS, MIN_PEOPLE, MAX_PEOPLE = 2_000, 4, 50
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How far a model's answers vary when it is asked again.
-
-    Attributes
-    ----------
-    rows
-        Rows that were asked about twice.
-    varied
-        Share of them whose second answer differed.
-    quantile, largest
-        95 % quantile of the absolute differences, and the largest.
-    people, m
-        How many people one twin of whom was asked about again, and how often: as often as a person has twins.
-    null_q_inf_mean, null_q_inf_max
-        Mean and largest Q∞ of those answers, in bits: what noise alone shows.
-    null_flip_rate
-        Share of those people whose decision varied; None for a regression.
-    repeats
-        Answers whose mean is a score.
-    """
+    """How far a model's answers vary when it is asked again."""
 
     rows: int
     varied: float
@@ -61,18 +43,7 @@ class Noise:
 
     @classmethod
     def read(cls, document: Mapping[str, Any] | None) -> Noise | None:
-        """Noise from a document; undoes ``document``.
-
-        Parameters
-        ----------
-        document
-            What a run's file says; None where the model always answers the same.
-
-        Returns
-        -------
-        Noise | None
-            The record, or None.
-        """
+        """Noise from a document; undoes ``document``."""
         return None if document is None else cls(**document)
 
     def document(self) -> dict[str, Any]:
@@ -80,18 +51,7 @@ class Noise:
         return asdict(self)
 
     def notes(self, epsilon: float) -> tuple[str, ...]:
-        """Notes that a reader needs to read the figures.
-
-        Parameters
-        ----------
-        epsilon
-            Tolerance: scores at most this far apart may share a class.
-
-        Returns
-        -------
-        tuple[str, ...]
-            Sentences.
-        """
+        """Notes that a reader needs to read the figures."""
         mean = f", each the mean of {self.repeats} answers" if self.repeats > 1 else ""
         flips = "" if self.null_flip_rate is None else f", and {self.null_flip_rate:.0%} of their decisions flip"
         found = [
@@ -119,18 +79,6 @@ def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
     """How much a subject's answers vary, from rows that were asked twice.
 
     A native network is not asked: it gives the same answer every time.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    evaluator
-        The model, and how people are evaluated.
-
-    Returns
-    -------
-    Noise | None
-        The noise; None where both answers were the same.
     """
     if evaluator.native:
         return None
@@ -157,20 +105,7 @@ def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
 
 
 def null_figures(evaluator: Evaluator, people: Codes) -> Evaluation:
-    """Figures of people whose own row is asked m times in place of their m twins: the bits that noise alone makes.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    people
-        People, (n, attributes).
-
-    Returns
-    -------
-    Evaluation
-        Figures, (n,).
-    """
+    """Figures of people whose own row is asked m times in place of their m twins: the bits that noise alone makes."""
     inputs = evaluator.encoding.encode(people)
     schema, model = evaluator.schema, evaluator.model
     if len(schema.classes) > 2 and isinstance(model, HasClassScores):

@@ -17,46 +17,14 @@ Members = npt.NDArray[np.int64]
 
 
 def check_partition(partition: str) -> Partition:
-    """Refuse a partition that does not exist.
-
-    Parameters
-    ----------
-    partition
-        "constrained" or "grid".
-
-    Returns
-    -------
-    Partition
-        The same.
-
-    Raises
-    ------
-    OptionError
-        If there is no such partition.
-    """
+    """Refuse a partition that does not exist."""
     if partition not in get_args(Partition):
         raise OptionError(f"partition {partition!r} is not known; {choose_from(partition, get_args(Partition))}")
     return partition  # type: ignore[return-value]  # just checked
 
 
 def check_epsilon(epsilon: float) -> float:
-    """Refuse a tolerance that is not a positive number.
-
-    Parameters
-    ----------
-    epsilon
-        Tolerance: scores at most this far apart may share a class.
-
-    Returns
-    -------
-    float
-        The same.
-
-    Raises
-    ------
-    OptionError
-        If it is not a positive number.
-    """
+    """Refuse a tolerance that is not a positive number."""
     if not (np.isfinite(epsilon) and epsilon > 0):
         raise OptionError(f"epsilon is {epsilon}; the tolerance between scores must be larger than 0 (default 0.025).")
     return float(epsilon)
@@ -65,24 +33,7 @@ def check_epsilon(epsilon: float) -> float:
 def assign(
     scores: npt.NDArray[np.floating], epsilon: float, partition: Partition, *, bounded: bool | None = None
 ) -> Members:
-    """The class of every score, (n, m), counted from 0 at each person's lowest score.
-
-    Parameters
-    ----------
-    scores
-        Scores of every twin of every person, (n, m).
-    epsilon
-        Tolerance: scores at most this far apart may share a class.
-    partition
-        "constrained" or "grid".
-    bounded
-        Whether scores are probabilities, for "grid"; None decides it for each person by their own scores.
-
-    Returns
-    -------
-    Members
-        Classes, (n, m).
-    """
+    """The class of every score, (n, m), counted from 0 at each person's lowest score."""
     return constrained(scores, epsilon) if partition == "constrained" else grid(scores, epsilon, bounded=bounded)
 
 
@@ -91,18 +42,6 @@ def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
 
     Sorted greedy sweep: open a class at the smallest score not yet covered, close it where the distance passes ε.
     Scores are compared in their own precision, so that float32 scores give what the float32 engine gives.
-
-    Parameters
-    ----------
-    scores
-        Scores of every twin of every person, (n, m).
-    epsilon
-        Tolerance: scores at most this far apart may share a class.
-
-    Returns
-    -------
-    Members
-        Class of every score, (n, m), counted from 0.
     """
     order = np.argsort(scores, axis=1, kind="stable")
     ranked = np.take_along_axis(scores, order, axis=1)
@@ -119,22 +58,7 @@ def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
 
 
 def grid(scores: npt.NDArray[np.floating], epsilon: float, *, bounded: bool | None = None) -> Members:
-    """Fixed bins of width ε, as the paper's public artifact has them (so 0.0249 and 0.0251 fall apart).
-
-    Parameters
-    ----------
-    scores
-        Scores of every twin of every person, (n, m).
-    epsilon
-        Tolerance: scores at most this far apart may share a class.
-    bounded
-        Whether scores are probabilities; None decides it for each person by their own scores.
-
-    Returns
-    -------
-    Members
-        Class of every score, (n, m), counted from 0.
-    """
+    """Fixed bins of width ε, as the paper's public artifact has them (so 0.0249 and 0.0251 fall apart)."""
     bins = grid_bins(scores, epsilon, bounded=bounded)
     order = np.argsort(bins, axis=1, kind="stable")
     ranked = np.take_along_axis(bins, order, axis=1)
@@ -144,40 +68,14 @@ def grid(scores: npt.NDArray[np.floating], epsilon: float, *, bounded: bool | No
 
 
 def grid_bins(scores: npt.NDArray[np.floating], epsilon: float, *, bounded: bool | None = None) -> Members:
-    """The bin of each score; a probability of exactly 1 belongs to the last bin below it.
-
-    Parameters
-    ----------
-    scores
-        Scores of every twin of every person, (n, m).
-    epsilon
-        Tolerance: scores at most this far apart may share a class.
-    bounded
-        Whether scores are probabilities; None decides it for each person by their own scores.
-
-    Returns
-    -------
-    Members
-        Bins, (n, m).
-    """
+    """The bin of each score; a probability of exactly 1 belongs to the last bin below it."""
     bins = np.floor(scores / scores.dtype.type(epsilon)).astype(np.int64)
     probabilities = (scores.min(axis=1) >= 0) & (scores.max(axis=1) <= 1) if bounded is None else np.array([bounded])
     return np.where(probabilities[:, None], np.minimum(bins, max_classes(epsilon) - 1), bins)
 
 
 def max_classes(epsilon: float) -> int:
-    """Number of classes that scores within [0, 1] can fall into: ⌈1/ε⌉, where 1/0.025 is 40 despite rounding.
-
-    Parameters
-    ----------
-    epsilon
-        Tolerance: scores at most this far apart may share a class.
-
-    Returns
-    -------
-    int
-        The number.
-    """
+    """Number of classes that scores within [0, 1] can fall into: ⌈1/ε⌉, where 1/0.025 is 40 despite rounding."""
     return max(1, int(np.ceil(1 / epsilon - 1e-9)))
 
 

@@ -28,15 +28,7 @@ ROWS_PER_TREE = 256
 
 
 class Plausibility:
-    """Learns from the rows of a table what people are like. The same table always gives the same percentiles.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-    rows
-        Codes of the table's people, (n, attributes).
-    """
+    """Learns from the rows of a table what people are like. The same table always gives the same percentiles."""
 
     def __init__(self, schema: Schema, rows: Codes):
         self._columns = np.array(schema.free_columns, dtype=np.int64)
@@ -50,20 +42,7 @@ class Plausibility:
         self._known = np.sort(self._depths(rows, threads=None))
 
     def percentiles(self, codes: Codes, *, threads: int | None = None) -> npt.NDArray[np.float32]:
-        """Percentile of each person among the rows of the table, by how ordinary they are.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        threads
-            Number of threads; None means all cores.
-
-        Returns
-        -------
-        npt.NDArray[np.float32]
-            The share of rows in percent that are at most as ordinary, (n,).
-        """
+        """Percentile of each person among the rows of the table, by how ordinary they are."""
         if len(codes) == 0:
             return np.empty(0, np.float32)
         position = np.searchsorted(self._known, self._depths(codes, threads=threads), side="right")

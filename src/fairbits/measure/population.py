@@ -55,15 +55,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """How often a protected value gets the lowest and the highest score, among people with more than one class.
-
-    Parameters
-    ----------
-    attribute, value
-        Which protected value.
-    lowest, highest
-        Share of those people whose twin with this value has the lowest, and the highest, score.
-    """
+    """How often a protected value gets the lowest and the highest score, among people with more than one class."""
 
     attribute: str
     value: str
@@ -269,31 +261,7 @@ def measure_table(
     noise: Noise | None = None,
     progress: Progress | None = None,
 ) -> Measurement:
-    """Evaluate everybody in a table.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    table
-        The people.
-    rng
-        Source of random numbers for the bootstrap intervals.
-    noise
-        What asking some rows twice showed.
-    progress
-        Called with the number of people done so far.
-
-    Returns
-    -------
-    Measurement
-        Figures of everybody, and estimates with intervals.
-
-    Raises
-    ------
-    TableError
-        If the table is empty.
-    """
+    """Evaluate everybody in a table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
     with rows_named(place=table.place):

@@ -15,23 +15,7 @@ MEASURES: tuple[str, ...] = get_args(Measure)
 
 
 def check_measure(measure: str) -> Measure:
-    """Refuse a measure that does not exist.
-
-    Parameters
-    ----------
-    measure : str
-        ``q_inf`` (Q∞ = log2 k) or ``q_1`` (Shannon).
-
-    Returns
-    -------
-    str
-        The same.
-
-    Raises
-    ------
-    OptionError
-        For anything else.
-    """
+    """Refuse a measure that does not exist."""
     if measure not in MEASURES:
         raise OptionError(f"measure {measure!r} is not known; {choose_from(str(measure), MEASURES)}")
     return measure  # type: ignore[return-value]  # just checked
@@ -42,18 +26,6 @@ def effective_classes(figures: Evaluation, measure: Measure) -> npt.NDArray[np.f
 
     2^Q1 is the number of classes of one size that would show as many bits: at least 1, at most k. So one search can
     climb either of the two on one scale.
-
-    Parameters
-    ----------
-    figures : Evaluation
-        Figures of people.
-    measure : str
-        ``q_inf`` or ``q_1``.
-
-    Returns
-    -------
-    ndarray
-        One number for each person.
     """
     if measure == "q_inf":
         return figures.k.astype(np.float64)
@@ -61,34 +33,10 @@ def effective_classes(figures: Evaluation, measure: Measure) -> npt.NDArray[np.f
 
 
 def target_of(figures: Evaluation, measure: Measure) -> npt.NDArray[np.float64]:
-    """What debugging and repairs lower, for each person: k for ``q_inf`` as in the paper, bits for ``q_1``.
-
-    Parameters
-    ----------
-    figures : Evaluation
-        Figures of people.
-    measure : str
-        ``q_inf`` or ``q_1``.
-
-    Returns
-    -------
-    ndarray
-        One number for each person.
-    """
+    """What debugging and repairs lower, for each person: k for ``q_inf`` as in the paper, bits for ``q_1``."""
     return (figures.k if measure == "q_inf" else figures.q_1).astype(np.float64)
 
 
 def symbol_of(measure: Measure) -> str:
-    """What debugging and repairs lower, in words: "mean k" is said of ``q_inf``, "mean Q1" of ``q_1``.
-
-    Parameters
-    ----------
-    measure : str
-        ``q_inf`` or ``q_1``.
-
-    Returns
-    -------
-    str
-        "k" or "Q1".
-    """
+    """What debugging and repairs lower, in words: "mean k" is said of ``q_inf``, "mean Q1" of ``q_1``."""
     return "k" if measure == "q_inf" else "Q1"

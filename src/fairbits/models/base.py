@@ -142,18 +142,7 @@ class SeveralClasses(ABC):
 
     @abstractmethod
     def with_favourable(self, index: int) -> Self:
-        """The same model, scoring another class.
-
-        Parameters
-        ----------
-        index
-            Position of the class.
-
-        Returns
-        -------
-        Self
-            A new model.
-        """
+        """The same model, scoring another class."""
 
 
 @runtime_checkable
@@ -180,22 +169,7 @@ class HasLayerGradients(HasActivations, Protocol):
     """A look inside, and how what is seen there depends on the inputs."""
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
-        """Slope of Σ slopes · outputs of a layer with respect to the inputs.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-        layer
-            Position of the layer, counted from 0.
-        slopes
-            Weights of the layer's outputs, (n, neurons).
-
-        Returns
-        -------
-        Array
-            Slopes, (n, inputs).
-        """
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs."""
 
 
 @runtime_checkable
@@ -239,46 +213,13 @@ class HasTwinScores(Protocol):
         """How far a score may lie from the average over the twins; 0 where all twins score alike."""
 
     def fits(self, evaluator: Any) -> bool:
-        """Whether an evaluator means the same twins.
-
-        Parameters
-        ----------
-        evaluator
-            Who asks.
-
-        Returns
-        -------
-        bool
-            True where ``twin_scores`` may be used.
-        """
+        """Whether an evaluator means the same twins."""
 
     def twin_scores(self, codes: npt.NDArray[np.float64]) -> Array:
-        """Scores of every twin of every person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Scores, (n, m).
-        """
+        """Scores of every twin of every person."""
 
     def twin_class_scores(self, codes: npt.NDArray[np.float64]) -> Array:
-        """Probabilities of all classes for every twin of every person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, m, classes).
-        """
+        """Probabilities of all classes for every twin of every person."""
 
 
 @runtime_checkable
@@ -302,18 +243,7 @@ class Wrapper:
 
 
 def kind_of(model: object) -> str:
-    """What a model is called in a sentence: the name of its type, or of the type inside its wrappers.
-
-    Parameters
-    ----------
-    model
-        The model.
-
-    Returns
-    -------
-    str
-        Name of the type.
-    """
+    """What a model is called in a sentence: the name of its type, or of the type inside its wrappers."""
     while isinstance(model, Wrapper):
         model = model.original
     return type(model).__name__
@@ -331,22 +261,7 @@ _INSTEAD: dict[type[Any], tuple[str, str]] = {
 
 
 def require(model: object, capability: type[Any], stage: str) -> None:
-    """Refuse a model that cannot do what a stage needs, and say what to use instead.
-
-    Parameters
-    ----------
-    model
-        The model.
-    capability
-        Protocol that the stage needs.
-    stage
-        What needs it, for the message.
-
-    Raises
-    ------
-    CapabilityError
-        If the model does not offer it.
-    """
+    """Refuse a model that cannot do what a stage needs, and say what to use instead."""
     if not isinstance(model, capability):
         what, instead = _INSTEAD[capability]
         raise CapabilityError(f"{stage} needs {what}, which {kind_of(model)!r} does not offer; use {instead}.")

@@ -54,23 +54,7 @@ class BlackBox:
         self.outputs: int | None = None
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each row of codes.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-
-        Raises
-        ------
-        ModelError
-            If rows have another width, or the answer is no number per row.
-        """
+        """The favourable-class probability (or the predicted value) of each row of codes."""
         rows = checked_rows(inputs, self.inputs, self.name, np.float64)
         scores = np.empty(len(rows), dtype=np.float32)
         for start in range(0, len(rows), self._batch):
@@ -84,18 +68,7 @@ class BlackBox:
         return scores
 
     def table(self, inputs: npt.ArrayLike) -> Array:
-        """All columns of the answer.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            One column, or one per class, (n, columns).
-        """
+        """All columns of the answer."""
         rows = np.asarray(inputs, dtype=np.float64)
         pieces = []
         for start in range(0, max(len(rows), 1), self._batch):
@@ -129,38 +102,11 @@ class ClassBox:
         return self._box.outputs
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability of each row of codes.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-        """
+        """The favourable-class probability of each row of codes."""
         return self._box.scores(inputs)
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each row of codes.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, classes), in the order of the schema's classes.
-
-        Raises
-        ------
-        ModelError
-            If the answer has too few columns.
-        """
+        """The probability of every class of each row of codes."""
         table = self._box.table(inputs)
         if table.shape[1] <= max(self._order):
             raise ModelError(
@@ -171,22 +117,7 @@ class ClassBox:
 
 
 def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None) -> BlackBox | ClassBox:
-    """The box as one that gives the probabilities of all classes, where its answers are known to hold them.
-
-    Parameters
-    ----------
-    box
-        The model.
-    schema
-        The attributes, and what is decided.
-    classes
-        Names of the model's classes in order of its outputs; None where it has none.
-
-    Returns
-    -------
-    BlackBox | ClassBox
-        The box itself, or a wrapper.
-    """
+    """The box as one that gives the probabilities of all classes, where its answers are known to hold them."""
     if len(schema.classes) < 3 or (classes is not None and len(classes) != len(schema.classes)):
         return box
     if classes is None or set(classes) != set(schema.classes):
@@ -195,27 +126,7 @@ def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None)
 
 
 def all_scores(answer: Any, rows: int, name: str) -> Array:
-    """An answer as a table of our own with a row per person; a plain list is one column.
-
-    Parameters
-    ----------
-    answer
-        What the model answered.
-    rows
-        Number of rows that were asked about.
-    name
-        What to call the model in a message.
-
-    Returns
-    -------
-    Array
-        Numbers, (n, columns).
-
-    Raises
-    ------
-    ModelError
-        If the answer is no such table.
-    """
+    """An answer as a table of our own with a row per person; a plain list is one column."""
     table = numbers_in(answer, rows, name)
     return table[:, None] if table.ndim == 1 else table
 
@@ -224,25 +135,6 @@ def numbers_in(answer: Any, rows: int, name: str) -> Array:
     """An answer as one number per row, or as one column per class.
 
     It is a copy, because a model may answer with the same buffer every time.
-
-    Parameters
-    ----------
-    answer
-        What the model answered.
-    rows
-        Number of rows that were asked about.
-    name
-        What to call the model in a message.
-
-    Returns
-    -------
-    Array
-        Numbers, (n,) or (n, classes).
-
-    Raises
-    ------
-    ModelError
-        If the answer is no such table.
     """
     try:
         table: Array = np.array(answer, dtype=np.float32)
@@ -257,46 +149,13 @@ def numbers_in(answer: Any, rows: int, name: str) -> Array:
 
 
 def probabilities(logits: Array) -> Array:
-    """Probabilities from logits: of one class each, or of all classes along the rows.
-
-    Parameters
-    ----------
-    logits
-        Logits, (n,) or (n, columns).
-
-    Returns
-    -------
-    Array
-        Probabilities of the same shape.
-    """
+    """Probabilities from logits: of one class each, or of all classes along the rows."""
     found = expit(logits) if logits.ndim == 1 or logits.shape[1] == 1 else softmax(logits, axis=1)
     return np.asarray(found, dtype=np.float32)
 
 
 def one_score(table: Array, favourable: int | None, *, reverse: bool = False, name: str) -> Array:
-    """The score of the favourable class.
-
-    Parameters
-    ----------
-    table
-        One number per row, (n,), or one column per class, (n, classes).
-    favourable
-        Position of the favourable class; None takes the second of two.
-    reverse
-        Whether a single number speaks of the other class.
-    name
-        What to call the model in a message.
-
-    Returns
-    -------
-    Array
-        Scores, (n,).
-
-    Raises
-    ------
-    ModelError
-        If it is not clear which column to take.
-    """
+    """The score of the favourable class."""
     if table.ndim == 1:
         return 1 - table if reverse else table
     chosen = 1 if favourable is None and table.shape[1] == 2 else favourable
@@ -310,18 +169,7 @@ def one_score(table: Array, favourable: int | None, *, reverse: bool = False, na
 
 
 def reason(error: BaseException) -> str:
-    """The line of another library's message that says what is wrong, shortened to a sentence.
-
-    Parameters
-    ----------
-    error
-        What it raised.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """The line of another library's message that says what is wrong, shortened to a sentence."""
     lines = str(error).strip().splitlines()
     if lines and "TorchScript interpreter" in lines[0]:  # its own traceback comes first
         lines = lines[-1:]

@@ -20,36 +20,12 @@ _NO_MODELS = frozenset({*sys.stdlib_module_names, *sys.builtin_module_names})
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text has the form ``package.module:name``.
-
-    Parameters
-    ----------
-    text
-        What was given.
-
-    Returns
-    -------
-    bool
-        True where it has.
-    """
+    """Whether a text has the form ``package.module:name``."""
     return _REFERENCE.fullmatch(text) is not None
 
 
 def check_reference(reference: str, *, trust_code: bool) -> None:
-    """Refuse a reference that names no code, names the standard library, or is not trusted; imports nothing.
-
-    Parameters
-    ----------
-    reference
-        A text such as package.module:name.
-    trust_code
-        Whether code that the reference names may be run.
-
-    Raises
-    ------
-    ModelError
-        With what to do instead.
-    """
+    """Refuse a reference that names no code, names the standard library, or is not trusted; imports nothing."""
     if not is_reference(reference):
         raise ModelError(f"{reference!r} does not name Python code; write package.module:name.")
     home = reference.partition(":")[0].partition(".")[0]
@@ -66,23 +42,6 @@ def named_object(reference: str, *, trust_code: bool = False) -> Any:
     """The object that a reference names.
 
     Modules are looked for where Python looks and, like ``python -m``, in this folder.
-
-    Parameters
-    ----------
-    reference
-        A text such as package.module:name.
-    trust_code
-        Whether code that the reference names may be run.
-
-    Returns
-    -------
-    Any
-        The object.
-
-    Raises
-    ------
-    ModelError
-        If there is no such object, or it is not trusted.
     """
     check_reference(reference, trust_code=trust_code)
     module_name, _, path = reference.partition(":")
@@ -100,23 +59,6 @@ def named_model(reference: str, *, trust_code: bool = False) -> Any:
     """The model that a reference names.
 
     A function or class that takes no argument is called and makes the model; one that takes rows is the model.
-
-    Parameters
-    ----------
-    reference
-        A text such as package.module:name.
-    trust_code
-        Whether code that the reference names may be run.
-
-    Returns
-    -------
-    Any
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If there is no such object, it is not trusted, or it fails.
     """
     found = named_object(reference, trust_code=trust_code)
     if not (inspect.isroutine(found) or inspect.isclass(found)) or _takes_something(found):
@@ -128,23 +70,6 @@ def made_by(factory: Any, reference: str) -> Any:
     """The model that a factory makes.
 
     An exit that it asks for is an error; if it forks, the copy of this process ends.
-
-    Parameters
-    ----------
-    factory
-        A function or class without arguments.
-    reference
-        A text such as package.module:name.
-
-    Returns
-    -------
-    Any
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If it fails.
     """
     me = os.getpid()
     try:

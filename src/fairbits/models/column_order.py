@@ -12,22 +12,7 @@ _SHOWN = 8
 
 
 def column_note(columns: Sequence[str], options: ModelOptions, *, how: str = "") -> tuple[str, ...]:
-    """A note on columns that go into a model by their order alone.
-
-    Parameters
-    ----------
-    columns
-        The columns in the order in which they go in.
-    options
-        ``columns`` says it all.
-    how
-        What else was guessed about them, such as "categories as codes".
-
-    Returns
-    -------
-    tuple[str, ...]
-        One note; none where the order was stated, or there is only one column.
-    """
+    """A note on columns that go into a model by their order alone."""
     if options.columns is not None or len(columns) < 2:
         return ()
     shown = [str(name) for name in columns]
@@ -40,22 +25,7 @@ def column_note(columns: Sequence[str], options: ModelOptions, *, how: str = "")
 
 
 def plain_note(encoding: Encoding, schema: Schema, options: ModelOptions) -> tuple[str, ...]:
-    """A note on the plain encoding that was chosen by the number of a model's inputs.
-
-    Parameters
-    ----------
-    encoding
-        As :meth:`~fairbits.domain.Encoding.fitting` chose it.
-    schema
-        The attributes.
-    options
-        ``columns`` says it all.
-
-    Returns
-    -------
-    tuple[str, ...]
-        One note, or none.
-    """
+    """A note on the plain encoding that was chosen by the number of a model's inputs."""
     if any(a.columns for a in schema.attributes) and encoding.width == len(table_columns(schema)):
         return column_note(table_columns(schema), options)
     how = "categories as codes" if encoding.width == len(schema) else "categories one-hot"

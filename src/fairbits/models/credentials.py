@@ -19,25 +19,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def secret_for(url: str, options: ModelOptions) -> str | None:
-    """The value of the header that carries the secret, or None where the endpoint wants none and gets none.
-
-    Parameters
-    ----------
-    url
-        Address of the endpoint.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    str | None
-        The header's value; None where the endpoint gets no secret.
-
-    Raises
-    ------
-    OptionError
-        If a secret was not granted, or was granted for another host.
-    """
+    """The value of the header that carries the secret, or None where the endpoint wants none and gets none."""
     wanted, granted = options.authorization_env, options.credential
     if granted is None:
         if wanted is not None:
@@ -65,20 +47,7 @@ def secret_for(url: str, options: ModelOptions) -> str | None:
 
 
 def secret_note(url: str, options: ModelOptions) -> tuple[str, ...]:
-    """A note on which secret is sent where.
-
-    Parameters
-    ----------
-    url
-        Address of the endpoint.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    tuple[str, ...]
-        One sentence, or none.
-    """
+    """A note on which secret is sent where."""
     if options.credential is None:
         return ()
     name = options.credential.partition("@")[0]
@@ -87,21 +56,6 @@ def secret_note(url: str, options: ModelOptions) -> tuple[str, ...]:
 
 def origin_of(url: str) -> str:
     """Scheme, host and port of an address.
-
-    Parameters
-    ----------
-    url
-        Address of the endpoint.
-
-    Returns
-    -------
-    str
-        Scheme, host and port.
-
-    Raises
-    ------
-    OptionError
-        If it is no address.
 
     Examples
     --------

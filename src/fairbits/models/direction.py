@@ -20,47 +20,12 @@ Names = tuple[str, ...] | None
 
 
 def names_decide(schema: Schema, classes: Names) -> bool:
-    """Whether the model's names of its classes are the schema's, so that nothing is left to guess.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    classes
-        Names of the model's classes in order of its outputs; None where it has none.
-
-    Returns
-    -------
-    bool
-        True where both name the same classes.
-    """
+    """Whether the model's names of its classes are the schema's, so that nothing is left to guess."""
     return classes is not None and set(classes) == set(schema.classes)
 
 
 def output_order(schema: Schema, classes: Names, options: ModelOptions) -> Names:
-    """The classes in the order of the model's outputs.
-
-    Parameters
-    ----------
-    schema
-        Knows the classes of the target.
-    classes
-        As the model names them, None where it does not.
-    options
-        ``score_of`` overrules the order of a model that names nothing, or only numbers its classes.
-
-    Returns
-    -------
-    tuple of str or None
-        None where only the schema's own order says it.
-
-    Raises
-    ------
-    SchemaError
-        If ``score_of`` makes no sense for this target.
-    ModelError
-        If ``score_of`` contradicts what the model says itself.
-    """
+    """The classes in the order of the model's outputs."""
     stated = options.score_of
     if stated is None:
         return classes
@@ -88,23 +53,6 @@ def output_order(schema: Schema, classes: Names, options: ModelOptions) -> Names
 
 def favourable_output(schema: Schema, classes: Names) -> int:
     """Position of the output that is the favourable class: by name where there are names, else by the schema's order.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    classes
-        Names of the model's classes in order of its outputs; None where it has none.
-
-    Returns
-    -------
-    int
-        The position.
-
-    Raises
-    ------
-    ModelError
-        If the model has no class of that name.
     """
     if classes is None or schema.favourable is None:
         return schema.favourable_index
@@ -121,20 +69,7 @@ def favourable_output(schema: Schema, classes: Names) -> int:
 
 
 def is_reversed(schema: Schema, options: ModelOptions) -> bool:
-    """Whether ``score_of`` says that the score speaks of the other class.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    bool
-        True where scores have to be turned round.
-    """
+    """Whether ``score_of`` says that the score speaks of the other class."""
     if options.score_of is None or not schema.classes:
         return False
     output_order(schema, None, options)  # refuses what makes no sense
@@ -142,39 +77,14 @@ def is_reversed(schema: Schema, options: ModelOptions) -> bool:
 
 
 def with_own_classes(schema: Schema, classes: Names) -> Schema:
-    """The schema with the model's classes where it has no target of its own.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    classes
-        Names of the model's classes in order of its outputs; None where it has none.
-
-    Returns
-    -------
-    Schema
-        The schema, or a new one.
-    """
+    """The schema with the model's classes where it has no target of its own."""
     if schema.target is not None or schema.classes or classes is None or len(classes) < 2:
         return schema
     return replace(schema, classes=classes, favourable=classes[-1])
 
 
 def order_note(schema: Schema, classes: Names, options: ModelOptions, *, single: bool | None) -> tuple[str, ...]:
-    """What is guessed about the order of the outputs, in words; nothing where somebody has said it.
-
-    Parameters
-    ----------
-    schema
-        Knows whether its order of classes was guessed.
-    classes
-        As the model names them.
-    options
-        ``score_of`` says it all.
-    single
-        Whether the model has one output; None where nobody knows.
-    """
+    """What is guessed about the order of the outputs, in words; nothing where somebody has said it."""
     if not schema.order_guessed or len(schema.classes) < 2 or options.score_of is not None:
         return ()
     if names_decide(schema, classes):
@@ -197,13 +107,7 @@ def order_note(schema: Schema, classes: Names, options: ModelOptions, *, single:
 
 
 def has_one_output(model: Any) -> bool | None:
-    """Whether a model puts out one number per row; None where it has not been asked yet.
-
-    Parameters
-    ----------
-    model
-        A model as an adapter made it.
-    """
+    """Whether a model puts out one number per row; None where it has not been asked yet."""
     if isinstance(model, Network):
         return model.widths[-1] == 1
     outputs = getattr(model, "outputs", None)
@@ -211,15 +115,7 @@ def has_one_output(model: Any) -> bool | None:
 
 
 def speaks_of(model: Any, schema: Schema) -> str | None:
-    """The class that a model's single output is read as speaking of; None where it has several, or none is known.
-
-    Parameters
-    ----------
-    model
-        A subject's model, asked at least once if it is a black box.
-    schema
-        The subject's schema, its classes in the order of the outputs.
-    """
+    """The class that a model's single output is read as speaking of; None where it has several, or none is known."""
     if len(schema.classes) != 2 or schema.favourable is None or not has_one_output(model):
         return None
     if isinstance(model, Network) or not hasattr(model, "reverse"):

@@ -11,18 +11,7 @@ from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Part, Schema, 
 
 
 def dummy_columns(schema: Schema) -> dict[str, tuple[str, int]]:
-    """What the labels of categories are called as columns of their own.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-
-    Returns
-    -------
-    dict
-        From names such as "sex_male" to attribute and position of the label.
-    """
+    """What the labels of categories are called as columns of their own."""
     from fairbits.models.trees.features import spellings
 
     return {
@@ -35,22 +24,7 @@ def dummy_columns(schema: Schema) -> dict[str, tuple[str, int]]:
 
 
 def dummy_encoding(names: Iterable[Any], schema: Schema, *, dtype: Any = np.float32) -> Encoding | None:
-    """How people become the columns of a model that was trained on dummies; a dropped label is zero in all of them.
-
-    Parameters
-    ----------
-    names
-        The model's columns, in its order.
-    schema
-        The attributes.
-    dtype
-        Type of the encoded numbers.
-
-    Returns
-    -------
-    Encoding | None
-        None where all are columns of the table, or one is neither a column nor a label of one.
-    """
+    """How people become the columns of a model that was trained on dummies; a dropped label is zero in all of them."""
     wanted, known, dummies = [str(name) for name in names], set(table_columns(schema)), dummy_columns(schema)
     if all(name in known for name in wanted) or not all(name in known or name in dummies for name in wanted):
         return None
@@ -93,20 +67,7 @@ def _number(attribute: Attribute, place: int) -> Part | None:
 
 
 def dummy_note(names: Iterable[Any], schema: Schema) -> str:
-    """A note on columns that were made.
-
-    Parameters
-    ----------
-    names
-        The model's columns.
-    schema
-        The attributes.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """A note on columns that were made."""
     first = next(str(name) for name in names if str(name) not in table_columns(schema))
     return (
         f"the model takes columns such as {first!r}, which are made from the table's labels as pandas.get_dummies does."

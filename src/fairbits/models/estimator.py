@@ -34,25 +34,7 @@ Feed = Callable[[Codes], Any]
 
 
 def opened_estimator(original: Any, options: ModelOptions) -> Any:
-    """The object that a model was read from: a file opened, a reference followed, a finished search's winner.
-
-    Parameters
-    ----------
-    original
-        A path, a reference to code, or an object; None where that was not kept.
-    options
-        What files may do: a pickle runs code when it is opened, and so is opened only where that was granted.
-
-    Returns
-    -------
-    Any
-        The object.
-
-    Raises
-    ------
-    CapabilityError
-        If it is no file of an object: an address, a booster's own file, nothing.
-    """
+    """The object that a model was read from: a file opened, a reference followed, a finished search's winner."""
     if original is None or (isinstance(original, str) and is_url(original)):
         raise CapabilityError(
             f"{'a model of unknown origin' if original is None else 'an endpoint'} does not show how it was trained, "
@@ -72,27 +54,7 @@ def opened_estimator(original: Any, options: ModelOptions) -> Any:
 
 
 def estimator_of(original: Any, model: Model, options: ModelOptions) -> Any:
-    """The fitted estimator that a model was read from, which can be cloned and fitted again.
-
-    Parameters
-    ----------
-    original
-        What the model was read from: a path, a reference to code, or the object itself.
-    model
-        The model as it is asked, for the sentence.
-    options
-        How it was read.
-
-    Returns
-    -------
-    Any
-        An object with ``fit``, ``predict``, ``get_params`` and ``set_params``.
-
-    Raises
-    ------
-    CapabilityError
-        If there is none: a function, an endpoint, a booster's own file, a network.
-    """
+    """The fitted estimator that a model was read from, which can be cloned and fitted again."""
     found = opened_estimator(original, options)
     if isinstance(found, type) or not all(callable(attribute(found, name)) for name in _METHODS):
         kind = kind_of(model) if found is None else type(found).__name__
@@ -113,32 +75,7 @@ def feed_of(
     people: Codes | None = None,
     learned: bool = False,
 ) -> Feed:
-    """How people become rows of a fitted estimator.
-
-    Parameters
-    ----------
-    estimator
-        The fitted object.
-    model, encoding
-        The model as it was read from it, and its encoding.
-    schema, options
-        As the model was read.
-    people
-        Whom it is tried out on, as codes; one person of the schema by default.
-    learned
-        Whether an estimator is to be fitted to the rows. One that was trained on categories scores their numbers
-        alike, but would learn something else from them: it is then given categories or nothing.
-
-    Returns
-    -------
-    callable
-        The first way in which the estimator gives the model's scores.
-
-    Raises
-    ------
-    CapabilityError
-        If no way of giving people to it goes through.
-    """
+    """How people become rows of a fitted estimator."""
     names = attribute(estimator, "feature_names_in_")
     columns = None if names is None else tuple(str(name) for name in names)
     someone = np.array([[one.first for one in schema.attributes]]) if people is None else people
@@ -182,21 +119,7 @@ def feed_of(
 
 
 def save_estimator(estimator: Any, path: str | Path) -> None:
-    """Write a fitted estimator in the format that the ending names.
-
-    Parameters
-    ----------
-    estimator
-        Fitted.
-    path
-        Ends in .skops, .pkl, .pickle, .joblib, or the own format of its library: .txt (LightGBM), .json or .ubj
-        (XGBoost), .cbm (CatBoost).
-
-    Raises
-    ------
-    ModelError
-        If the format cannot hold it.
-    """
+    """Write a fitted estimator in the format that the ending names."""
     file = Path(path)
     ending = file.suffix.lower()
     try:
@@ -216,17 +139,7 @@ def save_estimator(estimator: Any, path: str | Path) -> None:
 
 
 def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> str:
-    """The ending of the file that a refitted estimator goes to.
-
-    Parameters
-    ----------
-    estimator
-        The fitted object.
-    original
-        What the model was read from.
-    options
-        How it was read.
-    """
+    """The ending of the file that a refitted estimator goes to."""
     found = settled_original(original, options)
     if isinstance(found, Path) and found.suffix.lower() in _ENDINGS:
         return found.suffix.lower()
@@ -250,29 +163,7 @@ def _answers(estimator: Any, rows: Any) -> Any:
 def classes_in_order(
     estimator: Any, feed: Feed, model: Model, encoding: Encoding, schema: Schema, people: Codes
 ) -> Any:
-    """What a fitted classifier calls the schema's classes, in their order.
-
-    Parameters
-    ----------
-    estimator, feed
-        The fitted object, and how people are given to it.
-    model, encoding
-        The model as it was read from it, and its encoding.
-    schema
-        Names the classes.
-    people
-        Where the names are others: people about whom both decide.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        The labels to train on; None for a regression.
-
-    Raises
-    ------
-    CapabilityError
-        If it does not say which classes it knows.
-    """
+    """What a fitted classifier calls the schema's classes, in their order."""
     if schema.regression:
         return None
     own = attribute(estimator, "classes_")

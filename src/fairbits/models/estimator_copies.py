@@ -20,26 +20,7 @@ _CATBOOST_TREES = ("iterations", "n_estimators", "num_boost_round", "num_trees")
 
 
 def fresh_estimator(estimator: Any, seed: int) -> Any:
-    """An unfitted copy of a fitted estimator: one thread, every seed in it the same, and as many trees as it kept.
-
-    Parameters
-    ----------
-    estimator
-        The fitted object, also a pipeline.
-    seed
-        What every parameter is set to that takes a seed.
-
-    Returns
-    -------
-    Any
-        To be fitted. Where training stopped early, rows that would say when to stop are no longer known; the copy
-        gets the number of trees that the original stopped at.
-
-    Raises
-    ------
-    CapabilityError
-        If it cannot be cloned.
-    """
+    """An unfitted copy of a fitted estimator: one thread, every seed in it the same, and as many trees as it kept."""
     try:
         made = _unfitted(estimator)
         known = made.get_params()
@@ -54,24 +35,7 @@ def fresh_estimator(estimator: Any, seed: int) -> Any:
 
 
 def fit_again(estimator: Any, rows: Any, targets: Any, weights: Mapping[str, Any] | None = None) -> None:
-    """Fit a copy, in place and on one core.
-
-    Parameters
-    ----------
-    estimator
-        The copy.
-    rows
-        What it is trained on, in the form that it takes.
-    targets
-        What it learns, in its own words.
-    weights
-        Weights of the rows, under the name that its ``fit`` has for them.
-
-    Raises
-    ------
-    CapabilityError
-        If it refuses.
-    """
+    """Fit a copy, in place and on one core."""
     from threadpoolctl import threadpool_limits
 
     try:

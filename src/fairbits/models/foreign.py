@@ -22,12 +22,6 @@ class ForeignModel(Wrapper):
 
     Every array that it gets is a copy, and so is every array that is taken from it: it can neither write into ours nor
     change an answer afterwards.
-
-    Parameters
-    ----------
-    model
-        The object; it may also have ``gradients``, ``class_scores``, ``activations``, ``layer_gradients``,
-        ``with_interventions`` and ``save``.
     """
 
     def __init__(self, model: Any):
@@ -50,23 +44,7 @@ class ForeignModel(Wrapper):
         return ForeignModel, (self.original,)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each encoded row.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-
-        Raises
-        ------
-        ModelError
-            If the model fails, or answers something else.
-        """
+        """The favourable-class probability (or the predicted value) of each encoded row."""
         rows = np.array(inputs)
         return one_score(numbers_in(self._call("scores", rows), len(rows), self.name), None, name=self.name)
 
@@ -97,37 +75,13 @@ class ForeignModel(Wrapper):
 
 
 def is_model(found: Any) -> bool:
-    """Whether an object speaks our protocol: ``scores`` is a method, ``inputs`` a whole number.
-
-    Parameters
-    ----------
-    found
-        Any object.
-
-    Returns
-    -------
-    bool
-        True where it may be used as a model.
-    """
+    """Whether an object speaks our protocol: ``scores`` is a method, ``inputs`` a whole number."""
     width, scores = attribute(found, "inputs"), attribute(found, "scores")
     return callable(scores) and isinstance(width, int | np.integer) and not isinstance(width, bool)
 
 
 def attribute(found: Any, name: str) -> Any:
-    """An attribute of a foreign object; None where it has none, or raises an error instead of giving it.
-
-    Parameters
-    ----------
-    found
-        Any object.
-    name
-        Name of the attribute.
-
-    Returns
-    -------
-    Any
-        Its value, or None.
-    """
+    """An attribute of a foreign object; None where it has none, or raises an error instead of giving it."""
     try:
         return getattr(found, name, None)
     except Exception:  # noqa: BLE001 - a property is foreign code, and an attribute that fails is one that is not there
@@ -135,23 +89,7 @@ def attribute(found: Any, name: str) -> Any:
 
 
 def owned(model: Any) -> Model:
-    """The model as one of our own types: itself, or behind a wrapper.
-
-    Parameters
-    ----------
-    model
-        The model.
-
-    Returns
-    -------
-    Model
-        A model.
-
-    Raises
-    ------
-    ModelError
-        If the object does not follow the protocol.
-    """
+    """The model as one of our own types: itself, or behind a wrapper."""
     if "fairbits" in {home.__module__.partition(".")[0] for home in type(model).__mro__}:
         own: Model = model
         return own

@@ -56,29 +56,7 @@ _SILENCES = 2
 
 
 def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """The service at an address as a model.
-
-    Parameters
-    ----------
-    url
-        Address of the endpoint.
-    schema
-        The attributes; needed to make the rows.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If there is no schema.
-    OptionError
-        If it asks for a secret that was not granted.
-    """
+    """The service at an address as a model."""
     if schema is None:
         raise ModelError(
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
@@ -89,19 +67,7 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 class Endpoint:
-    """Scores by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered.
-
-    Parameters
-    ----------
-    url
-        Address that takes a POST with ``{"rows": [...]}`` and answers with one score per row.
-    decoder
-        Turns codes into the records that are sent.
-    options
-        Rows per request, requests at a time, rate, timeout, retries and headers.
-    reverse
-        Whether the service's scores speak of the other one of two classes, so that 1 minus the score is taken.
-    """
+    """Scores by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered."""
 
     #: One number per row, by contract.
     outputs = 1
@@ -139,23 +105,7 @@ class Endpoint:
         return len(self._decoder.names)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each row of codes; answers are remembered.
-
-        Parameters
-        ----------
-        inputs
-            Rows of codes, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-
-        Raises
-        ------
-        ModelError
-            If the service fails or answers something else.
-        """
+        """The score of each row of codes; answers are remembered."""
         rows = np.ascontiguousarray(checked_rows(inputs, self.inputs, "the endpoint", np.float64))
         different, back = np.unique(rows, axis=0, return_inverse=True)
         keys = [row.tobytes() for row in different]
@@ -168,23 +118,7 @@ class Endpoint:
         return 1 - table if self.reverse else table
 
     def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each row of codes, asked anew; answers are not remembered.
-
-        Parameters
-        ----------
-        inputs
-            Rows of codes, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-
-        Raises
-        ------
-        ModelError
-            If the service fails or answers something else.
-        """
+        """The score of each row of codes, asked anew; answers are not remembered."""
         rows = np.ascontiguousarray(inputs, dtype=np.float64)
         return self._ask_all(rows).astype(np.float32)
 

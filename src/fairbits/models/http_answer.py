@@ -21,20 +21,7 @@ class BadAnswerError(Exception):
 
 
 async def content_of(answer: Any, limit: int) -> bytes:
-    """The body of an answer, unpacked, and never more of it than the limit.
-
-    Parameters
-    ----------
-    answer
-        A response of httpx that is still being received.
-    limit
-        The most bytes, packed or not.
-
-    Raises
-    ------
-    BadAnswerError
-        If there are more, or they cannot be unpacked.
-    """
+    """The body of an answer, unpacked, and never more of it than the limit."""
     coding = answer.headers.get("content-encoding", "identity").strip().lower() or "identity"
     if coding not in _UNPACKERS:
         raise BadAnswerError(
@@ -88,18 +75,7 @@ class _Unpacker:
 
 
 def scores_in(content: bytes) -> list[float]:
-    """The list under "scores" of a JSON document.
-
-    Parameters
-    ----------
-    content
-        The body of an answer.
-
-    Raises
-    ------
-    ValueError
-        If there is no such list, or anything but numbers is in it.
-    """
+    """The list under "scores" of a JSON document."""
     document = json.loads(content, object_pairs_hook=_named_once)
     scores = document["scores"] if isinstance(document, dict) else None
     if not isinstance(scores, list):

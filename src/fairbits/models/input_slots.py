@@ -54,27 +54,7 @@ def slots_of(
     *,
     takes: Sequence[Taken | None] | None = None,
 ) -> list[Filled]:
-    """Which attributes go into which input: all the ways that fit, the likeliest first.
-
-    Parameters
-    ----------
-    names, widths
-        The model's inputs, in its order, and how many columns each takes (None: it does not say).
-    schema, options
-        What there is; ``options.columns`` narrows it.
-    takes
-        What the types of the inputs say, where they say anything.
-
-    Returns
-    -------
-    list of (tuple of Slot, Encoding)
-        Where each input lies in an encoded row, and how people become such rows.
-
-    Raises
-    ------
-    ModelError
-        If an input cannot be mapped, with the names that would do.
-    """
+    """Which attributes go into which input: all the ways that fit, the likeliest first."""
     stated = dict(zip(names, takes or [None] * len(names), strict=True))
     found: list[Filled] = []
     complaint: ModelError | None = None
@@ -93,36 +73,12 @@ def slots_of(
 
 
 def said_by_types(whole: Sequence[bool]) -> list[Taken | None]:
-    """What the types of inputs say: whole numbers and text are categories; reals are numbers where others are whole.
-
-    Parameters
-    ----------
-    whole
-        For each input, whether its type is a whole number or text.
-
-    Returns
-    -------
-    list
-        "categories", "numbers" or None for each.
-    """
+    """What the types of inputs say: whole numbers and text are categories; reals are numbers where others are whole."""
     return ["categories" if one else "numbers" if any(whole) else None for one in whole]
 
 
 def slots_note(slots: Sequence[Slot], options: ModelOptions) -> tuple[str, ...]:
-    """A note on what goes into which input, where an input holds more than the attribute that it is called like.
-
-    Parameters
-    ----------
-    slots
-        The inputs.
-    options
-        ``columns`` states the order.
-
-    Returns
-    -------
-    tuple of str
-        One note, or none.
-    """
+    """A note on what goes into which input, where an input holds more than the attribute that it is called like."""
     if len(slots) == 1:
         return column_note(slots[0].attributes, options, how="categories as codes" if slots[0].codes else "")
     if all(len(slot.attributes) == 1 and _plain(slot.attributes[0]) in _plain(slot.name) for slot in slots):

@@ -30,38 +30,14 @@ _LAST_POINT = 0x10FFFF
 
 
 def check_file(path: Path, max_model_bytes: int) -> None:
-    """Refuse a model file that is larger than allowed.
-
-    Parameters
-    ----------
-    path
-        The file.
-    max_model_bytes
-        Allowed size in bytes.
-
-    Raises
-    ------
-    ModelError
-        If it is.
-    """
+    """Refuse a model file that is larger than allowed."""
     size = path.stat().st_size
     if size > max_model_bytes:
         raise too_large(path, f"{size:,} bytes", max_model_bytes)
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is a zip archive, sound or not.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    bool
-        True also for an archive that zipfile gives up on at its end.
-    """
+    """Whether a file is a zip archive, sound or not."""
     try:
         return zipfile.is_zipfile(path)
     except zipfile.BadZipFile:
@@ -69,25 +45,7 @@ def is_archive(path: Path) -> bool:
 
 
 def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
-    """The entries of a zip archive, once what they declare is within the limit.
-
-    Parameters
-    ----------
-    path
-        The file.
-    max_model_bytes
-        Allowed size in bytes.
-
-    Returns
-    -------
-    list[zipfile.ZipInfo]
-        Its entries.
-
-    Raises
-    ------
-    ModelError
-        If entries overlap, come twice, are too many, or unpack to more than allowed.
-    """
+    """The entries of a zip archive, once what they declare is within the limit."""
     try:
         with zipfile.ZipFile(path) as file:
             entries = file.infolist()
@@ -154,27 +112,7 @@ def _inflated(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
 
 
 def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes: int) -> dict[str, np.dtype[Any]]:
-    """The types of the NumPy arrays in an archive, once their declared shapes are within the limit.
-
-    Parameters
-    ----------
-    path
-        The file.
-    entries
-        Entries of the archive.
-    max_model_bytes
-        Allowed size in bytes.
-
-    Returns
-    -------
-    dict[str, np.dtype[Any]]
-        Types by name.
-
-    Raises
-    ------
-    ModelError
-        If an array holds objects or declares more than its entry can hold, or all of them more than allowed.
-    """
+    """The types of the NumPy arrays in an archive, once their declared shapes are within the limit."""
     kinds: dict[str, np.dtype[Any]] = {}
     total = 0
     try:
@@ -220,22 +158,7 @@ def _header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def too_large(what: Path | str, size: str, limit: int) -> ModelError:
-    """The error about a model beyond the limit.
-
-    Parameters
-    ----------
-    what
-        File or name of the model.
-    size
-        Its size in words.
-    limit
-        Allowed number of bytes.
-
-    Returns
-    -------
-    ModelError
-        The error to raise.
-    """
+    """The error about a model beyond the limit."""
     return ModelError(
         f"the model {str(what)!r} has {size}, and {limit:,} bytes are allowed; raise --max-model-bytes if it is yours."
     )

@@ -20,21 +20,7 @@ from fairbits.models.options import ModelOptions, Output
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A model as its file or object gave it, with what that says about itself.
-
-    Attributes
-    ----------
-    model
-        The model.
-    encoding
-        How people become its inputs; None where the plain encoding that fits will do.
-    classes
-        Its classes in the order of its outputs; None where it does not name them.
-    notes
-        What was guessed or fell back, as sentences that every output shows.
-    named
-        Whether the adapter has gone by the model's own names of columns and classes, so that none of them was guessed.
-    """
+    """A model as its file or object gave it, with what that says about itself."""
 
     model: Model
     encoding: Encoding | None = None
@@ -47,27 +33,7 @@ class Loaded:
 
 
 def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | None = None) -> Loaded:
-    """The same model scoring the schema's favourable class, with the encoding settled.
-
-    Parameters
-    ----------
-    loaded
-        The model as an adapter read it.
-    schema
-        The attributes, and what is decided.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model, its encoding, and the order of its outputs.
-
-    Raises
-    ------
-    ModelError
-        If the model does not fit the attributes.
-    """
+    """The same model scoring the schema's favourable class, with the encoding settled."""
     options = options or ModelOptions()
     model, notes = loaded.model, list(loaded.notes)
     order = output_order(schema, loaded.classes, options)
@@ -107,18 +73,6 @@ def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[st
     """A schema without a target takes the classes of a model that classifies, and a note says so.
 
     Otherwise a network with a sigmoid or softmax would be measured as if it predicted a quantity.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    loaded
-        The model as an adapter read it.
-
-    Returns
-    -------
-    tuple[Schema, tuple[str, ...]]
-        The schema, and notes.
     """
     own = loaded.model if isinstance(loaded.model, SeveralClasses) else None
     count = len(loaded.classes) if loaded.classes is not None else 0 if own is None else own.classes
@@ -135,20 +89,7 @@ def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[st
 
 
 def output_kind_of(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
-    """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits.
-
-    Parameters
-    ----------
-    found
-        Outputs on trial rows, (n, outputs).
-    regression
-        Whether the subject has no classes.
-
-    Returns
-    -------
-    Output
-        "probability", "logit" or "value".
-    """
+    """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits."""
     if regression:
         return "value"
     within = bool(((found >= 0) & (found <= 1)).all())
@@ -158,20 +99,7 @@ def output_kind_of(found: npt.NDArray[np.float32], *, regression: bool) -> Outpu
 
 
 def read_note(output: Output, options: ModelOptions) -> tuple[str, ...]:
-    """Notes on what was guessed about the numbers that a module puts out.
-
-    Parameters
-    ----------
-    output
-        How the numbers are read.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    tuple[str, ...]
-        One note, or none where the options say it.
-    """
+    """Notes on what was guessed about the numbers that a module puts out."""
     if options.output is not None or output == "value":
         return ()
     logits = ("leave 0 to 1 or do not add up to 1", "logits")
@@ -183,20 +111,7 @@ def read_note(output: Output, options: ModelOptions) -> tuple[str, ...]:
 
 
 def read_output(network: Network, options: ModelOptions) -> Network:
-    """The network with the head that the options name: a single output can be a value or a logit.
-
-    Parameters
-    ----------
-    network
-        The network.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Network
-        The network, or a new one.
-    """
+    """The network with the head that the options name: a single output can be a value or a logit."""
     if network.widths[-1] != 1:
         return network
     if options.output == "value":

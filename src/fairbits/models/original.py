@@ -16,20 +16,7 @@ from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pick
 
 
 def ending_of(original: Any, options: ModelOptions | None = None) -> str:
-    """The ending of the file that a changed network goes to: the original's own, or the usual one of its framework.
-
-    Parameters
-    ----------
-    original
-        A path, a reference to code, or an object.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    str
-        Such as ".onnx".
-    """
+    """The ending of the file that a changed network goes to: the original's own, or the usual one of its framework."""
     found = settled_original(original, options or ModelOptions())
     if isinstance(found, Path):
         return found.suffix.lower()
@@ -77,20 +64,7 @@ def save_as_original(network: Network, original: Any, path: str | Path, *, optio
 
 
 def settled_original(original: Any, options: ModelOptions) -> Any:
-    """A path as a path, a reference as what it names, anything else as it is.
-
-    Parameters
-    ----------
-    original
-        A path, a reference to code, or an object.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Any
-        A path or an object.
-    """
+    """A path as a path, a reference as what it names, anything else as it is."""
     if isinstance(original, str) and is_reference(original) and not Path(original).exists():
         return named_model(original, trust_code=options.trust_code)
     return Path(original) if isinstance(original, str) else original

@@ -11,22 +11,7 @@ _LACKING = 0.1
 
 
 def random_people(schema: Schema, count: int, *, lacking: bool = False) -> Codes:
-    """People with valid values, drawn from the whole domain; always the same.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-    count
-        How many.
-    lacking
-        Whether some lack numbers that people may lack; a category has its missing value among its codes.
-
-    Returns
-    -------
-    Codes
-        Codes, (count, attributes).
-    """
+    """People with valid values, drawn from the whole domain; always the same."""
     rng = np.random.default_rng(0)
     columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, count)) for a in schema.attributes]
     for column, attribute in zip(columns, schema.attributes, strict=True):

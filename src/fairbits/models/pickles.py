@@ -89,16 +89,6 @@ def check_references(path: Path) -> None:
 
     A part may be named again by its number, and whoever reads it, skops included, reads that part again: ten lists that
     each name the one before ten times are ten thousand million parts.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    ModelError
-        If there are more parts than a model can have.
     """
     sizes: dict[Any, int] = {}
 
@@ -135,18 +125,7 @@ def _description(path: Path) -> Any:
 
 
 def plain_skops(path: Path) -> bool:
-    """Whether a .skops file holds nothing but arrays and classes that compute with NumPy alone; loads none of it.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    bool
-        False also where it cannot be read.
-    """
+    """Whether a .skops file holds nothing but arrays and classes that compute with NumPy alone; loads none of it."""
     try:
         waiting: list[Any] = [_description(path)]
     except Exception:  # noqa: BLE001 - a damaged archive is named by whoever reads it
@@ -169,18 +148,7 @@ def plain_skops(path: Path) -> bool:
 
 
 def refuse_untrusted(path: Path) -> None:
-    """Refuse a .skops file with types that are not known to be safe.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    ModelError
-        Naming the types.
-    """
+    """Refuse a .skops file with types that are not known to be safe."""
     _types(path, trust_pickle=False)
 
 
@@ -222,25 +190,7 @@ def _types(path: Path, *, trust_pickle: bool) -> list[str]:
 
 
 def read_skops(path: Path, *, trust_pickle: bool) -> Any:
-    """The object in a .skops file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    trust_pickle
-        Whether code in the file may be run.
-
-    Returns
-    -------
-    Any
-        The object.
-
-    Raises
-    ------
-    ModelError
-        If it holds types that skops does not know and that are not trusted, or cannot be read.
-    """
+    """The object in a .skops file."""
     unknown = _types(path, trust_pickle=trust_pickle)
     from skops import io
 
@@ -258,20 +208,7 @@ def read_skops(path: Path, *, trust_pickle: bool) -> Any:
 
 
 def write_skops(model: Any, path: Path) -> None:
-    """Write an object as .skops.
-
-    Parameters
-    ----------
-    model
-        The object.
-    path
-        The file.
-
-    Raises
-    ------
-    MissingDependencyError
-        If skops is not installed.
-    """
+    """Write an object as .skops."""
     try:
         from skops import io
     except ImportError:
@@ -280,18 +217,7 @@ def write_skops(model: Any, path: Path) -> None:
 
 
 def names_sklearn(path: Path) -> bool:
-    """Whether a pickle names scikit-learn where it begins; nothing of it is run.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    bool
-        False also where it is compressed, or cannot be read.
-    """
+    """Whether a pickle names scikit-learn where it begins; nothing of it is run."""
     try:
         with path.open("rb") as file:
             return b"sklearn." in file.read(_BEGINNING)
@@ -300,25 +226,7 @@ def names_sklearn(path: Path) -> bool:
 
 
 def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
-    """The object in a pickle or joblib file: runs whatever code the file holds, so only on the user's word.
-
-    Parameters
-    ----------
-    path
-        The file.
-    trust_pickle
-        Whether code in the file may be run.
-
-    Returns
-    -------
-    Any
-        The object.
-
-    Raises
-    ------
-    ModelError
-        If it is not trusted, or cannot be read.
-    """
+    """The object in a pickle or joblib file: runs whatever code the file holds, so only on the user's word."""
     if not trust_pickle:
         raise ModelError(
             f"the model {str(path)!r} is a pickle, which runs code when it is opened; save it as .skops or .onnx, "
@@ -333,15 +241,7 @@ def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
 
 
 def write_pickle(model: Any, path: Path) -> None:
-    """Write an object with joblib for .joblib, else with pickle.
-
-    Parameters
-    ----------
-    model
-        The object.
-    path
-        The file.
-    """
+    """Write an object with joblib for .joblib, else with pickle."""
     if path.suffix == ".joblib":
         import joblib
 

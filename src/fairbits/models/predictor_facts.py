@@ -11,18 +11,7 @@ from fairbits.models.foreign import attribute
 
 
 def names_of(predictor: Any) -> list[str] | None:
-    """The columns of the frame that it was trained on, where it remembers them.
-
-    Parameters
-    ----------
-    predictor
-        A fitted object of any library.
-
-    Returns
-    -------
-    list[str] | None
-        The names in order; None where it has none, or only numbers that its library made up.
-    """
+    """The columns of the frame that it was trained on, where it remembers them."""
     for name in ("feature_names_in_", "feature_names_", "feature_name"):
         found = _listed(attribute(predictor, name))
         made_up = ("Column_", "f")  # what LightGBM and XGBoost call the columns of an array
@@ -45,53 +34,19 @@ def _listed(found: Any) -> list[Any]:
 
 
 def classes_of(predictor: Any) -> tuple[str, ...] | None:
-    """The classes that it names, in the order of its outputs, as text.
-
-    Parameters
-    ----------
-    predictor
-        A fitted object of any library.
-
-    Returns
-    -------
-    tuple[str, ...] | None
-        The classes; None where it names none.
-    """
+    """The classes that it names, in the order of its outputs, as text."""
     found = _listed(attribute(predictor, "classes_"))
     return tuple(text_of(value) for value in found) or None
 
 
 def width_of(predictor: Any) -> int | None:
-    """How many columns a predictor says that it takes, where it says so in a number.
-
-    Parameters
-    ----------
-    predictor
-        Any object.
-
-    Returns
-    -------
-    int or None
-        The number; None where it says none.
-    """
+    """How many columns a predictor says that it takes, where it says so in a number."""
     found = attribute(predictor, "n_features_in_")
     return int(found) if isinstance(found, int | np.integer) and not isinstance(found, bool) else None
 
 
 def trained_on_categories(predictor: Any) -> bool:
-    """Whether a fitted object was given columns of pandas categories, and treats them as such.
-
-    Parameters
-    ----------
-    predictor
-        Of LightGBM, XGBoost or scikit-learn (histogram boosting), or a vote of such; of a pipeline, what its last
-        step was given is its own affair.
-
-    Returns
-    -------
-    bool
-        As the library remembers it.
-    """
+    """Whether a fitted object was given columns of pandas categories, and treats them as such."""
     members = attribute(predictor, "estimators_")
     if isinstance(members, list) and members:
         return trained_on_categories(members[0])

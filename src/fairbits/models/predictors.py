@@ -38,27 +38,7 @@ class RefusesMissing(ModelError):
 
 
 def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """An object with predict_proba or predict as a model.
-
-    Parameters
-    ----------
-    predictor
-        The object.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If it does not fit the schema.
-    """
+    """An object with predict_proba or predict as a model."""
     name = f"the {type(predictor).__name__}"
     if schema is None:
         return _without_schema(predictor, options, name)
@@ -112,18 +92,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
 
 
 def named_frame(names: Iterable[Any]) -> Decode:
-    """Rows of numbers as a frame with a model's own columns.
-
-    Parameters
-    ----------
-    names
-        The columns that the model was fitted on, in its order.
-
-    Returns
-    -------
-    callable
-        A function from rows to a data frame.
-    """
+    """Rows of numbers as a frame with a model's own columns."""
     columns = [str(name) for name in names]
 
     def frame(rows: Codes) -> Any:
@@ -139,25 +108,6 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
 
     It gives one score per row, for the favourable class (or the one that ``score_of`` names), or one column per class.
     It gets a data frame, unless ``input_format`` says array or codes.
-
-    Parameters
-    ----------
-    function
-        The function.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If there is no schema.
     """
     name = f"the function {getattr(function, '__name__', type(function).__name__)!r}"
     if schema is None:
@@ -188,25 +138,7 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
-    """The columns that a model was trained on.
-
-    Parameters
-    ----------
-    names
-        Names of columns.
-    schema
-        The attributes, and what is decided; None where they are not known.
-
-    Returns
-    -------
-    tuple[str, ...]
-        The same as text.
-
-    Raises
-    ------
-    ModelError
-        If the schema does not know one.
-    """
+    """The columns that a model was trained on."""
     columns = tuple(str(name) for name in names)
     known = table_columns(schema)
     strange = [name for name in columns if name not in known]
@@ -230,31 +162,6 @@ def asked_as(
     """How codes become what a predictor takes: the decoder of its columns, and a function that makes its rows.
 
     The rows are frames, arrays of labels or codes: as the options say, else whatever one person goes through with.
-
-    Parameters
-    ----------
-    predictor
-        A fitted object with ``predict_proba`` or ``predict``.
-    schema
-        The attributes, and what is decided.
-    columns
-        Names of the columns that it takes, in its order.
-    order
-        The classes in the order of its outputs; None takes the schema's order.
-    options
-        Only ``input_format`` is looked at.
-    named
-        Whether it was trained on a frame with these names: it gets frames then; otherwise arrays are tried, then codes.
-
-    Returns
-    -------
-    tuple[Decoder, Decode]
-        The decoder, and a function from codes of its columns, (n, columns), to rows for the predictor.
-
-    Raises
-    ------
-    ModelError
-        If it has neither method, or takes no form of the rows; RefusesMissing where it refuses missing values.
     """
     ask, _ = _question(predictor, schema, order, None)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))

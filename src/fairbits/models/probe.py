@@ -43,30 +43,7 @@ class RefusedRows(ModelError):
 
 
 def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
-    """The encoding that a function from rows of codes to rows of inputs amounts to.
-
-    Parameters
-    ----------
-    transform
-        The function.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    columns
-        Attributes that the model sees.
-    exact
-        For models that compare: inputs are float64 and may be missing (NaN), and whole numbers are tabulated, since a
-        line would be right to the last digits only.
-
-    Returns
-    -------
-    Encoding
-        The encoding.
-
-    Raises
-    ------
-    NotColumnwise
-        If inputs depend on several attributes at once.
-    """
+    """The encoding that a function from rows of codes to rows of inputs amounts to."""
     seen = set(columns)
     base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
     if exact:
@@ -198,27 +175,7 @@ def _asked(transform: Transform, schema: Schema, base: Codes, i: int, points: Co
 
 
 def inputs_of(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[Any]:
-    """What preprocessing makes of people, as finite numbers.
-
-    Parameters
-    ----------
-    transform
-        The preprocessing.
-    rows
-        People, as codes.
-    schema
-        The attributes, for the sentence.
-
-    Returns
-    -------
-    npt.NDArray[Any]
-        Inputs, (n, width).
-
-    Raises
-    ------
-    ModelError
-        If it fails, or leaves something else.
-    """
+    """What preprocessing makes of people, as finite numbers."""
     try:
         found = transform(rows)
     except FairbitsError:

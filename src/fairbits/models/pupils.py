@@ -36,17 +36,7 @@ _LIBRARIES = {"sklearn", "lightgbm", "xgboost", "catboost"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refitted:
-    """An estimator that was fitted anew without the protected columns.
-
-    Attributes
-    ----------
-    estimator
-        The fitted estimator; it takes what the original takes.
-    words
-        How it was made, for people to read.
-    proof
-        Why twins score alike, for people to read.
-    """
+    """An estimator that was fitted anew without the protected columns."""
 
     estimator: Any
     words: str
@@ -62,33 +52,7 @@ def refitted(
     *,
     options: ModelOptions | None = None,
 ) -> Refitted:
-    """Fit a clone of an estimator to soft targets, without the protected columns.
-
-    Parameters
-    ----------
-    original
-        The fitted estimator, or its .skops or pickle file.
-    schema
-        The attributes; those that are protected are left out.
-    people
-        (n, attributes) codes.
-    targets
-        (n, classes) shares in the order of the schema's classes; for a regression (n,) values.
-    rng
-        Draws labels for estimators that take no weights.
-    options
-        As the original was loaded.
-
-    Returns
-    -------
-    Refitted
-        An estimator of the same kind and settings.
-
-    Raises
-    ------
-    CapabilityError
-        For models that cannot be cloned and fitted here.
-    """
+    """Fit a clone of an estimator to soft targets, without the protected columns."""
     options = options or ModelOptions()
     whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)

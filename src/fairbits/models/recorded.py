@@ -10,30 +10,13 @@ from fairbits.errors import CapabilityError
 
 
 class Recorded:
-    """Stands where the model of a subject with scores only would be, and says what cannot be asked of it.
-
-    Parameters
-    ----------
-    inputs
-        How many attributes a row has.
-    """
+    """Stands where the model of a subject with scores only would be, and says what cannot be asked of it."""
 
     def __init__(self, inputs: int):
         self.inputs = inputs
 
     def scores(self, inputs: npt.ArrayLike) -> NoReturn:  # noqa: ARG002 - there is no model to give them to
-        """Refuse: only the scores in the table are known.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Raises
-        ------
-        CapabilityError
-            Always.
-        """
+        """Refuse: only the scores in the table are known."""
         raise no_model()
 
 

@@ -80,27 +80,7 @@ def load_with_encoding(source: Any, schema: Schema, **options: Any) -> tuple[Mod
 
 
 def read_model(source: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
-    """Read a model with the adapter for its kind.
-
-    Parameters
-    ----------
-    source
-        A path, an address, a reference such as package.module:name, or an object.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model, with what is known of its inputs and classes.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read.
-    """
+    """Read a model with the adapter for its kind."""
     options = options or ModelOptions()
     if not isinstance(source, str | Path):
         return adapt(source, schema, options)
@@ -120,43 +100,12 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is the address of a service.
-
-    Parameters
-    ----------
-    text
-        What was given.
-
-    Returns
-    -------
-    bool
-        True for http and https.
-    """
+    """Whether a text is the address of a service."""
     return text.startswith(("http://", "https://"))
 
 
 def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
-    """Adapt an object in memory: our own kinds, scikit-learn, PyTorch, Keras, anything that predicts, any function.
-
-    Parameters
-    ----------
-    model
-        The object.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model, with what is known of its inputs and classes.
-
-    Raises
-    ------
-    ModelError
-        If it is no model.
-    """
+    """Adapt an object in memory: our own kinds, scikit-learn, PyTorch, Keras, anything that predicts, any function."""
     options = options or ModelOptions()
     homes = {home.__module__.partition(".")[0] for home in type(model).__mro__}
     if isinstance(model, Loaded):
@@ -198,20 +147,7 @@ def _right_way_round(model: Model, schema: Schema | None, options: ModelOptions)
 
 
 def save_network(network: Network, path: str | Path) -> None:
-    """Write a network in the format that the ending names.
-
-    Parameters
-    ----------
-    network
-        The network.
-    path
-        The file.
-
-    Raises
-    ------
-    ModelError
-        If the ending is neither .npz nor .onnx, or the file cannot be written.
-    """
+    """Write a network in the format that the ending names."""
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix not in {".npz", ".onnx"}:

@@ -12,57 +12,18 @@ from fairbits.models.base import Array, HasClassScores, HasFreshScores, Model, W
 
 
 def fresh_scores(model: Model, inputs: npt.ArrayLike) -> Array:
-    """Scores of rows, asked anew even where the model remembers its answers.
-
-    Parameters
-    ----------
-    model
-        The model.
-    inputs
-        Encoded rows, (n, inputs).
-
-    Returns
-    -------
-    Array
-        Scores, (n,).
-    """
+    """Scores of rows, asked anew even where the model remembers its answers."""
     return model.fresh_scores(inputs) if isinstance(model, HasFreshScores) else model.scores(inputs)
 
 
 def answers_vary(model: Model, inputs: npt.ArrayLike) -> bool:
-    """Whether a model gives the same rows other scores when it is asked again.
-
-    Parameters
-    ----------
-    model
-        The model.
-    inputs
-        Encoded rows, (n, inputs).
-
-    Returns
-    -------
-    bool
-        Never where there are no rows to ask about.
-    """
+    """Whether a model gives the same rows other scores when it is asked again."""
     rows = np.asarray(inputs)
     return len(rows) > 0 and not np.array_equal(fresh_scores(model, rows), fresh_scores(model, rows))
 
 
 class Repeated(Wrapper):
-    """A model whose every score is the mean of several answers; otherwise it can do what the original can.
-
-    Parameters
-    ----------
-    original
-        The model that is asked.
-    repeats
-        How often each row is asked, 1 or more.
-
-    Raises
-    ------
-    OptionError
-        If ``repeats`` is no whole number from 1 on.
-    """
+    """A model whose every score is the mean of several answers; otherwise it can do what the original can."""
 
     def __init__(self, original: Model, repeats: int):
         if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
@@ -80,33 +41,11 @@ class Repeated(Wrapper):
         return Repeated, (self.original, self.repeats)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The mean of several answers about each encoded row.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-        """
+        """The mean of several answers about each encoded row."""
         return self._mean([fresh_scores(self.original, inputs) for _ in range(self.repeats)])
 
     def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The mean of several answers, asked anew; nothing is remembered.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-        """
+        """The mean of several answers, asked anew; nothing is remembered."""
         return self.scores(inputs)
 
     def _class_scores(self, inputs: npt.ArrayLike) -> Array:

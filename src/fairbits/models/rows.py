@@ -11,29 +11,7 @@ from fairbits.errors import ModelError
 
 
 def checked_rows(inputs: npt.ArrayLike, width: int, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Rows as an array, refused where they have another width.
-
-    Parameters
-    ----------
-    inputs
-        Encoded rows, (n, width).
-    width
-        How many inputs the model takes.
-    name
-        What the message calls the model.
-    dtype
-        Type of the array.
-
-    Returns
-    -------
-    npt.NDArray[Any]
-        The rows; the same array where it has that type already.
-
-    Raises
-    ------
-    ModelError
-        If it has other dimensions.
-    """
+    """Rows as an array, refused where they have another width."""
     rows = np.asarray(inputs, dtype=dtype)
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ModelError(f"{name} takes rows of {width} inputs, but got an array of shape {rows.shape}.")

@@ -43,27 +43,7 @@ _COLUMNWISE = {
 
 
 def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """Any fitted scikit-learn model, native where it is a perceptron, linear or trees behind column-wise encoders.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model, with what is known of its inputs and classes.
-
-    Raises
-    ------
-    ModelError
-        If it does not fit the schema.
-    """
+    """Any fitted scikit-learn model, native where it is a perceptron, linear or trees behind column-wise encoders."""
     estimator = winner(estimator)
     steps, final = taken_apart(estimator)
     if is_booster(final):

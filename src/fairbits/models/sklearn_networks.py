@@ -29,18 +29,7 @@ _REGRESSIONS = {
 
 
 def is_perceptron(estimator: Any) -> bool:
-    """Whether a model has the attributes of an MLPClassifier or MLPRegressor.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-
-    Returns
-    -------
-    bool
-        True where it has.
-    """
+    """Whether a model has the attributes of an MLPClassifier or MLPRegressor."""
     marks = ("activation", "hidden_layer_sizes", "solver")
     return _of_sklearn(estimator) and all(hasattr(estimator, name) for name in marks)
 
@@ -50,18 +39,7 @@ def _of_sklearn(estimator: Any) -> bool:
 
 
 def is_linear(estimator: Any) -> bool:
-    """Whether its score is a weighted sum of its inputs, behind a sigmoid or softmax where it classifies.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-
-    Returns
-    -------
-    bool
-        True where it is.
-    """
+    """Whether its score is a weighted sum of its inputs, behind a sigmoid or softmax where it classifies."""
     kind = type(estimator)
     if not kind.__module__.startswith("sklearn.linear_model.") or not hasattr(estimator, "coef_"):
         return False
@@ -75,18 +53,7 @@ def is_linear(estimator: Any) -> bool:
 
 
 def network_of_linear(estimator: Any) -> Network:
-    """A linear or logistic model as a network of one layer.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-
-    Returns
-    -------
-    Network
-        The network.
-    """
+    """A linear or logistic model as a network of one layer."""
     weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64)).T
     biases = np.broadcast_to(np.asarray(estimator.intercept_, dtype=np.float64).ravel(), weights.shape[1])
     head: Head = "linear" if not hasattr(estimator, "classes_") else "sigmoid" if weights.shape[1] == 1 else "softmax"
@@ -94,20 +61,7 @@ def network_of_linear(estimator: Any) -> Network:
 
 
 def linear_with(estimator: Any, network: Network) -> Any:
-    """Put a network's weights into a linear model, in place; unchanged ones keep every bit.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-    network
-        The network.
-
-    Returns
-    -------
-    Any
-        The same model.
-    """
+    """Put a network's weights into a linear model, in place; unchanged ones keep every bit."""
     shape = np.shape(estimator.coef_)
     changed = network.weights[0].T.reshape(shape)
     same = np.asarray(estimator.coef_, dtype=np.float32) == changed
@@ -119,23 +73,7 @@ def linear_with(estimator: Any, network: Network) -> Any:
 
 
 def network_of_sklearn(estimator: Any) -> Network:
-    """The network inside a fitted MLPClassifier or MLPRegressor; class order as in ``classes_``.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-
-    Returns
-    -------
-    Network
-        The network.
-
-    Raises
-    ------
-    ModelError
-        If it is no perceptron, not fitted, or has several targets.
-    """
+    """The network inside a fitted MLPClassifier or MLPRegressor; class order as in ``classes_``."""
     kind = type(estimator).__name__
     if not is_perceptron(estimator):
         raise ModelError(f"{kind} is not a multi-layer perceptron; give an MLPClassifier or MLPRegressor.")
@@ -153,23 +91,7 @@ def network_of_sklearn(estimator: Any) -> Network:
 
 
 def perceptron_in(estimator: Any) -> Any:
-    """The perceptron at the end of a model, whose weights a repair may change.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-
-    Returns
-    -------
-    Any
-        The perceptron.
-
-    Raises
-    ------
-    ModelError
-        If there is none.
-    """
+    """The perceptron at the end of a model, whose weights a repair may change."""
     final = taken_apart(winner(estimator))[1]
     network_of_sklearn(final)
     return final

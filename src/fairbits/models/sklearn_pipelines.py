@@ -8,68 +8,24 @@ from fairbits.models.foreign import attribute
 
 
 def is_pipeline(estimator: Any) -> bool:
-    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-
-    Returns
-    -------
-    bool
-        True where it is.
-    """
+    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name."""
     steps = attribute(estimator, "steps")
     return isinstance(steps, list) and bool(steps) and all(isinstance(s, tuple) and len(s) == 2 for s in steps)
 
 
 def winner(estimator: Any) -> Any:
-    """The best estimator of a finished search over settings; anything else stands for itself.
-
-    Parameters
-    ----------
-    estimator
-        A fitted object of any library.
-
-    Returns
-    -------
-    Any
-        ``best_estimator_`` where there is one that predicts, else the object itself.
-    """
+    """The best estimator of a finished search over settings; anything else stands for itself."""
     found = attribute(estimator, "best_estimator_")
     return found if callable(attribute(found, "predict")) else estimator
 
 
 def final_of(estimator: Any) -> Any:
-    """The last step of a pipeline, or of the best model of a finished search.
-
-    Parameters
-    ----------
-    estimator
-        A scikit-learn model.
-
-    Returns
-    -------
-    Any
-        A scikit-learn model.
-    """
+    """The last step of a pipeline, or of the best model of a finished search."""
     return taken_apart(winner(estimator))[1]
 
 
 def last_step(estimator: Any) -> tuple[str, Any]:
-    """The last step of a pipeline, and what the names of its parameters begin with.
-
-    Parameters
-    ----------
-    estimator
-        A pipeline, or any other estimator, which is its own last step.
-
-    Returns
-    -------
-    tuple[str, Any]
-        The prefix ("" where there is none) and the step.
-    """
+    """The last step of a pipeline, and what the names of its parameters begin with."""
     prefix, final = "", estimator
     while isinstance(getattr(final, "steps", None), list):
         name, step = final.steps[-1]
@@ -78,18 +34,7 @@ def last_step(estimator: Any) -> tuple[str, Any]:
 
 
 def taken_apart(estimator: Any) -> tuple[list[Any], Any]:
-    """The encoders in front, and what stands at the end of the pipeline.
-
-    Parameters
-    ----------
-    estimator
-        A fitted scikit-learn model; pipelines may end in pipelines.
-
-    Returns
-    -------
-    tuple[list[Any], Any]
-        The steps before the last one, without those that pass everything through, and the last one.
-    """
+    """The encoders in front, and what stands at the end of the pipeline."""
     steps: list[Any] = []
     while is_pipeline(estimator):
         steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]

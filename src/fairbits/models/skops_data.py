@@ -58,13 +58,7 @@ class SkopsArchive:
                 waiting += node
 
     def value(self, node: Any) -> Any:
-        """What a node stands for: plain values, arrays, and stand-ins for objects.
-
-        Parameters
-        ----------
-        node
-            Part of the description.
-        """
+        """What a node stands for: plain values, arrays, and stand-ins for objects."""
         self._left -= 1
         if self._left < 0:
             raise NotPlain
@@ -121,18 +115,7 @@ class StoredObject:
         return self._read[name]
 
     def off(self, *names: str) -> None:
-        """Refuse settings that are not computed here.
-
-        Parameters
-        ----------
-        *names
-            Names of settings that must be off.
-
-        Raises
-        ------
-        NotPlain
-            If one of them is on.
-        """
+        """Refuse settings that are not computed here."""
         if any(getattr(self, name, None) not in (None, False) for name in names):
             raise NotPlain
 
@@ -290,23 +273,7 @@ def _places(values: Values, known: Any) -> npt.NDArray[np.int64]:
 
 
 def plain_model(path: Path) -> Any:
-    """A stand-in for the model in a .skops file.
-
-    Parameters
-    ----------
-    path
-        The file, whose size and arrays have been held against the limits.
-
-    Returns
-    -------
-    Any
-        Has the attributes of scikit-learn's object, and ``transform`` where it is an encoder.
-
-    Raises
-    ------
-    NotPlain
-        If the file holds anything else.
-    """
+    """A stand-in for the model in a .skops file."""
     try:
         archive = SkopsArchive(path)
         return archive.value(archive.root)

@@ -26,22 +26,7 @@ _known: dict[str, int | None] = {}
 
 
 def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, needs: tuple[str, ...]) -> ModelOptions:
-    """Try a model out in a child process; gives the options with a batch that fits the memory.
-
-    Parameters
-    ----------
-    source
-        A file or a reference.
-    schema, options
-        As the model will be read.
-    needs
-        Packages to import before time and memory count.
-
-    Raises
-    ------
-    ModelError
-        Where the model loops, allocates, exits, crashes or cannot be loaded.
-    """
+    """Try a model out in a child process; gives the options with a batch that fits the memory."""
     if sandbox.inside():
         return options
     key = _key(source, schema, options)
@@ -66,20 +51,7 @@ def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, n
 
 
 def first_call(given: Any, notify: sandbox.Notify) -> None:
-    """In the child process: load the model, ask it about two people, then about a thousand.
-
-    Parameters
-    ----------
-    given
-        Source, schema and options of the model.
-    notify
-        Sends facts to the parent process.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read, or fails.
-    """
+    """In the child process: load the model, ask it about two people, then about a thousand."""
     from fairbits.models.loaded import fit_to_schema, with_model_classes
     from fairbits.models.registry import read_model
 

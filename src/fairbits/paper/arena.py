@@ -34,25 +34,7 @@ class Arena:
         self._warm: set[str] = set()
 
     def entrants(self, wanted: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
-        """The strategies to run, and what those that are left out would need.
-
-        Parameters
-        ----------
-        wanted
-            Names, which are never left out silently; None means all that the model can serve.
-
-        Returns
-        -------
-        tuple[list[str], dict[str, str]]
-            Names, and reasons by name.
-
-        Raises
-        ------
-        OptionError
-            If there is no such strategy.
-        CapabilityError
-            If a named strategy needs what the model lacks.
-        """
+        """The strategies to run, and what those that are left out would need."""
         left_out: dict[str, str] = {}
         names = list(STRATEGIES) if wanted is None else list(dict.fromkeys(wanted))
         for name in list(names):
@@ -71,67 +53,19 @@ class Arena:
         return names, left_out
 
     def run(self, strategy: str, repeat: int, cells: Cells | None = None, *, name: str = "") -> dict[str, Any]:
-        """Figures of one run, from disk if it has been made before.
-
-        Parameters
-        ----------
-        strategy
-            Name of the strategy.
-        repeat
-            Number of the run, counted from 0.
-        cells
-            Finished runs; None keeps none.
-        name
-            Beginning of the cell's name.
-
-        Returns
-        -------
-        dict[str, Any]
-            The figures.
-        """
+        """Figures of one run, from disk if it has been made before."""
         settings = self.contest.settings(strategy, repeat)
         if cells is None:
             return self._figures(settings)
         return cells.get(f"{name}{strategy}-{repeat}", self._identity(settings), lambda: self._figures(settings))
 
     def is_kept(self, strategy: str, repeat: int, cells: Cells, *, name: str = "") -> bool:
-        """Whether a run has been made before.
-
-        Parameters
-        ----------
-        strategy
-            Name of the strategy.
-        repeat
-            Number of the run, counted from 0.
-        cells
-            Finished runs.
-        name
-            Beginning of the cell's name.
-
-        Returns
-        -------
-        bool
-            True where it need not be made.
-        """
+        """Whether a run has been made before."""
         identity = self._identity(self.contest.settings(strategy, repeat))
         return cells.ready(f"{name}{strategy}-{repeat}", identity) is not None
 
     def keep(self, strategy: str, repeat: int, cells: Cells, figures: dict[str, Any], *, name: str = "") -> None:
-        """Keep a run that a worker made.
-
-        Parameters
-        ----------
-        strategy
-            Name of the strategy.
-        repeat
-            Number of the run, counted from 0.
-        cells
-            Finished runs.
-        figures
-            Figures of the run.
-        name
-            Beginning of the cell's name.
-        """
+        """Keep a run that a worker made."""
         identity = self._identity(self.contest.settings(strategy, repeat))
         cells.get(f"{name}{strategy}-{repeat}", identity, lambda: figures)
 

@@ -22,20 +22,7 @@ class Cells:
         self.folder = folder
 
     def ready(self, name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
-        """The figures of a finished cell, if it was made with these settings.
-
-        Parameters
-        ----------
-        name
-            Name of the cell.
-        settings
-            Settings that decide its figures.
-
-        Returns
-        -------
-        dict[str, Any] | None
-            The figures, or None.
-        """
+        """The figures of a finished cell, if it was made with these settings."""
         path = self._path(name)
         if not path.is_file():
             return None
@@ -47,22 +34,7 @@ class Cells:
         return dict(kept["figures"]) if same else None
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The figures of a cell: from disk, or computed and stored.
-
-        Parameters
-        ----------
-        name
-            Name of the cell.
-        settings
-            Settings that decide its figures.
-        make
-            Computes the figures.
-
-        Returns
-        -------
-        dict[str, Any]
-            The figures.
-        """
+        """The figures of a cell: from disk, or computed and stored."""
         found = self.ready(name, settings)
         if found is None:
             found = make()

@@ -29,37 +29,7 @@ def compare(
     progress: ContestProgress | None = None,
     **grants: Unpack[GrantOptions],
 ) -> StrategyComparison:
-    """Run strategies against each other on equal terms.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    contest
-        Budget, repeats and other terms, equal for all.
-    strategies
-        Names; None means all that the model can serve.
-    folder
-        Where finished runs are kept, so that they are not run again; None keeps none.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    progress
-        Called with the number done, the number in all, and what is being done.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    StrategyComparison
-        Entries in the order that was asked for.
-
-    Raises
-    ------
-    OptionError
-        If there is no such strategy.
-    CapabilityError
-        If a named strategy needs what the model lacks.
-    """
+    """Run strategies against each other on equal terms."""
     arena = Arena(subject, contest)
     names, left_out = arena.entrants(strategies)
     cells = None if folder is None else Cells(Path(folder) / "cells")

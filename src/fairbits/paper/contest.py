@@ -38,23 +38,7 @@ ContestProgress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """The terms of a comparison of strategies, equal for all.
-
-    Parameters
-    ----------
-    budget
-        What each run may use.
-    repeats
-        Runs of each strategy; each has its own seed.
-    seed
-        Seed of the first run; the others count on from it.
-    epsilon
-        Tolerance: scores at most this far apart may share a class. None takes the subject's default.
-    partition
-        How scores become classes.
-    threads
-        Threads of a run; None: all cores.
-    """
+    """The terms of a comparison of strategies, equal for all."""
 
     budget: Budget
     repeats: int = 10
@@ -68,20 +52,7 @@ class Contest:
             raise OptionError(f"repeats is {self.repeats}; at least one run is needed.")
 
     def settings(self, strategy: str, repeat: int) -> Settings:
-        """Settings of one run: the seed moves with the repeat.
-
-        Parameters
-        ----------
-        strategy
-            Name of the strategy.
-        repeat
-            Number of the run, counted from 0.
-
-        Returns
-        -------
-        Settings
-            The settings.
-        """
+        """Settings of one run: the seed moves with the repeat."""
         return Settings(
             budget=self.budget,
             strategy=strategy,
@@ -94,90 +65,28 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One strategy's runs.
-
-    Attributes
-    ----------
-    strategy
-        Its name.
-    runs
-        The figures of each run, by name.
-    verdict
-        The test of its number of ID cases against the baseline, corrected for all strategies; None for the baseline
-        itself.
-    """
+    """One strategy's runs."""
 
     strategy: str
     runs: list[dict[str, Any]]
     verdict: Verdict | None = None
 
     def values(self, figure: str) -> list[float | None]:
-        """One figure of every run.
-
-        Parameters
-        ----------
-        figure
-            Name of the figure.
-
-        Returns
-        -------
-        list[float | None]
-            Values; None where a run does not have it.
-        """
+        """One figure of every run."""
         return [run[figure] for run in self.runs]
 
     def mean(self, figure: str) -> float | None:
-        """Mean of a figure over the runs that have it.
-
-        Parameters
-        ----------
-        figure
-            Name of the figure.
-
-        Returns
-        -------
-        float | None
-            The mean; None where no run has it.
-        """
+        """Mean of a figure over the runs that have it."""
         return mean(self.values(figure))
 
     def deviation(self, figure: str) -> float | None:
-        """Standard deviation of a figure.
-
-        Parameters
-        ----------
-        figure
-            Name of the figure.
-
-        Returns
-        -------
-        float | None
-            The deviation; None for a single run.
-        """
+        """Standard deviation of a figure."""
         return deviation(self.values(figure))
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyComparison:
-    """Strategies on one subject, on equal terms.
-
-    Attributes
-    ----------
-    subject
-        The subject's name.
-    contest
-        The terms.
-    entries
-        Each strategy's runs, in the order asked for.
-    left_out
-        Strategies that the model could not serve, with the reason.
-    quality
-        How the model agrees with the labels, and its decision rule; None where that is not known.
-    folder
-        Where the page, the document and the finished runs lie; None where nothing was written.
-    command
-        What compares again; empty where no command does.
-    """
+    """Strategies on one subject, on equal terms."""
 
     subject: str
     contest: Contest
@@ -241,13 +150,7 @@ class StrategyComparison:
         }
 
     def write_csv(self, path: Path) -> None:
-        """Write means and deviations, one line per strategy.
-
-        Parameters
-        ----------
-        path
-            The file.
-        """
+        """Write means and deviations, one line per strategy."""
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             spread = [f"{name}_{kind}" for name in FIGURES for kind in ("mean", "deviation")]

@@ -17,18 +17,7 @@ Rows = Sequence[Sequence[Cell]]
 
 
 def rq1_findings(rows: Rows) -> list[str]:
-    """Sentences on how k grows, which strategy takes it furthest, and how that compares with the printed figures.
-
-    Parameters
-    ----------
-    rows
-        Rows of the table.
-
-    Returns
-    -------
-    list[str]
-        Sentences.
-    """
+    """Sentences on how k grows, which strategy takes it furthest, and how that compares with the printed figures."""
     cells = _by_subject(rows, ("m", "K_I", "cases", "K_F", "k max", "T", "Q_inf", "Q_1"))
     growth = defaultdict[str, list[float]](list)
     above, shares = Counter[str](), list[float]()
@@ -52,18 +41,7 @@ def rq1_findings(rows: Rows) -> list[str]:
 
 
 def rq2_findings(rows: Rows) -> list[str]:
-    """Sentences on which strategy finds most ID cases, by how much, and how soon.
-
-    Parameters
-    ----------
-    rows
-        Rows of the table.
-
-    Returns
-    -------
-    list[str]
-        Sentences.
-    """
+    """Sentences on which strategy finds most ID cases, by how much, and how soon."""
     cells = _by_subject(rows, ("ids", "p_ids", "local", "p_local", "first", "p_first", "thousandth", "p_thousandth"))
     strategies = list(dict.fromkeys(str(row[1]) for row in rows))
     wins = _wins({name: {who: row["ids"] for who, row in found.items()} for name, found in cells.items()})
@@ -88,20 +66,7 @@ _TIMES = {"first": "the first ID case after", "thousandth": "the 1000th after"}
 
 
 def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
-    """Sentences on which layers are suspect, and what holding neurons does.
-
-    Parameters
-    ----------
-    located
-        Rows of the table of localisation.
-    mitigated
-        Rows of the table of mitigation.
-
-    Returns
-    -------
-    tuple[list[str], list[str]]
-        Sentences for the one table and for the other.
-    """
+    """Sentences on which layers are suspect, and what holding neurons does."""
     places = _by_subject(located, ("layer",))
     both = _known_layers(places, BASELINE)
     same = sum(ours == theirs for ours, theirs in both)
@@ -139,18 +104,7 @@ def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
 
 
 def ablation_findings(rows: Rows) -> list[str]:
-    """Sentences on what quantitative feedback is worth at equal queries.
-
-    Parameters
-    ----------
-    rows
-        Rows of the table.
-
-    Returns
-    -------
-    list[str]
-        Sentences.
-    """
+    """Sentences on what quantitative feedback is worth at equal queries."""
     cells = _by_subject(rows, ("cases", "ids", "local", "k_max", "k_mean"))
     pairs = [(c["constrained"], c["binary"]) for c in cells.values()]
     more = [100 * (own["ids"] / other["ids"] - 1) for own, other in pairs if other["ids"]]

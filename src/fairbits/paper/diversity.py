@@ -39,20 +39,7 @@ class Diversity:
         return int(self._tree.get_n_leaves())
 
     def of(self, run: Run, id_cases: int) -> dict[str, Any]:
-        """Figures of diversity over a sample of a run's ID cases, spread evenly over the time of the search.
-
-        Parameters
-        ----------
-        run
-            The run.
-        id_cases
-            Number of ID cases in the run.
-
-        Returns
-        -------
-        dict[str, Any]
-            Figures by name.
-        """
+        """Figures of diversity over a sample of a run's ID cases, spread evenly over the time of the search."""
         if id_cases == 0:
             return {"diversity": None, "leaves_covered": 0, "leaves": self.leaves, "changed": None, "l1": None}
         stride = max(1, id_cases // SAMPLE)
@@ -70,18 +57,7 @@ class Diversity:
         }
 
     def spread(self, people: Codes) -> float | None:
-        """Mean distance of two people: per attribute the share of its range, for categories same or not.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-
-        Returns
-        -------
-        float | None
-            The distance; None for fewer than two people.
-        """
+        """Mean distance of two people: per attribute the share of its range, for categories same or not."""
         some = people[np.linspace(0, len(people) - 1, min(PAIRED, len(people))).astype(np.int64)]
         n = len(some)
         if n < 2:

@@ -47,35 +47,7 @@ def ablation(
     executor_options: ExecutorOptions | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Results:
-    """Compare kinds of feedback on all subjects at equal queries; finished runs are read from the folder.
-
-    Parameters
-    ----------
-    subjects
-        Subjects to run.
-    folder
-        Where finished runs are kept.
-    queries
-        Queries of each run.
-    repeats
-        Runs of each variant.
-    threads
-        Number of threads; None means all cores.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    progress
-        Called with the number done, the number in all, and what is being done.
-
-    Returns
-    -------
-    Results
-        The table.
-
-    Raises
-    ------
-    OptionError
-        If a number is below 1.
-    """
+    """Compare kinds of feedback on all subjects at equal queries; finished runs are read from the folder."""
     if queries < 1 or repeats < 1:
         raise OptionError(f"queries ({queries}) and repeats ({repeats}) must be 1 or more.")
     cells, rows = Cells(folder / "cells"), list[Sequence[Cell]]()

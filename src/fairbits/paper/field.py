@@ -44,18 +44,7 @@ class Duel(NamedTuple):
 
 
 def duel(rates: Mapping[str, Sequence[float]]) -> Duel:
-    """Compare the default with the rival that has the largest mean.
-
-    Parameters
-    ----------
-    rates
-        ID cases per second of each run, by strategy.
-
-    Returns
-    -------
-    Duel
-        Both, and the verdict of the test.
-    """
+    """Compare the default with the rival that has the largest mean."""
     rivals = {name: list(values) for name, values in rates.items() if name != DEFAULT}
     best = max(rivals, key=lambda name: mean(rivals[name]) or 0.0)
     return Duel(list(rates[DEFAULT]), best, rivals[best], _verdict(rates))
@@ -74,20 +63,7 @@ def _verdict(rates: Mapping[str, Sequence[float]]) -> str:
 
 
 def field_row(name: str, runs: Runs) -> Sequence[Cell]:
-    """One row: ID cases per second of the default and the best rival, and the largest k of the default and of all.
-
-    Parameters
-    ----------
-    name
-        Subject and attribute.
-    runs
-        Figures of each run, by strategy.
-
-    Returns
-    -------
-    Sequence[Cell]
-        Cells of the row.
-    """
+    """One row: ID cases per second of the default and the best rival, and the largest k of the default and of all."""
     found = duel(_rates(runs))
     k = {who: max(int(run["k_max"]) for run in mine) for who, mine in runs.items()}
     ours = [mean(found.ours), deviation(found.ours)]
@@ -96,18 +72,7 @@ def field_row(name: str, runs: Runs) -> Sequence[Cell]:
 
 
 def every_rate(groups: Groups) -> list[Sequence[Cell]]:
-    """Every run as a row: subject, attribute, strategy, run, ID cases per second and largest k.
-
-    Parameters
-    ----------
-    groups
-        Runs by subject and attribute.
-
-    Returns
-    -------
-    list[Sequence[Cell]]
-        Rows.
-    """
+    """Every run as a row: subject, attribute, strategy, run, ID cases per second and largest k."""
     return [
         [subject, protected, who, number, run["id_per_second"], run["k_max"]]
         for (subject, protected), runs in groups.items()
@@ -117,18 +82,7 @@ def every_rate(groups: Groups) -> list[Sequence[Cell]]:
 
 
 def field_findings(groups: Groups) -> list[str]:
-    """Sentences on where the default is ahead, how far the others are from it, and which reaches the largest k.
-
-    Parameters
-    ----------
-    groups
-        Runs by subject and attribute.
-
-    Returns
-    -------
-    list[str]
-        Sentences.
-    """
+    """Sentences on where the default is ahead, how far the others are from it, and which reaches the largest k."""
     cells = {key: duel(_rates(runs)) for key, runs in groups.items()}
     subjects = {subject: duel(_rates(runs)) for subject, runs in _by_subject(groups).items()}
     says = [

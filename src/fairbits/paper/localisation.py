@@ -63,32 +63,7 @@ def rq3(
     executor_options: ExecutorOptions | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[Results, Results]:
-    """The tables of localisation and mitigation; finished cells are read from the folder.
-
-    Parameters
-    ----------
-    subjects
-        Subjects to run.
-    folder
-        Where finished cells are kept.
-    seconds
-        Time of each search.
-    strategies
-        Names of strategies; None takes the paper's.
-    partition
-        How scores become classes: "constrained" or "grid".
-    threads
-        Number of threads; None means all cores.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    progress
-        Called with the number done, the number in all, and what is being done.
-
-    Returns
-    -------
-    tuple[Results, Results]
-        Both tables.
-    """
+    """The tables of localisation and mitigation; finished cells are read from the folder."""
     strategies = strategies or [BASELINE]
     cells, total, done = Cells(folder / "cells"), len(subjects.names) * len(strategies), 0
     where: list[Sequence[Cell]] = []

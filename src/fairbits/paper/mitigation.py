@@ -45,28 +45,7 @@ def mitigation_table(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """The table of mitigators: of each, the best at the accuracy of the guard, chosen on the plan's half.
-
-    Parameters
-    ----------
-    found
-        The subjects.
-    folder
-        Where the table and its cells go.
-    trials
-        Settings that the search over hyper-parameters tries.
-    quick
-        A smoke test: 2,000 people searched, 4 settings, no surgery on weights.
-    evaluations
-        People that the search before it asks about.
-    seed, threads, progress
-        As everywhere.
-
-    Returns
-    -------
-    Results
-        mitigation.md and mitigation.csv; every candidate is in mitigation-all.csv.
-    """
+    """The table of mitigators: of each, the best at the accuracy of the guard, chosen on the plan's half."""
     if quick:
         trials, evaluations = min(trials, 4), min(evaluations, 2_000)
     families = [name for name in FAMILIES if not (quick and name == "weights")]
@@ -176,13 +155,7 @@ def _chosen(made: Mapping[str, Figures]) -> dict[str, Figures]:
 
 
 def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
-    """The guard's line against each mitigator's best, over the subjects, in sentences made from the figures.
-
-    Parameters
-    ----------
-    best
-        By subject and family, as chosen.
-    """
+    """The guard's line against each mitigator's best, over the subjects, in sentences made from the figures."""
     lines = []
     families = dict.fromkeys(family for chosen in best.values() for family in chosen)
     for family in families:

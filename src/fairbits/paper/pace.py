@@ -11,20 +11,7 @@ STEPS = 40
 
 
 def pace(run: Run, seconds: float) -> list[int]:
-    """ID cases found so far, at the end of each of some equal steps of time.
-
-    Parameters
-    ----------
-    run
-        The run.
-    seconds
-        Time of the search; what came later counts in the last step.
-
-    Returns
-    -------
-    list[int]
-        Counts that never fall.
-    """
+    """ID cases found so far, at the end of each of some equal steps of time."""
     step = f"least(floor(seconds / {max(seconds, 1e-9)!r} * {STEPS}), {STEPS - 1})::INTEGER"
     rows = run.query(f"SELECT {step} AS step, count(*) AS ids FROM cases WHERE flips GROUP BY 1").to_pylist()  # noqa: S608
     found = np.zeros(STEPS, dtype=np.int64)

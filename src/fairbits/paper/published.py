@@ -15,58 +15,19 @@ Row = dict[str, str]
 
 @cache
 def published(table: str) -> tuple[Row, ...]:
-    """The rows of a table as it was printed.
-
-    Parameters
-    ----------
-    table
-        Datasets, rq1, rq2, rq3_localization or rq3_mitigation.
-
-    Returns
-    -------
-    tuple[Row, ...]
-        Rows.
-    """
+    """The rows of a table as it was printed."""
     with (FOLDER / f"{table}.csv").open(newline="", encoding="utf-8") as file:
         return tuple(csv.DictReader(file))
 
 
 def row_of(table: str, subject: str, **more: str) -> Row | None:
-    """The printed row about a subject; variants of a subject (german-600, meps15-synthetic) have its row.
-
-    Parameters
-    ----------
-    table
-        Name of the table.
-    subject
-        Name of the subject.
-    **more
-        Values of other columns that must agree.
-
-    Returns
-    -------
-    Row | None
-        The row; None where there is none.
-    """
+    """The printed row about a subject; variants of a subject (german-600, meps15-synthetic) have its row."""
     name = subject.split("-", maxsplit=1)[0]
     wanted = {"dataset": name, **more}
     return next((row for row in published(table) if all(row[key] == value for key, value in wanted.items())), None)
 
 
 def number(row: Row | None, column: str) -> float | None:
-    """A figure as the paper prints it; None where it prints none.
-
-    Parameters
-    ----------
-    row
-        A printed row, or None.
-    column
-        Name of the column.
-
-    Returns
-    -------
-    float | None
-        The figure; None where none was printed.
-    """
+    """A figure as the paper prints it; None where it prints none."""
     text = "" if row is None else row.get(column, "")
     return float(text) if text else None

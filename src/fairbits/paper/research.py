@@ -41,21 +41,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentPlan:
-    """One experiment: which cells, and on which terms. Make one with ``of``.
-
-    Attributes
-    ----------
-    question
-        "rq1", "rq2", "rq3" or "field".
-    subjects
-        The subjects, with what must be known about them.
-    contest
-        Budget, repeats and seed.
-    strategies
-        Names of the strategies.
-    folder
-        Where finished cells and tables go.
-    """
+    """One experiment: which cells, and on which terms. Make one with ``of``."""
 
     question: str
     subjects: Roster
@@ -77,39 +63,7 @@ class ExperimentPlan:
         partition: str = "constrained",
         threads: int | None = None,
     ) -> ExperimentPlan:
-        """The plan of a research question: short, or (full) as long as the paper's.
-
-        Parameters
-        ----------
-        question
-            Rq1, rq2 or field.
-        subjects
-            Subjects to run.
-        folder
-            Where finished runs are kept.
-        seconds
-            Time of each search.
-        repeats
-            Runs of each strategy.
-        full
-            The paper's time and number of runs instead.
-        strategies
-            Names of strategies; None takes those of the question.
-        partition
-            How scores become classes: "constrained" or "grid".
-        threads
-            Number of threads; None means all cores.
-
-        Returns
-        -------
-        ExperimentPlan
-            The plan.
-
-        Raises
-        ------
-        OptionError
-            If the options do not fit the question.
-        """
+        """The plan of a research question: short, or (full) as long as the paper's."""
         contest = Contest(budget=Budget(seconds=seconds), repeats=repeats, partition=partition, threads=threads)
         if full:
             contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
@@ -122,20 +76,7 @@ class ExperimentPlan:
         return cls(question, subjects, contest, chosen, folder)
 
     def run(self, progress: Progress | None = None, *, executor_options: ExecutorOptions | None = None) -> Results:
-        """Make the runs that are missing, then the table.
-
-        Parameters
-        ----------
-        progress
-            Called with the number done, the number in all, and what is being done.
-        executor_options
-            Which executor does the work, with how many workers and threads.
-
-        Returns
-        -------
-        Results
-            The table.
-        """
+        """Make the runs that are missing, then the table."""
         groups = self._groups()
         if executor_options is not None and executor_options.many:
             self._spread(groups, executor_options, progress)

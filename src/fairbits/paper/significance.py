@@ -19,17 +19,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One strategy compared with another.
-
-    Attributes
-    ----------
-    p
-        Two-sided p-value of the Mann-Whitney test on their runs.
-    a12
-        The chance that a run of the first beats one of the second (Vargha and Delaney 2000).
-    p_holm
-        The p-value after Holm's correction for all comparisons made together.
-    """
+    """One strategy compared with another."""
 
     p: float
     a12: float
@@ -61,16 +51,6 @@ class Standing:
 def against(ours: Sequence[float], theirs: Sequence[float]) -> Verdict | None:
     """Compare one strategy's runs with another's (Mann-Whitney).
 
-    Parameters
-    ----------
-    ours, theirs
-        One figure per run.
-
-    Returns
-    -------
-    Verdict | None
-        P-value and effect size; None where one of them ran only once.
-
     Examples
     --------
     >>> against([5, 6, 7], [1, 2, 3])
@@ -89,20 +69,7 @@ def against(ours: Sequence[float], theirs: Sequence[float]) -> Verdict | None:
 
 
 def against_one(runs: Mapping[str, Sequence[float]], base: str) -> dict[str, Verdict | None]:
-    """Everybody else compared with one strategy, corrected for all of these comparisons.
-
-    Parameters
-    ----------
-    runs
-        A figure of every run, by strategy; larger is better.
-    base
-        The strategy that the others are compared with.
-
-    Returns
-    -------
-    dict
-        A verdict for every other strategy; None where one of the two ran only once.
-    """
+    """Everybody else compared with one strategy, corrected for all of these comparisons."""
     plain = {name: against(values, runs[base]) for name, values in runs.items() if name != base}
     tested = {name: verdict for name, verdict in plain.items() if verdict is not None}
     corrected = dict(zip(tested, holm(verdict.p for verdict in tested.values()), strict=True))
@@ -116,16 +83,6 @@ def standing(runs: Mapping[str, Sequence[float]]) -> Standing:
 
     The best is found by looking, and then compared with everybody else. To be called the winner it must be told apart
     from all of them, so that two equals at the top give a winner in at most ``LEVEL`` of the cases.
-
-    Parameters
-    ----------
-    runs
-        One figure per run, by strategy.
-
-    Returns
-    -------
-    Standing
-        The best, and those that the test does not tell apart from it.
     """
     best = max(runs, key=lambda name: mean(runs[name]) or 0.0)
     verdicts = against_one(runs, best)
@@ -135,16 +92,6 @@ def standing(runs: Mapping[str, Sequence[float]]) -> Standing:
 
 def holm(ps: Iterable[float]) -> list[float]:
     """p-values corrected for their number, in their order (Holm 1979).
-
-    Parameters
-    ----------
-    ps
-        P-values.
-
-    Returns
-    -------
-    list[float]
-        Corrected p-values.
 
     Examples
     --------
@@ -162,16 +109,6 @@ def holm(ps: Iterable[float]) -> list[float]:
 def runs_needed(comparisons: int) -> int:
     """Smallest number of runs of each strategy at which the test can reach its level at all.
 
-    Parameters
-    ----------
-    comparisons
-        Number of comparisons that are corrected for.
-
-    Returns
-    -------
-    int
-        Number of runs.
-
     Examples
     --------
     >>> runs_needed(1), runs_needed(11)
@@ -181,34 +118,12 @@ def runs_needed(comparisons: int) -> int:
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean of known values.
-
-    Parameters
-    ----------
-    values
-        Figures of runs; None where a run has none.
-
-    Returns
-    -------
-    float | None
-        The mean; None where there are none.
-    """
+    """The mean of known values."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 
 def deviation(values: Sequence[float | None]) -> float | None:
-    """The standard deviation of known values.
-
-    Parameters
-    ----------
-    values
-        Figures of runs; None where a run has none.
-
-    Returns
-    -------
-    float | None
-        The deviation; None for fewer than two.
-    """
+    """The standard deviation of known values."""
     known = [value for value in values if value is not None]
     return float(np.std(known, ddof=1)) if len(known) > 1 else None

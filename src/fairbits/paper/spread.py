@@ -59,24 +59,7 @@ class _Desk:
 def cells_job(
     contest: Contest, executor_options: ExecutorOptions, subject: Subject | None = None, **grants: Unpack[GrantOptions]
 ) -> Job:
-    """The job of making cells on these terms, with as many threads as one worker has.
-
-    Parameters
-    ----------
-    contest
-        Terms of the runs.
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    subject
-        The subject, if all cells are about one.
-    **grants
-        What files from outside may do, for workers that load the subject.
-
-    Returns
-    -------
-    Job
-        The job for an executor.
-    """
+    """The job of making cells on these terms, with as many threads as one worker has."""
     packed = Portable.of(subject, **grants) if subject is not None and executor_options.elsewhere else subject
     return Job(_prepare, _perform, Terms(replace(contest, threads=executor_options.each), packed))
 
@@ -93,13 +76,7 @@ class Shard(Protocol):
         """The name of its file."""
 
     def identity(self, subject: Subject) -> dict[str, Any]:
-        """What its figures depend on.
-
-        Parameters
-        ----------
-        subject
-            Its subject.
-        """
+        """What its figures depend on."""
 
 
 def make_missing(
@@ -110,28 +87,7 @@ def make_missing(
     subjects: Mapping[str, Subject],
     progress: Progress | None = None,
 ) -> None:
-    """Have those cells made that are not kept yet, several at a time.
-
-    Parameters
-    ----------
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    perform
-        Makes one cell, in a worker.
-    wanted
-        The cells of the experiment.
-    cells
-        Where they are kept.
-    subjects
-        The subjects by name.
-    progress
-        Called with the number done, the number in all, and what is being done.
-
-    Raises
-    ------
-    FairbitsError
-        If some cells could not be made.
-    """
+    """Have those cells made that are not kept yet, several at a time."""
     shards = [one for one in wanted if cells.ready(one.label, one.identity(subjects[one.subject])) is None]
 
     def keep(shard: Shard, figures: dict[str, Any]) -> None:
@@ -151,26 +107,7 @@ def make_all(
     keep: Callable[[Any, dict[str, Any]], None],
     progress: Progress | None = None,
 ) -> None:
-    """Have all cells made, and each kept as soon as it is there; other cells go on when one fails.
-
-    Parameters
-    ----------
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    job
-        What workers do.
-    shards
-        Cells to make.
-    keep
-        Called with a cell and its figures.
-    progress
-        Called with the number done, the number in all, and what is being done.
-
-    Raises
-    ------
-    FairbitsError
-        If some cells could not be made.
-    """
+    """Have all cells made, and each kept as soon as it is there; other cells go on when one fails."""
     if not shards:
         return
     done = 0

@@ -20,56 +20,19 @@ OURS = (
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The subjects to use, and what must be known about them.
-
-    Attributes
-    ----------
-    names
-        Their names.
-    notes
-        What is missing or stands in, as sentences.
-    places
-        The subject.toml of those that are not built in.
-    """
+    """The subjects to use, and what must be known about them."""
 
     names: list[str]
     notes: list[str]
     places: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, name: str) -> Subject:
-        """Load one of the subjects.
-
-        Parameters
-        ----------
-        name : str
-            As in ``names``.
-
-        Returns
-        -------
-        Subject
-            Built in, or read from its file.
-        """
+        """Load one of the subjects."""
         return load_subject(self.places.get(name, name))
 
 
 def networks(folder: Path) -> Roster:
-    """The subjects in a folder, such as the paper's own networks: every subject.toml in it or in a folder of it.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they lie. A subject whose name is one of the paper's stands beside the paper's row of that name.
-
-    Returns
-    -------
-    Roster
-        In the order of their folders.
-
-    Raises
-    ------
-    OptionError
-        Where there is no such folder, nothing in it, or two subjects of one name.
-    """
+    """The subjects in a folder, such as the paper's own networks: every subject.toml in it or in a folder of it."""
     if not folder.is_dir():
         raise OptionError(f"--networks is {str(folder)!r}, which is no folder; give one that holds subject.toml files.")
     files = sorted({*folder.glob("subject.toml"), *folder.glob("*/subject.toml")})
@@ -87,23 +50,7 @@ def networks(folder: Path) -> Roster:
 
 
 def roster(wanted: Sequence[str] | None) -> Roster:
-    """The subjects of an experiment, with stand-ins where the data are not on this machine.
-
-    Parameters
-    ----------
-    wanted
-        Names of subjects; None means the paper's ten.
-
-    Returns
-    -------
-    Roster
-        Names, and notes on what stands in for what.
-
-    Raises
-    ------
-    UsageError
-        If none can be used.
-    """
+    """The subjects of an experiment, with stand-ins where the data are not on this machine."""
     names: list[str] = []
     notes: list[str] = []
     for name in wanted or SUBJECTS:
@@ -121,18 +68,7 @@ def roster(wanted: Sequence[str] | None) -> Roster:
 
 
 def datasets(found: Roster) -> Results:
-    """The paper's table of datasets, ours beside theirs.
-
-    Parameters
-    ----------
-    found
-        The subjects.
-
-    Returns
-    -------
-    Results
-        The table.
-    """
+    """The paper's table of datasets, ours beside theirs."""
     rows: list[Sequence[Cell]] = []
     for name in found.names:
         subject, theirs = load_subject(name), row_of("datasets", name)

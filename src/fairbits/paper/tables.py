@@ -14,21 +14,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A table of an experiment, with what must be known to read it.
-
-    Parameters
-    ----------
-    title
-        Its heading.
-    columns
-        Headings of the columns.
-    rows
-        The cells, row by row.
-    notes
-        What must be known to read the table, as sentences.
-    findings
-        What the rows say, in sentences made from them.
-    """
+    """A table of an experiment, with what must be known to read it."""
 
     title: str
     columns: tuple[str, ...]
@@ -52,25 +38,7 @@ class Results:
         return "\n".join(lines)
 
     def write(self, folder: Path, name: str) -> list[Path]:
-        """Write the table as Markdown and, unrounded, as CSV.
-
-        Parameters
-        ----------
-        folder
-            Where to; made where it is missing.
-        name
-            File name without ending.
-
-        Returns
-        -------
-        list[Path]
-            Paths of both files.
-
-        Raises
-        ------
-        OptionError
-            If the folder cannot be written to.
-        """
+        """Write the table as Markdown and, unrounded, as CSV."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -86,16 +54,6 @@ class Results:
 
 def shown(cell: Cell) -> str:
     """A cell as text, rounded.
-
-    Parameters
-    ----------
-    cell
-        A cell of a table.
-
-    Returns
-    -------
-    str
-        Text.
 
     Examples
     --------

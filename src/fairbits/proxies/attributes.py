@@ -31,23 +31,7 @@ Progress = Callable[[str], None]
 
 
 class AttributeWork:
-    """Studies one attribute after the other; they share scores, the justified attributes and what those predict.
-
-    Parameters
-    ----------
-    subject
-        The model and its table.
-    decided
-        Scores, decisions and labels of everybody.
-    justified
-        Attributes that may decide.
-    seed
-        Same seed, same figures.
-    columns
-        Whether to ask which columns carry it and to match people.
-    say
-        Called with a few words on what is being done.
-    """
+    """Studies one attribute after the other; they share scores, the justified attributes and what those predict."""
 
     def __init__(
         self, subject: Subject, decided: Decided, justified: tuple[str, ...], seed: int, columns: bool, say: Progress
@@ -71,18 +55,7 @@ class AttributeWork:
         return generator(self.seed, "proxies", *path)
 
     def single(self, groups: Grouping) -> AttributeStudy:
-        """Study one attribute.
-
-        Parameters
-        ----------
-        groups
-            Groups of the attribute.
-
-        Returns
-        -------
-        AttributeStudy
-            Figures of the attribute.
-        """
+        """Study one attribute."""
         self.say(f"bits about {groups.name}")
         study = self._study_of(groups.name, (groups,))
         if study.score is None:
@@ -102,18 +75,7 @@ class AttributeWork:
         return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched, pair=pair)
 
     def several(self, some: tuple[Grouping, ...]) -> AttributeStudy:
-        """Study an intersection of attributes, by the chain rule.
-
-        Parameters
-        ----------
-        some
-            Groups of each attribute.
-
-        Returns
-        -------
-        AttributeStudy
-            Figures of the intersection.
-        """
+        """Study an intersection of attributes, by the chain rule."""
         name = " × ".join(one.name for one in some)
         self.say(f"bits about {name}")
         return self._study_of(name, some)
@@ -203,20 +165,7 @@ class AttributeWork:
         )
 
     def notes(self, groupings: Sequence[Grouping], singles: Sequence[AttributeStudy]) -> list[str]:
-        """Notes that a reader needs to read the figures.
-
-        Parameters
-        ----------
-        groupings
-            Groups of each attribute.
-        singles
-            Figures of each attribute.
-
-        Returns
-        -------
-        list[str]
-            Sentences.
-        """
+        """Notes that a reader needs to read the figures."""
         found = []
         values = np.unique(self.decided.scores)
         if len(values) <= 2:

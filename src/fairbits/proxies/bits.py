@@ -40,27 +40,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ScoreBits:
-    """What the score tells about one attribute.
-
-    Parameters
-    ----------
-    bits
-        The estimate, 0 at least.
-    low
-        With the level's confidence the true figure is at least this (normal approximation).
-    guaranteed
-        The same without an approximation (empirical Bernstein); 0 where there are too few people to say anything.
-    placebo
-        The estimate with the attribute shuffled among people, on average: what chance alone gives.
-    placebo_high
-        The largest of the shuffles.
-    entropy
-        All the bits there are to know about the attribute.
-    people
-        Whose value is known.
-    guess_before, guess_after
-        How often the likeliest group is right, before the score is known and after.
-    """
+    """What the score tells about one attribute."""
 
     bits: float
     low: float
@@ -76,24 +56,7 @@ class ScoreBits:
 def score_bits(
     groups: Grouping, scores: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = LEVEL
 ) -> ScoreBits:
-    """Bits of a score about an attribute; people whose value is unknown are left out.
-
-    Parameters
-    ----------
-    groups
-        The attribute.
-    scores
-        One number per person.
-    rng
-        For the halves and the shuffles.
-    level
-        The share of samples in which ``low`` holds.
-
-    Returns
-    -------
-    ScoreBits
-        All zero where there is one group only.
-    """
+    """Bits of a score about an attribute; people whose value is unknown are left out."""
     known = groups.known
     return _summed([groups.codes[known]], [len(groups.labels)], np.asarray(scores)[known], rng, level=level)
 
@@ -101,48 +64,14 @@ def score_bits(
 def chained_bits(
     groupings: Sequence[Grouping], scores: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = LEVEL
 ) -> ScoreBits:
-    """Bits of a score about several attributes at once, by the chain rule I(A;S) + I(B;S|A) + …
-
-    Parameters
-    ----------
-    groupings
-        The attributes; groups of an earlier one with fewer than 30 people add nothing for the later ones.
-    scores
-        One number per person.
-    rng
-        For the halves and the shuffles.
-    level
-        The share of samples in which ``low`` holds.
-
-    Returns
-    -------
-    ScoreBits
-        About the combination.
-    """
+    """Bits of a score about several attributes at once, by the chain rule I(A;S) + I(B;S|A) + …"""
     known = np.logical_and.reduce([one.known for one in groupings])
     codes = [one.codes[known] for one in groupings]
     return _summed(codes, [len(one.labels) for one in groupings], np.asarray(scores)[known], rng, level=level)
 
 
 def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], rng: np.random.Generator) -> Floats:
-    """For each person the log2-ratio of the guess from the score to the base rate; their mean estimates I(A;S).
-
-    Parameters
-    ----------
-    codes
-        Group of each person, (n,).
-    n_groups
-        Number of groups.
-    scores
-        Score of each person, (n,).
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    Floats
-        Ratios in bits, (n,).
-    """
+    """For each person the log2-ratio of the guess from the score to the base rate; their mean estimates I(A;S)."""
     return _Cut(scores, n_groups, rng).log_ratios(codes)
 
 
@@ -151,20 +80,6 @@ def fitted_log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.flo
 
     The likeliest table of a sample makes it likelier than the true one does, so the mean exceeds that of the true
     log-ratios, whose mean in turn is I(A;S) of the binned score in the long run: what an upper bound rests on.
-
-    Parameters
-    ----------
-    codes
-        Group of each person, (n,).
-    n_groups
-        Number of groups.
-    scores
-        Score of each person, (n,).
-
-    Returns
-    -------
-    Floats
-        Ratios in bits, (n,).
     """
     everybody = np.ones(len(scores), dtype=np.bool_)
     filled = len(scores) // (FITTED_PEOPLE * max(1, n_groups - 1))

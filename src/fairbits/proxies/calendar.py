@@ -18,19 +18,7 @@ _MONTHS = {
 
 
 def dated_periods(texts: Sequence[str | None]) -> tuple[list[str | None], str | None]:
-    """Dates and times (ISO 8601) as days, months or years, whichever is finest and gives no more than 60 periods.
-
-    Parameters
-    ----------
-    texts
-        One for each person, None where it is missing.
-
-    Returns
-    -------
-    tuple
-        The name of each person's period, and what a period is: "day", "month", "year", or None where the texts are no
-        dates and are kept as they are.
-    """
+    """Dates and times (ISO 8601) as days, months or years, whichever is finest and gives no more than 60 periods."""
     found = list(texts)
     if not any(found) or not all(_DATE.match(text) for text in found if text is not None):
         return found, None
@@ -43,19 +31,7 @@ def dated_periods(texts: Sequence[str | None]) -> tuple[list[str | None], str | 
 
 
 def in_time_order(names: Sequence[str]) -> list[str]:
-    """Names of periods as a reader expects them one after the other.
-
-    Parameters
-    ----------
-    names
-        Different ones.
-
-    Returns
-    -------
-    list of str
-        Numbers by size; otherwise by year, then by month where all words are months, then number for number and word
-        for word, so that W2 stands before W10 and Q4 2025 before Q1 2026.
-    """
+    """Names of periods as a reader expects them one after the other."""
     numbers = {name: _number(name) for name in names}
     if all(number is not None for number in numbers.values()):
         return sorted(names, key=lambda name: (numbers[name] or 0.0, name))

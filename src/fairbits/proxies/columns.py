@@ -23,20 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ColumnBits:
-    """What one column tells about a protected attribute.
-
-    Parameters
-    ----------
-    column
-        The attribute.
-    bits, bits_low, placebo
-        What it tells about the protected attribute by itself, as for scores.
-    fall, fall_low, fall_high
-        How far the score's bits fall when the column is permuted among people alike on the justified attributes, with
-        a 95 % interval; None where the model cannot be asked.
-    copy
-        Whether it is a copy of the protected attribute.
-    """
+    """What one column tells about a protected attribute."""
 
     column: str
     bits: float
@@ -59,32 +46,7 @@ def column_bits(
     ask: Callable[[Floats], npt.NDArray[np.floating]] | None = None,
     skip: tuple[int, ...] = (),
 ) -> tuple[ColumnBits, ...]:
-    """What every column tells, and what the score loses without it.
-
-    Parameters
-    ----------
-    groups
-        The protected attribute.
-    codes
-        People as codes.
-    names
-        What the columns are called.
-    scores
-        Of these people.
-    rng
-        For halves, shuffles and permutations.
-    strata
-        People alike on the justified attributes have the same number; None: everybody is alike.
-    ask
-        Scores people given as codes; None where the model is not at hand.
-    skip
-        Columns that are protected themselves.
-
-    Returns
-    -------
-    tuple of ColumnBits
-        Those that carry most first: by the fall of the score's bits, then by what they tell alone.
-    """
+    """What every column tells, and what the score loses without it."""
     known = groups.known
     people, own, strata = codes[known], groups.take(known), None if strata is None else strata[known]
     given = np.asarray(scores, dtype=np.float64)[known]
@@ -141,20 +103,7 @@ def _is_copy(column: Floats, codes: npt.NDArray[np.int64], n_groups: int) -> boo
 
 
 def strata_of(features: Floats, categorical: tuple[bool, ...]) -> npt.NDArray[np.int64] | None:
-    """Groups of people who are roughly alike on the justified attributes, as long as the groups stay large enough.
-
-    Parameters
-    ----------
-    features
-        Values of the justified attributes, (n, columns).
-    categorical
-        Which of them are categories.
-
-    Returns
-    -------
-    npt.NDArray[np.int64] | None
-        Group of each person, (n,); None where there are none.
-    """
+    """Groups of people who are roughly alike on the justified attributes, as long as the groups stay large enough."""
     found: npt.NDArray[np.int64] | None = None
     for column, is_one in zip(features.T, categorical, strict=True):
         values = np.unique(column)

@@ -42,36 +42,14 @@ class Boosted:
     finished: bool  # whether held-out people no longer gained; otherwise more trees would have learned more
 
     def sums(self, features: Floats) -> Floats:
-        """Sums of the trees, an output per row: a mean, a logit, or the exponents of a softmax.
-
-        Parameters
-        ----------
-        features
-            Features of people, (n, columns).
-
-        Returns
-        -------
-        Floats
-            Sums, (outputs, n).
-        """
+        """Sums of the trees, an output per row: a mean, a logit, or the exponents of a softmax."""
         bins = _binned(_ranked(features, self.ranks), self.cuts)
         found = np.repeat(self.start[:, None], len(features), axis=1)
         sum_trees(bins, self.n_trees, self.splits.shape[2], self.splits, self.leaves, found)
         return found
 
     def probabilities(self, features: Floats) -> Floats:
-        """Probability of each group.
-
-        Parameters
-        ----------
-        features
-            Features of people, (n, columns).
-
-        Returns
-        -------
-        Floats
-            Probabilities, (n, groups).
-        """
+        """Probability of each group."""
         sums = self.sums(features)
         if self.loss == LOGIT:
             p = special.expit(sums[0])
@@ -87,24 +65,7 @@ def boosted(
     *,
     n_groups: int = 0,
 ) -> Boosted:
-    """Boosted oblivious trees that stop where held-out people no longer gain.
-
-    Parameters
-    ----------
-    features, categorical
-        People by columns, and which columns are categories.
-    wanted
-        A number for each person, or a group where ``n_groups`` is given.
-    rng
-        Draws the held-out people.
-    n_groups
-        0 for numbers; otherwise how many groups there are.
-
-    Returns
-    -------
-    Boosted
-        Ready to be asked.
-    """
+    """Boosted oblivious trees that stop where held-out people no longer gain."""
     n = len(wanted)
     order = rng.permutation(n)
     n_fit = max(1, n - max(1, int(HELD_OUT * n)))
@@ -143,20 +104,6 @@ class Waves:
 
         Numbers enter as normal scores of their ranks, labels as columns; there are waves of three lengths, and the
         columns themselves.
-
-        Parameters
-        ----------
-        features
-            Features of people, (n, columns).
-        categorical
-            Which columns are labels.
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        Waves
-            The waves.
         """
         base = _normal_scores(one_hot(features, categorical))
         n, width = base.shape
@@ -166,20 +113,7 @@ class Waves:
         return cls(np.concatenate([np.ones((n, 1)), base, np.cos(angles) * np.sqrt(2)], axis=1))
 
     def mean(self, wanted: Floats, fit: Integers) -> Floats:
-        """E[wanted] of everybody by ridge regression; its weight by generalised cross-validation (Golub 1979).
-
-        Parameters
-        ----------
-        wanted
-            The target, (n,).
-        fit
-            Positions of people to learn from.
-
-        Returns
-        -------
-        Floats
-            Predictions, (n,).
-        """
+        """E[wanted] of everybody by ridge regression; its weight by generalised cross-validation (Golub 1979)."""
         x, centre = self.values[fit], float(wanted[fit].mean())
         y = wanted[fit] - centre
         size, n = x.shape[1], len(fit)
@@ -198,18 +132,7 @@ class Waves:
 
 
 def one_hot(features: Floats, categorical: tuple[bool, ...]) -> Floats:
-    """Numbers as they are, categories of few labels as a column for each.
-
-    Parameters
-    ----------
-    features, categorical
-        People by columns, and which are categories.
-
-    Returns
-    -------
-    array
-        At least one column.
-    """
+    """Numbers as they are, categories of few labels as a column for each."""
     parts = []
     for column, is_one in zip(features.T, categorical, strict=True):
         labels = np.unique(column)

@@ -20,19 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two people alike on the justified attributes, of different groups, scored differently.
-
-    Attributes
-    ----------
-    row, other
-        Their rows in the table, from 0.
-    group, other_group
-        Their groups.
-    score, other_score
-        Their scores.
-    distance
-        How far they lie apart on the justified attributes; 0 where they are the same.
-    """
+    """Two people alike on the justified attributes, of different groups, scored differently."""
 
     row: int
     other: int
@@ -45,27 +33,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """What matched people experience.
-
-    Parameters
-    ----------
-    attribute
-        Whose groups were matched.
-    people
-        How many have a match in every other group, within the caliper.
-    without_match
-        How many have none in some group.
-    k, span
-        Mean number of classes and mean range of the scores over a person and the matches in the other groups.
-    placebo_k, placebo_span
-        The same with as many matches from the own group.
-    excess
-        Span minus placebo span with its interval: what the group adds.
-    caliper
-        The largest distance allowed.
-    pairs
-        The pairs most differently scored.
-    """
+    """What matched people experience."""
 
     attribute: str
     people: int
@@ -90,32 +58,7 @@ def matched_people(
     caliper: float = CALIPER,
     top: int = 5,
 ) -> Matching | None:
-    """Each person's nearest neighbour in every other group, and the same within the own group as a placebo.
-
-    Parameters
-    ----------
-    groups
-        The attribute; groups of fewer than 30 people are left out.
-    features
-        The justified attributes, a column each.
-    categorical
-        Which of them are categories: people who differ there are never alike.
-    scores
-        One number per person.
-    rng
-        Draws people where there are more than ``MAX_PEOPLE``.
-    epsilon
-        Scores closer than this are one class.
-    caliper
-        The largest root mean square difference in standard deviations.
-    top
-        How many pairs to show.
-
-    Returns
-    -------
-    Matching or None
-        None where fewer than two groups are large enough or nobody has a match.
-    """
+    """Each person's nearest neighbour in every other group, and the same within the own group as a placebo."""
     from scipy.spatial import cKDTree
 
     rows = np.flatnonzero(groups.known)

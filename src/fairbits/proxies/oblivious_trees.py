@@ -20,42 +20,7 @@ SQUARES, LOGIT, SOFTMAX = 0, 1, 2
 
 @compiled
 def boost_trees(bins, wanted, n_fit, n_bins, n_outputs, loss, n_trees, depth, rate, ridge, patience, splits, leaves):
-    """Grow trees on the first people, and keep as many as serve the others best.
-
-    Parameters
-    ----------
-    bins
-        People by columns, small whole numbers.
-    wanted
-        The target, or the number of a group, (n,).
-    n_fit
-        How many people the trees are grown on.
-    n_bins
-        Number of bins of a column.
-    n_outputs
-        Number of outputs.
-    loss
-        SQUARES, LOGIT or SOFTMAX.
-    n_trees
-        Number of trees at most.
-    depth
-        Depth of a tree.
-    rate
-        Learning rate.
-    ridge
-        Weight that shrinks leaves.
-    patience
-        Trees without a gain after which growing ends.
-    splits
-        Filled with column and bin of each split, (trees, outputs, depth, 2).
-    leaves
-        Filled with the values of leaves, (trees, outputs, 2 ** depth).
-
-    Returns
-    -------
-    int
-        How many trees count.
-    """
+    """Grow trees on the first people, and keep as many as serve the others best."""
     n, width = bins.shape
     sums = np.zeros((n_outputs, n))
     slope, curvature = np.zeros(n_fit), np.ones(n_fit)
@@ -176,23 +141,7 @@ def _held_out(sums, wanted, n_fit, loss):
 
 @compiled
 def sum_trees(bins, n_trees, depth, splits, leaves, sums):
-    """Add the values of the first trees.
-
-    Parameters
-    ----------
-    bins
-        People by columns, small whole numbers.
-    n_trees
-        Number of trees.
-    depth
-        Depth of a tree.
-    splits
-        Column and bin of each split, (trees, outputs, depth, 2).
-    leaves
-        Values of leaves, (trees, outputs, 2 ** depth).
-    sums
-        Added to in place, (outputs, people).
-    """
+    """Add the values of the first trees."""
     for tree in range(n_trees):
         for output in range(sums.shape[0]):
             for i in range(bins.shape[0]):

@@ -14,13 +14,6 @@ from fairbits.measure import MIN_PEOPLE, Grouping
 @dataclass(frozen=True, slots=True)
 class GuessPair:
     """Two groups and how often the lower score is the first one's; ties count half, a coin is right half of the time.
-
-    Parameters
-    ----------
-    lower, higher
-        The group that mostly has the lower score, and the other one.
-    right
-        The share of pairs told apart rightly, 0.5 to 1.
     """
 
     lower: str
@@ -29,20 +22,7 @@ class GuessPair:
 
 
 def best_pair(groups: Grouping, scores: npt.NDArray[np.floating]) -> GuessPair | None:
-    """The two groups that the score tells apart best (Mann and Whitney's statistic).
-
-    Parameters
-    ----------
-    groups
-        Groups of fewer than 30 people are left out.
-    scores
-        One number per person.
-
-    Returns
-    -------
-    GuessPair or None
-        None where fewer than two groups are large enough.
-    """
+    """The two groups that the score tells apart best (Mann and Whitney's statistic)."""
     ordered = {
         code: np.sort(np.asarray(scores, dtype=np.float64)[groups.codes == code])
         for code in np.flatnonzero(groups.counts >= MIN_PEOPLE)

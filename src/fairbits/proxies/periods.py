@@ -38,15 +38,7 @@ MAX_TWIN_SCORES = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class PeriodBits:
-    """What the score says about one attribute in one period.
-
-    Attributes
-    ----------
-    attribute
-        The attribute.
-    score
-        The bits; None where there are too few people, or only one group.
-    """
+    """What the score says about one attribute in one period."""
 
     attribute: str
     score: ScoreBits | None
@@ -54,26 +46,7 @@ class PeriodBits:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The figures of one period.
-
-    Parameters
-    ----------
-    period
-        What it is called.
-    people
-        How many rows it has.
-    selection_rate
-        The share decided favourably; None where there are no decisions.
-    q_inf_mean, q_inf_max
-        Bits that the model uses directly (QID): their mean and the largest; 0 for a model that takes no protected
-        attribute, None where the model is not at hand.
-    flip_rate
-        The share of people whose decision flips among their twins; None where nobody decides.
-    bits
-        What the score tells about each protected attribute.
-    groups
-        Group figures by attribute.
-    """
+    """The figures of one period."""
 
     period: str
     people: int
@@ -85,13 +58,7 @@ class Period:
     groups: tuple[GroupTable, ...]
 
     def document(self) -> dict[str, Any]:
-        """As JSON; rates carry their intervals under ``_low`` and ``_high``.
-
-        Returns
-        -------
-        dict
-            One of ``periods`` in proxies.json.
-        """
+        """As JSON; rates carry their intervals under ``_low`` and ``_high``."""
         found: dict[str, Any] = {"period": self.period, "people": self.people, "q_inf_max": self.q_inf_max}
         for name in ("selection_rate", "q_inf_mean", "flip_rate"):
             found |= Estimate.named(name, getattr(self, name))
@@ -108,28 +75,7 @@ def periods_of(
     *,
     evaluator: Evaluator | None = None,
 ) -> tuple[Period, ...]:
-    """Every period by itself, in order.
-
-    Parameters
-    ----------
-    subject
-        The model and its table; its twins are scored where it takes a protected attribute.
-    over
-        Who belongs to which period.
-    groupings
-        The protected attributes.
-    decided
-        Scores, decisions and labels of everybody.
-    rng
-        For halves, shuffles and intervals.
-    evaluator
-        Counts the classes of twins; None takes one with the subject's own tolerance.
-
-    Returns
-    -------
-    tuple of Period
-        Rows without a period are in none.
-    """
+    """Every period by itself, in order."""
     probabilities = not subject.schema.regression
     found = []
     for code, label in enumerate(over.labels):
@@ -174,25 +120,7 @@ def _direct(
 
 
 def period_grouping(subject: Subject, by: str) -> Grouping:
-    """The periods of a table's rows, in order: an attribute, or any other column of the file it was read from.
-
-    Parameters
-    ----------
-    subject
-        Whose table.
-    by
-        The column.
-
-    Returns
-    -------
-    Grouping
-        In the order of time; dates of many days are taken by month or year. Rows without a value are in no period.
-
-    Raises
-    ------
-    OptionError
-        Where there is no such column, or it has more than 200 periods.
-    """
+    """The periods of a table's rows, in order: an attribute, or any other column of the file it was read from."""
     over = _grouped(subject, by)
     if len(over.labels) > MAX_PERIODS:
         raise OptionError(

@@ -25,39 +25,7 @@ def study_subject(
     evaluator: Evaluator | None = None,
     progress: Progress | None = None,
 ) -> ProxyStudy:
-    """Everything that a score tells about protected attributes, whether the model takes them or not.
-
-    Parameters
-    ----------
-    subject
-        A model and its table, or a table of scores.
-    justified
-        Attributes that may decide; by default those that the subject names.
-    by
-        A column of periods, such as a month.
-    seed
-        Same seed, same figures.
-    columns
-        Whether to ask which columns carry it and to match people.
-    data_source, distributed
-        For tables to file: where the data come from (by default the table's file), and since when the tool is in use.
-    evaluator
-        Counts the classes of twins in each period; None takes one with the subject's own tolerance.
-    progress
-        Called with a few words on what is being done.
-
-    Returns
-    -------
-    ProxyStudy
-        Also where little can be known: every gap has its reason.
-
-    Raises
-    ------
-    SchemaError
-        Where nothing is protected, or a justified attribute is protected or not there.
-    OptionError
-        Where the column of periods is not there.
-    """
+    """Everything that a score tells about protected attributes, whether the model takes them or not."""
     say = progress or _ignored
     schema = subject.schema
     if not schema.protected and not schema.observed:

@@ -53,25 +53,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class UsableBits:
-    """What the score adds about one attribute for an observer who knows the justified attributes.
-
-    Parameters
-    ----------
-    bits
-        What is claimed: the estimate where it exceeds the placebo by more than chance, 0 otherwise.
-    estimate
-        The gain of the observer with the score over the one without, whatever its sign.
-    low
-        One-sided lower end of the estimate less the placebo; 0 where nothing is claimed.
-    placebo, placebo_high
-        What a better summary of the justified attributes alone could add, and the one-sided upper end of it.
-    explained
-        The share of the score's variance that the justified attributes explain (held out).
-    learnable
-        The share of the rest that more people might still let them explain, at most.
-    people
-        How many people the observers were tried on.
-    """
+    """What the score adds about one attribute for an observer who knows the justified attributes."""
 
     bits: float
     estimate: float
@@ -87,27 +69,6 @@ class UsableBits:
 class Justified:
     """The justified attributes J of people, their scores S, and what J predicts of S. Made once for all protected
     attributes; one entry per person that was drawn.
-
-    Attributes
-    ----------
-    rows
-        Positions of the people in the table.
-    features, categorical
-        The justified attributes as codes, a column each, and which of them are categories.
-    scores
-        The scores.
-    summaries
-        Estimates of E[S|J], a column per learner, that both observers get.
-    weaker
-        The same from half as many people, by which the placebo is made.
-    stand_ins
-        Made-up scores of the placebo, (draws, people).
-    fold
-        Which half each person is in, 0 or 1.
-    explained
-        Share of the variance of S that J explains, on people who were not fitted to.
-    learnable
-        Share of the rest that more people might still let J explain, at most.
     """
 
     rows: npt.NDArray[np.int64]
@@ -125,24 +86,7 @@ class Justified:
 def justified_of(
     features: Floats, categorical: tuple[bool, ...], scores: npt.NDArray[np.floating], rng: np.random.Generator
 ) -> Justified:
-    """Fit E[S|J] on halves, each for the other.
-
-    Parameters
-    ----------
-    features
-        The justified attributes as codes, a column each.
-    categorical
-        Which of them are categories.
-    scores
-        One number per person.
-    rng
-        For halves, learners and the placebo.
-
-    Returns
-    -------
-    Justified
-        About 40,000 people at most.
-    """
+    """Fit E[S|J] on halves, each for the other."""
     from threadpoolctl import threadpool_limits
 
     rows = _some(np.arange(len(scores)), MAX_PEOPLE, rng)
@@ -183,24 +127,7 @@ def justified_of(
 def usable_bits(
     groups: Grouping, justified: Justified, rng: np.random.Generator, *, level: float = LEVEL
 ) -> UsableBits | None:
-    """What the score adds about an attribute for somebody who knows the justified attributes.
-
-    Parameters
-    ----------
-    groups
-        The attribute; people whose value is unknown are left out.
-    justified
-        What :func:`justified_of` made.
-    rng
-        For the learners.
-    level
-        One-sided confidence of the bounds.
-
-    Returns
-    -------
-    UsableBits or None
-        None with fewer than 200 people of known value, or with one group of any size only.
-    """
+    """What the score adds about an attribute for somebody who knows the justified attributes."""
     groups = groups.take(justified.rows)
     rows = np.flatnonzero(groups.known)
     codes = groups.codes[rows]

@@ -14,18 +14,7 @@ WHAT_A_BIT_IS = (
 
 
 def sentence_of(entry: Mapping[str, Any]) -> str:
-    """What the score tells about one attribute of proxies.json.
-
-    Parameters
-    ----------
-    entry
-        One of ``attributes`` in the document.
-
-    Returns
-    -------
-    str
-        For example "knowing the score tells 0.10 bits about sex (at least 0.10; shuffled: 0.00)".
-    """
+    """What the score tells about one attribute of proxies.json."""
     if entry["bits"] is None:
         return f"{entry['attribute']}: {entry['reason']}"
     return (
@@ -35,18 +24,7 @@ def sentence_of(entry: Mapping[str, Any]) -> str:
 
 
 def guessed(entry: Mapping[str, Any]) -> str:
-    """The bits as odds of guessing right.
-
-    Parameters
-    ----------
-    entry
-        An attribute's entry of proxies.json.
-
-    Returns
-    -------
-    str
-        A sentence.
-    """
+    """The bits as odds of guessing right."""
     before, after = entry["guess_before"], entry["guess_after"]
     return (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
@@ -65,18 +43,7 @@ def _pair_words(pair: Mapping[str, Any] | None) -> str:
 
 
 def details(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Further sentences about one attribute.
-
-    Parameters
-    ----------
-    entry
-        An attribute's entry of proxies.json.
-
-    Yields
-    ------
-    Iterator[str]
-        Sentences.
-    """
+    """Further sentences about one attribute."""
     if entry["bits"] is None:
         return
     yield guessed(entry)

@@ -37,19 +37,7 @@ MODELS = "alternatives"
 def proposers_for(
     proposals: Sequence[str | Proposer] | None, *, trials: int = TRIALS, quick: bool = False, guard: bool = True
 ) -> tuple[Proposer, ...]:
-    """Whom alternatives are asked of: the guard always; everybody else by default, or those that are named.
-
-    Parameters
-    ----------
-    proposals
-        Names or objects; None for all.
-    trials
-        Settings that the search over hyper-parameters tries; 0 leaves it out.
-    quick
-        Leave out surgery and distilling, which take longest.
-    guard
-        Whether the guard is among them where others are named.
-    """
+    """Whom alternatives are asked of: the guard always; everybody else by default, or those that are named."""
     if trials < 0:
         raise OptionError(f"trials is {trials}; give how many settings are tried, 0 for none.")
     tuning = (Tuning(trials=trials),) if trials else ()
@@ -75,34 +63,7 @@ def find_alternatives(
     threads: int | None = None,
     watch: Watch | None = None,
 ) -> Alternatives:
-    """Try everything, judge it on the same held-out rows, and write the models that nothing else beats.
-
-    Parameters
-    ----------
-    run
-        A finished search: its cases are what repairs are planned by.
-    subject
-        The model and its table.
-    proposals
-        Names of the registry or objects of your own; None for all.
-    trials
-        Settings that the search over hyper-parameters tries.
-    quick
-        Leave out what takes longest.
-    guard
-        Whether the guard is judged beside proposals that are named.
-    save
-        Whether models on the front are written, each into a folder of its own under ``alternatives``.
-    seed, threads
-        As everywhere.
-    watch
-        Called with a few words on what is being done.
-
-    Returns
-    -------
-    Alternatives
-        With the model as it is as the first candidate.
-    """
+    """Try everything, judge it on the same held-out rows, and write the models that nothing else beats."""
     if seed < 0:
         raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
     proposers = proposers_for(proposals, trials=trials, quick=quick, guard=guard)
@@ -210,18 +171,6 @@ def explained_variance(answers: npt.ArrayLike, labels: npt.ArrayLike, value: flo
 
     Both the errors and the variance of the labels come from the same rows, so a row counts with what it adds to the
     one less what it adds to the other.
-
-    Parameters
-    ----------
-    answers, labels
-        Of the same rows.
-    value
-        The share.
-
-    Returns
-    -------
-    Estimate
-        Never above 1.
     """
     truth = np.asarray(labels, dtype=np.float64)
     errors, spread = (np.asarray(answers, np.float64) - truth) ** 2, (truth - truth.mean()) ** 2

@@ -32,15 +32,7 @@ COLUMNS = pa.schema([column for name in Alternative.__slots__ for column in _col
 
 
 def write_candidates(found: Alternatives, *, command: str = "") -> None:
-    """Write the three files into the folder of the run.
-
-    Parameters
-    ----------
-    found
-        What was tried.
-    command
-        What makes it again.
-    """
+    """Write the three files into the folder of the run."""
     rows = [_row(one) for one in found.candidates]
     folder: Path = found.folder
     write_parquet(folder / PARQUET, pa.Table.from_pylist(rows, schema=COLUMNS))

@@ -33,18 +33,6 @@ def memorised(halves: Halves, subject: Subject) -> bool:
     """Whether the model is right more often about its training rows than about others, beyond chance.
 
     Then the cost of a change on these rows says little: whatever forgets them looks expensive.
-
-    Parameters
-    ----------
-    halves
-        The two halves of the evidence.
-    subject
-        The model, its table and its schema.
-
-    Returns
-    -------
-    bool
-        True where it is.
     """
     if not halves.evidence.rows_unseen_by_model or subject.schema.regression:
         return False
@@ -56,24 +44,7 @@ def memorised(halves: Halves, subject: Subject) -> bool:
 
 
 def divided(run: Run, subject: Subject, splitting: np.random.SeedSequence, *, rows_for_cases: bool = False) -> Halves:
-    """The evidence in two halves; where the model knows the plan's rows by heart, the plan gets others.
-
-    Parameters
-    ----------
-    run
-        The run whose cases are looked at.
-    subject
-        The model and its table.
-    splitting
-        Where chance comes from.
-    rows_for_cases
-        Whether rows of the table stand in where there are no cases.
-
-    Returns
-    -------
-    Halves
-        What repairs are planned on, and what they are judged on.
-    """
+    """The evidence in two halves; where the model knows the plan's rows by heart, the plan gets others."""
     halves = split(run, subject, np.random.default_rng(splitting), rows_for_cases=rows_for_cases)
     if memorised(halves, subject):
         return halves.with_unseen_plan(np.random.default_rng(splitting.spawn(1)[0]))
@@ -81,13 +52,7 @@ def divided(run: Run, subject: Subject, splitting: np.random.SeedSequence, *, ro
 
 
 def compared_people(halves: Halves) -> Codes:
-    """Held-out rows and cases whose scores written files must give back.
-
-    Parameters
-    ----------
-    halves
-        The evidence.
-    """
+    """Held-out rows and cases whose scores written files must give back."""
     return np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
 
 
@@ -95,15 +60,6 @@ def proposed(
     planner: Planner, proposers: Sequence[Proposer], wanted: frozenset[str]
 ) -> tuple[list[tuple[str, Proposal]], tuple[tuple[str, str], ...]]:
     """Everything that proposers have to propose, each with its proposer's name; and who has nothing, with the reason.
-
-    Parameters
-    ----------
-    planner
-        What they get.
-    proposers
-        Whom to ask.
-    wanted
-        Those that must have something to propose: their reason is raised.
     """
     found: list[tuple[str, Proposal]] = []
     left_out: list[tuple[str, str]] = []
@@ -143,19 +99,6 @@ def judged_all(
     """The figures of every proposal on both halves, what is proved of it, and which of them nobody beats.
 
     Each comes with its judgement on the held-out half.
-
-    Parameters
-    ----------
-    proposals
-        Each with its proposer's name.
-    halves
-        Both halves of the evidence.
-    setting
-        The subject, and how its twins are told apart.
-    before
-        The model as it is, on both halves.
-    budget
-        The accuracy that may be lost.
     """
     repairs, judgements = [], []
     for family, p in proposals:
@@ -220,20 +163,7 @@ def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> 
 
 
 def proved(model: Model, setting: Setting) -> tuple[int | None, str]:
-    """The largest number of classes that anybody can have by the way a model is made, and why.
-
-    Parameters
-    ----------
-    model
-        The model.
-    setting
-        The subject, and how its people are evaluated.
-
-    Returns
-    -------
-    tuple[int | None, str]
-        Number of classes (None where nothing is proved), and the reason.
-    """
+    """The largest number of classes that anybody can have by the way a model is made, and why."""
     if isinstance(model, Guard):
         return model.k_max or None, model.proof
     if setting.evaluator(model).blind:

@@ -25,18 +25,6 @@ def undominated(repairs: Sequence[Repair], measure: Measure = "q_inf") -> list[b
 
     The figures are accuracy, balanced accuracy, mean k, ID rate (of cases and of rows), proved k, whether the budget is
     kept, and whether no more people flip.
-
-    Parameters
-    ----------
-    repairs
-        All repairs.
-    measure
-        Whether mean k or mean Q1 counts.
-
-    Returns
-    -------
-    list[bool]
-        True where no other is better.
     """
     points = [
         (
@@ -55,18 +43,7 @@ def undominated(repairs: Sequence[Repair], measure: Measure = "q_inf") -> list[b
 
 
 def raised(before: Figures, after: Figures) -> str:
-    """What there is more of after a repair, in words: people who flip (cases, rows), or mean k of rows.
-
-    Parameters
-    ----------
-    before, after
-        Figures of the original model and of the repaired one, on the same half.
-
-    Returns
-    -------
-    str
-        Empty where nothing is worse.
-    """
+    """What there is more of after a repair, in words: people who flip (cases, rows), or mean k of rows."""
     worse = []
     for name, was, now in (
         ("cases", before.id_rate, after.id_rate),
@@ -89,25 +66,7 @@ def pick(
     rows: int = 0,
     measure: Measure = "q_inf",
 ) -> tuple[Repair | None, str]:
-    """The repair that is taken, or None and the reason in a sentence.
-
-    Parameters
-    ----------
-    repairs
-        All that were judged.
-    before
-        The model as it is, on the plan's half.
-    budget
-        The accuracy that may be lost.
-    choose
-        A name to take.
-    costs_count
-        Whether a named one must keep the budget too.
-    rows
-        Rows of the plan, for the reason.
-    measure
-        What is to be lowered: mean k for ``q_inf``, mean bits for ``q_1``.
-    """
+    """The repair that is taken, or None and the reason in a sentence."""
     if choose is not None:
         named = next((r for r in repairs if r.name == choose), None)
         if named is None:

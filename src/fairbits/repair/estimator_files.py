@@ -18,19 +18,7 @@ from fairbits.subject import Subject
 
 
 def export_estimator(fitted: Fitted, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write a refitted estimator in the format that the original came in, and a subject file about it.
-
-    Parameters
-    ----------
-    fitted
-        The model and its estimator.
-    subject
-        The subject before the repair.
-    folder
-        Where the files go.
-    people
-        Whose scores files are compared by.
-    """
+    """Write a refitted estimator in the format that the original came in, and a subject file about it."""
     return export_compared(
         {
             estimator_ending(fitted.estimator, subject.original, subject.options): lambda path: _saved(
@@ -46,19 +34,7 @@ def export_estimator(fitted: Fitted, subject: Subject, folder: Path, people: Cod
 
 
 def export_thresholds(model: GroupThresholds, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write thresholds by group as a small Python file around the model itself; of a network also as ONNX.
-
-    Parameters
-    ----------
-    model
-        The thresholds, and the model that they are put on.
-    subject
-        The subject before the repair.
-    folder
-        Where the file goes.
-    people
-        Whose scores the file must give back.
-    """
+    """Write thresholds by group as a small Python file around the model itself; of a network also as ONNX."""
     writers: dict[str, Writer] = {}
     if isinstance(model.model, Network):
         writers[ONNX] = lambda path: _thresholds_onnx(model, subject, path)

@@ -28,21 +28,7 @@ MANY_PEOPLE = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """One half of the evidence: cases, rows of the table and their labels.
-
-    Attributes
-    ----------
-    cases
-        Cases of the search, full rows of codes.
-    rows, labels
-        Rows of the table, and their labels.
-    observed
-        Protected values of the rows that the model does not take; None where it takes all of them.
-    people
-        Rows for figures that need no labels but many people (indirect bits).
-    unlabelled
-        Further rows of this half whose labels count nowhere, because the model was trained on them.
-    """
+    """One half of the evidence: cases, rows of the table and their labels."""
 
     cases: Codes
     rows: Codes
@@ -59,21 +45,7 @@ class Half:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Halves:
-    """The two halves of the evidence, and how they were made.
-
-    Attributes
-    ----------
-    plan
-        What repairs are chosen on.
-    held_out
-        What they are judged on.
-    training
-        The rows that repairs are fitted to: the plan's own, unless the model has memorised them.
-    pool
-        Every case of the plan's half, for training.
-    evidence
-        How many there are, and in words how the halves were made.
-    """
+    """The two halves of the evidence, and how they were made."""
 
     plan: Half
     held_out: Half
@@ -82,18 +54,7 @@ class Halves:
     evidence: RepairEvidence
 
     def with_unseen_plan(self, rng: np.random.Generator) -> Halves:
-        """Choose on half of the rows that the model has not seen, and judge on the other half.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        Halves
-            New halves.
-        """
+        """Choose on half of the rows that the model has not seen, and judge on the other half."""
         judged = self.held_out
         order = rng.permutation(len(judged.rows))
         chosen, rest = (np.sort(part) for part in np.array_split(order, 2))
@@ -122,17 +83,6 @@ def split(run: Run, subject: Subject, rng: np.random.Generator, *, rows_for_case
     """Split the cases of a run and the rows of its subject.
 
     With ``rows_for_cases`` a run without cases is no error: the rows stand for them.
-
-    Parameters
-    ----------
-    run
-        The run.
-    subject
-        The model and its table.
-    rng
-        Source of random numbers.
-    rows_for_cases
-        Whether the rows stand for cases where a run has none.
     """
     plan_rows, judge_rows, unseen, notes = _rows(subject, rng)
     try:

@@ -28,28 +28,7 @@ Floats = npt.NDArray[np.float32]
 def export(  # noqa: PLR0911 - one line for each kind of model
     model: Model, subject: Subject, folder: Path, people: Codes, *, fitted: Fitted | None = None, source: Any = None
 ) -> Export:
-    """Write a repaired model into the folder.
-
-    Parameters
-    ----------
-    model
-        The repaired model.
-    subject
-        The subject that was repaired; its original says which format is written.
-    folder
-        Folder of the run.
-    people
-        People as codes, (n, attributes); files that can be read back are compared by the scores of these.
-    fitted
-        How a model is asked that was fitted anew, and what there is to write; None for other repairs.
-    source
-        The estimator that is written for a model distilled from another library's; None for other repairs.
-
-    Returns
-    -------
-    Export
-        The files, a subject file about the first of them, and in words what could not be written.
-    """
+    """Write a repaired model into the folder."""
     if source is not None:
         from fairbits.repair.pupil_files import export_pupil
 
@@ -85,24 +64,7 @@ def _own_file(model: CanSave, folder: Path) -> Export:
 
 
 def export_network(network: Network, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write a native network: in the format that it came in, and as ONNX.
-
-    Parameters
-    ----------
-    network
-        The repaired network.
-    subject
-        The subject that was repaired; its original says which format is written.
-    folder
-        Folder of the run.
-    people
-        People as codes, (n, attributes); a file is kept where it gives back the network's scores of them.
-
-    Returns
-    -------
-    Export
-        The files, a subject file about the first of them, and in words what could not be written.
-    """
+    """Write a native network: in the format that it came in, and as ONNX."""
     with tempfile.TemporaryDirectory() as place:
         aside = _Aside(network, subject, Path(place), people)
         aside.write_original()
@@ -182,26 +144,7 @@ class _Aside:
 
 
 def check_same(network: Network, wanted: Floats, found: Model, inputs: Floats, name: str) -> None:
-    """Refuse a file that came back with another shape or other scores.
-
-    Parameters
-    ----------
-    network
-        The network that was written; a native network that is read back must have the same layers.
-    wanted
-        Its scores, (n,).
-    found
-        The model that was read from the file.
-    inputs
-        The same people, encoded for ``found``, (n, inputs).
-    name
-        Name of the file, for the message.
-
-    Raises
-    ------
-    FairbitsError
-        If the layers differ, or scores by more than ``TOLERANCE`` of their scale.
-    """
+    """Refuse a file that came back with another shape or other scores."""
     if isinstance(found, Network):
         shape, other = (network.inputs, *network.widths), (found.inputs, *found.widths)
         if shape != other:

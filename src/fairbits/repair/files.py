@@ -65,36 +65,13 @@ COLUMNS = pa.schema(
 def write(
     result: RepairResult, folder: Path, content: str | None = None, *, made_with: Mapping[str, Any] | None = None
 ) -> None:
-    """Write both files, each whole or not at all.
-
-    Parameters
-    ----------
-    result
-        What to write.
-    folder
-        Of the run.
-    content
-        The hash of the cases that were read.
-    made_with
-        The identity of the run's subject, ingredient by ingredient.
-    """
+    """Write both files, each whole or not at all."""
     write_parquet(folder / TABLE, pa.Table.from_pylist(_rows(result), schema=COLUMNS))
     write_json(folder / DOCUMENT, {**document(result), "content": content, "made_with": made_with})
 
 
 def document(result: RepairResult) -> dict[str, Any]:
-    """The content of repair.json.
-
-    Parameters
-    ----------
-    result
-        What was found.
-
-    Returns
-    -------
-    dict[str, Any]
-        By name.
-    """
+    """The content of repair.json."""
     return {
         "subject": result.subject,
         "identity": result.identity,

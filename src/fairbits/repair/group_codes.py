@@ -32,31 +32,12 @@ class Coding:
     words: str
 
     def of(self, codes: Codes) -> Integers:
-        """The group of each person.
-
-        Parameters
-        ----------
-        codes
-            People, as rows of codes.
-        """
+        """The group of each person."""
         return np.asarray(self.by_twin[self.twins.index_of(codes)])
 
 
 def coding_of(schema: Schema, rows: Codes) -> Coding:
-    """The groups of the training rows, as fine as their numbers allow.
-
-    Parameters
-    ----------
-    schema
-        Says what is protected.
-    rows
-        Training rows.
-
-    Raises
-    ------
-    CapabilityError
-        If all rows end in one group.
-    """
+    """The groups of the training rows, as fine as their numbers allow."""
     twins = Twins(schema)
     own = twins.index_of(rows)
     names = " × ".join(schema.attributes[i].name for i in twins.columns)

@@ -21,22 +21,6 @@ def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags)
     """For every protected attribute and every intersection of them.
 
     ``favoured`` says who is decided for, ``deserved`` who is labelled so.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    rows
-        People, (n, attributes).
-    favoured
-        Who gets the favourable decision, (n,).
-    deserved
-        Who is labelled favourably, (n,).
-
-    Returns
-    -------
-    tuple[RepairGroup, ...]
-        One entry per attribute and intersection.
     """
     return tuple(_figures(schema, columns, rows, favoured, deserved) for columns in _subsets(schema.protected_columns))
 

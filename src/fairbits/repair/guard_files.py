@@ -33,22 +33,6 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
     A native network goes out as ONNX with its twins expanded inside the graph, and as a PyTorch program or a Keras
     model where it came as one. An estimator goes out as .skops, out of scikit-learn's own parts. Every model
     goes out as a small Python file around the model itself.
-
-    Parameters
-    ----------
-    guard
-        The guarded model.
-    subject
-        The model, its table and its schema.
-    folder
-        Folder of the run.
-    people
-        People whose scores files are compared by, (n, attributes).
-
-    Returns
-    -------
-    Export
-        Files, subject file and warnings.
     """
     # A graph takes encoded rows, so that the estimator goes first where it alone has the encoders.
     described = (ONNX, SKOPS) if says_encoding(subject) else (SKOPS, ONNX)
@@ -66,20 +50,7 @@ def export_guard(guard: Guard, subject: Subject, folder: Path, people: Codes) ->
 
 
 def cost_words(guard: Guard, people: Codes) -> str:
-    """The time that a decision costs, measured now.
-
-    Parameters
-    ----------
-    guard
-        The guarded model.
-    people
-        People, (n, attributes).
-
-    Returns
-    -------
-    str
-        A sentence.
-    """
+    """The time that a decision costs, measured now."""
     some = people[np.arange(_TIMED if guard.subject_native else min(50, len(people))) % len(people)]
     inputs = guard.encoding.encode(some)
     seconds = []
@@ -178,20 +149,7 @@ def _keras(guard: Guard, path: Path) -> Callable[[Codes], npt.NDArray[Any]]:
 
 
 def favourable_of(output: npt.NDArray[Any], network: Network) -> npt.NDArray[Any]:
-    """The score among the outputs of a network with this head.
-
-    Parameters
-    ----------
-    output
-        Outputs, (n, outputs).
-    network
-        The network.
-
-    Returns
-    -------
-    npt.NDArray[Any]
-        Scores, (n,).
-    """
+    """The score among the outputs of a network with this head."""
     if network.head == "softmax":
         return output[:, network.favourable]
     return 1 - output[:, 0] if network.head == "sigmoid" and network.favourable == 0 else output[:, 0]

@@ -34,24 +34,7 @@ class IndirectBits:
 
 
 def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[IndirectBits, ...]:
-    """What the average over the twins tells about every protected attribute.
-
-    Parameters
-    ----------
-    evaluator
-        Asks the model about twins.
-    schema
-        The attributes.
-    people
-        Rows of the table, with the attributes that the model does not take, if there are such; a sample, evenly
-        spread, where there are many.
-
-    Returns
-    -------
-    tuple of IndirectBits
-        One for each attribute, or nothing where there are fewer than 200 people. The same people are cut the same way
-        whatever the model, so that figures of two models can be compared.
-    """
+    """What the average over the twins tells about every protected attribute."""
     if len(people) < MIN_PEOPLE:
         return ()
     limit = MAX_PEOPLE if evaluator.native else MAX_FOREIGN

@@ -32,21 +32,7 @@ ROWS_MEASURED = 3_000
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What stays the same whatever the network: the subject, and how scores of twins become classes.
-
-    Attributes
-    ----------
-    subject
-        The subject.
-    epsilon
-        Tolerance: scores at most this far apart may share a class.
-    partition
-        How scores become classes.
-    threads
-        Threads; None: all cores.
-    measure
-        What a repair lowers: "q_inf" (k) or "q_1".
-    """
+    """What stays the same whatever the network: the subject, and how scores of twins become classes."""
 
     subject: Subject
     epsilon: float
@@ -60,28 +46,11 @@ class Setting:
         return evaluator_of(self.subject, epsilon=self.epsilon, partition=self.partition, threads=self.threads)
 
     def evaluator(self, network: Model) -> Evaluator:
-        """Ask another model about people and their twins in the same way.
-
-        Parameters
-        ----------
-        network
-            The model; it takes the subject's inputs.
-
-        Returns
-        -------
-        Evaluator
-            The evaluator of that model.
-        """
+        """Ask another model about people and their twins in the same way."""
         return self.own.with_model(network)
 
     def about(self, fitted: Fitted | None) -> Setting:
-        """The same for a model that was fitted anew and may take other inputs.
-
-        Parameters
-        ----------
-        fitted
-            How the model is asked; None for one that takes the subject's inputs.
-        """
+        """The same for a model that was fitted anew and may take other inputs."""
         if fitted is None or fitted.encoding is self.subject.encoding:
             return self
         return replace(self, subject=replace(self.subject, model=fitted.model, encoding=fitted.encoding))
@@ -103,20 +72,6 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     """The figures of a model on one half of the evidence.
 
     Accuracy is of all rows; their bits are of ``ROWS_MEASURED`` of them at most, evenly over the table.
-
-    Parameters
-    ----------
-    model
-        The model; it takes the inputs of the setting's subject.
-    half
-        Cases, and rows of the table with their labels.
-    setting
-        The subject, and how its twins are told apart.
-
-    Returns
-    -------
-    Judged
-        The figures, what the model answers about the rows, and the labels.
     """
     evaluator = setting.evaluator(model)
     regression = setting.subject.schema.regression
@@ -143,17 +98,7 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
 
 
 def groups_of(answers: npt.NDArray[np.floating | np.integer], half: Half, subject: Subject) -> tuple[RepairGroup, ...]:
-    """Selection and odds of groups; a regression selects nobody.
-
-    Parameters
-    ----------
-    answers
-        What is decided about the rows.
-    half
-        The rows and cases.
-    subject
-        The model and its table.
-    """
+    """Selection and odds of groups; a regression selects nobody."""
     if subject.schema.regression:
         return ()
     favourable = subject.schema.favourable_index
@@ -167,27 +112,7 @@ def _impact_ratio(groups: RepairGroup) -> float | None:
 
 
 def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
-    """What a model decides about people, as class numbers; of a regression, the values that it predicts.
-
-    Parameters
-    ----------
-    model
-        The model; it takes the subject's inputs.
-    subject
-        The schema, and how people become inputs.
-    rows
-        People as codes, (n, attributes).
-
-    Returns
-    -------
-    npt.NDArray[np.floating | np.integer]
-        Class numbers or predicted values, (n,).
-
-    Raises
-    ------
-    CapabilityError
-        If there are several classes and the model gives the score of one only.
-    """
+    """What a model decides about people, as class numbers; of a regression, the values that it predicts."""
     schema = subject.schema
     if isinstance(model, Guard | GroupThresholds):  # asked about people, they use the engine
         if len(schema.classes) > 2:
@@ -207,20 +132,7 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
 
 
 def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> tuple[Loss, Loss | None]:
-    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with its ends.
-
-    Parameters
-    ----------
-    before, after
-        What was judged of the original model and of the repaired one, on the same rows.
-    confidence
-        Share of samples in which the true loss lies below the upper end of its interval.
-
-    Returns
-    -------
-    tuple[Loss, Loss | None]
-        Both losses; the second is None for a regression.
-    """
+    """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with its ends."""
     if before.figures.balanced_accuracy is None:
         values = [np.asarray(judged.answers, np.float64) for judged in (before, after)]
         return variance_loss(values[0], values[1], before.labels, confidence=confidence), None
@@ -234,24 +146,7 @@ def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> 
 def accuracy_of(
     network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
 ) -> float:
-    """The share of rows decided as labelled; for a regression, the share of the target's variance explained.
-
-    Parameters
-    ----------
-    network
-        The network that decides.
-    inputs
-        Encoded rows, (n, inputs).
-    labels
-        Class numbers, or the values of a regression, (n,).
-    schema
-        Says what is decided, and from which score on.
-
-    Returns
-    -------
-    float
-        From 0 to 1; for a regression at most 1, and below 0 where it predicts worse than the mean.
-    """
+    """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
     classes = decided(network, inputs, schema)
     if classes is None:
         return variance_explained(network.scores(inputs), labels)
@@ -259,18 +154,7 @@ def accuracy_of(
 
 
 def cost(before: Figures, after: Figures) -> float:
-    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it.
-
-    Parameters
-    ----------
-    before, after
-        Figures of the original model and of the repaired one, on the same rows.
-
-    Returns
-    -------
-    float
-        The loss, a share; below 0 for a gain.
-    """
+    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it."""
     lost = before.accuracy - after.accuracy
     if before.balanced_accuracy is None or after.balanced_accuracy is None:
         return lost
@@ -278,18 +162,7 @@ def cost(before: Figures, after: Figures) -> float:
 
 
 def front(points: Iterable[tuple[float, ...]]) -> list[bool]:
-    """Which points nobody beats: as good in every coordinate (larger is better) and better in one.
-
-    Parameters
-    ----------
-    points
-        Points, each with the same number of coordinates.
-
-    Returns
-    -------
-    list[bool]
-        True for each point that is not beaten, in their order.
-    """
+    """Which points nobody beats: as good in every coordinate (larger is better) and better in one."""
     table = np.array(list(points), dtype=np.float64)
     beaten = [bool(((table >= point).all(axis=1) & (table > point).any(axis=1)).any()) for point in table]
     return [not b for b in beaten]

@@ -55,21 +55,7 @@ class ModelKind(Protocol):
         sample_weights: Floats | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
-        """A model of this kind, fitted to the rows.
-
-        Parameters
-        ----------
-        rows
-            People, as rows of codes.
-        labels
-            Their labels.
-        rng
-            Source of random numbers.
-        sample_weights
-            How much each row counts; None for all alike.
-        settings
-            Parameters in place of its own.
-        """
+        """A model of this kind, fitted to the rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,19 +76,7 @@ class NetworkKind:
         sample_weights: Floats | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
-        """A network fitted to the rows.
-
-        Parameters
-        ----------
-        rows, labels
-            What it learns.
-        rng
-            Where batches and new weights come from.
-        sample_weights
-            How much each row counts.
-        settings
-            ``widths`` of hidden layers (new weights), ``learning_rate``, ``updates``, ``batch``, ``consistency``.
-        """
+        """A network fitted to the rows."""
         chosen = dict(settings or {})
         encoding = self.subject.encoding
         start = self.network
@@ -133,19 +107,7 @@ class EstimatorKind:
         sample_weights: Floats | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
-        """An estimator fitted to the rows; where it takes no weights, rows are drawn by them instead.
-
-        Parameters
-        ----------
-        rows, labels
-            What it learns.
-        rng
-            Where its seed, and the draw, come from.
-        sample_weights
-            How much each row counts.
-        settings
-            Parameters in place of its own.
-        """
+        """An estimator fitted to the rows; where it takes no weights, rows are drawn by them instead."""
         made = self.fresh(rng, settings)
         weighted: dict[str, Any] = {}
         if sample_weights is not None:
@@ -159,36 +121,16 @@ class EstimatorKind:
         return self.fitted(made)
 
     def fresh(self, rng: np.random.Generator, settings: Mapping[str, Any] | None = None) -> Any:
-        """An unfitted copy, its seeds set.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-        settings
-            Parameters in place of its own.
-        """
+        """An unfitted copy, its seeds set."""
         made = fresh_estimator(self.estimator, int(rng.integers(2**31)))
         return made.set_params(**settings) if settings else made
 
     def targets(self, labels: Floats) -> npt.NDArray[Any]:
-        """Labels as the estimator calls them.
-
-        Parameters
-        ----------
-        labels
-            Their labels.
-        """
+        """Labels as the estimator calls them."""
         return labels if self.classes is None else self.classes[labels.astype(np.int64)]
 
     def fitted(self, made: Any) -> Fitted:
-        """The fitted estimator as a model that can be asked.
-
-        Parameters
-        ----------
-        made
-            The estimator.
-        """
+        """The fitted estimator as a model that can be asked."""
         subject = self.subject
         try:
             loaded = adapt(made, subject.schema, subject.options)
@@ -201,20 +143,7 @@ class EstimatorKind:
 
 
 def kind_to_fit(subject: Subject, *, own_parameters: bool = False) -> ModelKind:
-    """How models of the subject's own kind are trained.
-
-    Parameters
-    ----------
-    subject
-        Whose kind.
-    own_parameters
-        Whether its library's own parameters are wanted, also where its weights are read as a network.
-
-    Raises
-    ------
-    CapabilityError
-        If it cannot be trained again; the sentence says what remains.
-    """
+    """How models of the subject's own kind are trained."""
     if isinstance(subject.model, Network):
         if own_parameters:
             try:
@@ -229,15 +158,7 @@ def kind_to_fit(subject: Subject, *, own_parameters: bool = False) -> ModelKind:
 
 
 def check_rows(subject: Subject, labels: Floats) -> None:
-    """Refuse to train on a table that is too small for it.
-
-    Parameters
-    ----------
-    subject
-        The model and its table.
-    labels
-        Their labels.
-    """
+    """Refuse to train on a table that is too small for it."""
     if len(labels) < MIN_ROWS:
         raise TableError(
             f"the table of {subject.name!r} has {len(labels)} training rows, and training again needs {MIN_ROWS}; "
@@ -251,17 +172,7 @@ def check_rows(subject: Subject, labels: Floats) -> None:
 
 
 def fresh_network(like: Network, widths: tuple[int, ...], rng: np.random.Generator) -> Network:
-    """A network with new weights (He et al. 2015) and other hidden layers; head and activation are the old one's.
-
-    Parameters
-    ----------
-    like
-        The network whose head and activation are taken.
-    widths
-        Neurons of each hidden layer.
-    rng
-        Source of random numbers.
-    """
+    """A network with new weights (He et al. 2015) and other hidden layers; head and activation are the old one's."""
     sizes = (like.inputs, *widths, like.widths[-1])
     weights = [rng.standard_normal((a, b)) * np.sqrt(2 / a) for a, b in pairwise(sizes)]
     activation = like.activations_after[0] if like.activations_after else "relu"
@@ -275,13 +186,7 @@ def fresh_network(like: Network, widths: tuple[int, ...], rng: np.random.Generat
 
 
 def weight_name(estimator: Any) -> str | None:
-    """What ``fit`` calls the weights of rows; None where it takes none.
-
-    Parameters
-    ----------
-    estimator
-        The fitted object.
-    """
+    """What ``fit`` calls the weights of rows; None where it takes none."""
     from sklearn.utils.validation import has_fit_parameter
 
     prefix, final = last_step(estimator)

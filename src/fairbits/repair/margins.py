@@ -32,20 +32,7 @@ class Loss:
 
 
 def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE) -> Loss:
-    """Loss of accuracy, with an upper end.
-
-    Parameters
-    ----------
-    before, after
-        Which rows are decided as labelled, (n,).
-    confidence
-        Of the upper end.
-
-    Returns
-    -------
-    Loss
-        The loss.
-    """
+    """Loss of accuracy, with an upper end."""
     value, variance = _matched(before, after)
     reach = _quantile(confidence) * float(np.sqrt(variance))
     return Loss(float(before.mean() - after.mean()), value + reach, value - reach)
@@ -54,22 +41,7 @@ def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE
 def balanced_loss(
     before: Flags, after: Flags, labels: npt.NDArray[np.float64], *, confidence: float = CONFIDENCE
 ) -> Loss:
-    """Loss of balanced accuracy, with an upper end.
-
-    Parameters
-    ----------
-    before, after
-        Which rows are decided as labelled, (n,).
-    labels
-        Positions of classes or values, (n,).
-    confidence
-        Of the upper end.
-
-    Returns
-    -------
-    Loss
-        The loss.
-    """
+    """Loss of balanced accuracy, with an upper end."""
     members = [labels == label for label in np.unique(labels)]
     found = np.array([_matched(before[mine], after[mine]) for mine in members])
     value = float(np.mean([before[mine].mean() - after[mine].mean() for mine in members]))
@@ -85,22 +57,7 @@ def variance_loss(
     *,
     confidence: float = CONFIDENCE,
 ) -> Loss:
-    """Loss of explained variance of a regression, with an upper end.
-
-    Parameters
-    ----------
-    before, after
-        Predictions, (n,).
-    values
-        True values, (n,).
-    confidence
-        Of the upper end.
-
-    Returns
-    -------
-    Loss
-        The loss.
-    """
+    """Loss of explained variance of a regression, with an upper end."""
     total = float(np.var(values)) or 1.0
     extra = ((after - values) ** 2 - (before - values) ** 2) / total
     value = float(np.mean(extra, dtype=np.float64))

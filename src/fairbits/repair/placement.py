@@ -41,15 +41,7 @@ class Export:
 
 
 def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
-    """Take away files of an earlier repair, which would pass for this one's.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-    kept
-        Names of files in it that stay.
-    """
+    """Take away files of an earlier repair, which would pass for this one's."""
     for old in (*folder.glob(f"{NAME}.*"), folder / TABLE):
         if old.name not in kept:
             old.unlink(missing_ok=True)
@@ -66,32 +58,7 @@ def export_compared(
     described: Sequence[str] | None = None,
     pickles: Sequence[str] = (),
 ) -> Export:
-    """Write a model in several formats, keep the files that give back its scores, and put them into the run.
-
-    Parameters
-    ----------
-    writers
-        By the ending of the file: what writes it, and gives back how it scores people when it is loaded again.
-    scores
-        Scores of the model itself.
-    subject
-        The subject before the repair.
-    folder
-        Folder of the run.
-    people
-        People as codes, (n, attributes); files are compared by the scores of some of them.
-    what
-        The model in words, for warnings: "the repaired model".
-    described
-        Endings that a subject file can be about, the preferred one first; None means all, in their order.
-    pickles
-        Endings that only load where pickles are trusted; they were just written here.
-
-    Returns
-    -------
-    Export
-        The files, a subject file about the first of them, and in words what could not be written.
-    """
+    """Write a model in several formats, keep the files that give back its scores, and put them into the run."""
     some = people[np.linspace(0, len(people) - 1, min(_COMPARED, len(people))).astype(np.int64)]
     wanted = np.asarray(scores(some))
     written: list[str] = []
@@ -121,22 +88,7 @@ def export_compared(
 
 
 def check_scores(wanted: Scores, found: Scores, name: str) -> None:
-    """Refuse a file that gives back other scores.
-
-    Parameters
-    ----------
-    wanted
-        Scores of the repaired model.
-    found
-        Those of the file, about the same people.
-    name
-        Name of the file, for the message.
-
-    Raises
-    ------
-    FairbitsError
-        If they differ by more than ``TOLERANCE`` of their scale.
-    """
+    """Refuse a file that gives back other scores."""
     scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
     distance = float(np.abs(wanted - found).max(initial=0.0)) / scale
     if not distance <= TOLERANCE:
@@ -152,28 +104,7 @@ def tried_subject(
     *,
     trust_pickle: bool = False,
 ) -> list[str]:
-    """Write a subject file about a model file beside it, and try it out as a user would.
-
-    Parameters
-    ----------
-    subject
-        The subject before the repair.
-    aside
-        The folder that the model file lies in for now.
-    model
-        Name of the model file.
-    check
-        Raises ``FairbitsError`` where the subject that was read is not the repaired one.
-    warnings
-        Gets a sentence where the subject file did not come back.
-    trust_pickle
-        Whether the model file is a pickle, which we have just written ourselves.
-
-    Returns
-    -------
-    list of str
-        Names of the files that are ready: the subject file, and its table where it has none of its own.
-    """
+    """Write a subject file about a model file beside it, and try it out as a user would."""
     names = [SUBJECT]
     grants = subject.options.grants() | ({"trust_pickle": True} if trust_pickle else {})
     try:
@@ -197,28 +128,7 @@ def tried_subject(
 def placed(
     subject: Subject, aside: Path, folder: Path, models: Sequence[str], others: Sequence[str], warnings: Sequence[str]
 ) -> Export:
-    """Put files into the run, in place of those of an earlier repair.
-
-    Parameters
-    ----------
-    subject
-        The subject before the repair.
-    aside
-        Where the files lie.
-    folder
-        Folder of the run.
-    models
-        Names of the model files; the subject file is about the first.
-    others
-        Names of the subject file and its table, where they are ready.
-    warnings
-        What could not be done.
-
-    Returns
-    -------
-    Export
-        What is there now.
-    """
+    """Put files into the run, in place of those of an earlier repair."""
     ready = [*models, *others]
     remove_old(folder, ready)
     for name in ready:

@@ -15,26 +15,7 @@ from fairbits.subject import Subject
 
 
 def export_pupil(estimator: Any, model: Model, subject: Subject, folder: Path, people: Codes) -> Export:
-    """Write an estimator that was fitted again, in the format that the original came in and its library's own.
-
-    Parameters
-    ----------
-    estimator
-        What is written.
-    model
-        The same as fairbits scores it; files must give back its scores.
-    subject
-        The subject of the original.
-    folder
-        Where the files go.
-    people
-        Who is scored.
-
-    Returns
-    -------
-    Export
-        The files, a subject file about the first of them, and in words what could not be written.
-    """
+    """Write an estimator that was fitted again, in the format that the original came in and its library's own."""
     endings = dict.fromkeys([ending_of(subject.original, subject.options), ".skops", *_native(estimator)])
 
     def written(path: Path) -> Callable[[Codes], Scores]:

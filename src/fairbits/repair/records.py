@@ -73,23 +73,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Attacked:
-    """What a fresh search found against a network: lower bounds of what there is.
-
-    Attributes
-    ----------
-    seed
-        Seed of the search.
-    evaluations
-        People asked about.
-    cases, id_cases
-        Distinct people found, and those whose twins do not all get the same decision.
-    id_rate
-        The share of the latter; None for a regression.
-    k_mean, k_max
-        Mean and largest number of classes among the cases.
-    q_inf_mean
-        Mean bits.
-    """
+    """What a fresh search found against a network: lower bounds of what there is."""
 
     seed: int
     evaluations: int
@@ -110,17 +94,7 @@ class Attack(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """A model of the subject's own kind, fitted anew: how it is asked, and what can be written to a file.
-
-    Parameters
-    ----------
-    model
-        The model.
-    encoding
-        How people become its inputs.
-    estimator
-        The fitted object of its library; None for a native network.
-    """
+    """A model of the subject's own kind, fitted anew: how it is asked, and what can be written to a file."""
 
     model: Model
     encoding: Encoding
@@ -204,19 +178,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class GroupRate:
-    """What one group of people gets.
-
-    Attributes
-    ----------
-    name
-        The group.
-    people
-        Number of people.
-    selection_rate
-        Share that is decided favourably.
-    true_positive_rate, false_positive_rate
-        That share among those labelled favourable, and among the others; None where there are none.
-    """
+    """What one group of people gets."""
 
     name: str
     people: int
@@ -227,23 +189,7 @@ class GroupRate:
 
 @dataclass(frozen=True, slots=True)
 class RepairGroup:
-    """Differences between groups of people: the largest rate minus the smallest.
-
-    Attributes
-    ----------
-    attributes
-        The attributes by which people are grouped.
-    groups
-        The rates of each group.
-    too_small
-        Groups that count nowhere, for want of people.
-    selection
-        Difference in selection rates; None with fewer than two groups.
-    equal_opportunity
-        Difference in true positive rates.
-    average_odds
-        Mean of the differences in true and false positive rates.
-    """
+    """Differences between groups of people: the largest rate minus the smallest."""
 
     attributes: tuple[str, ...]
     groups: tuple[GroupRate, ...]
@@ -255,19 +201,7 @@ class RepairGroup:
 
 @dataclass(frozen=True, slots=True)
 class RepairEvidence:
-    """How much the repairs were planned and judged on.
-
-    Attributes
-    ----------
-    plan_cases, plan_rows
-        Cases of the search and rows of the table that repairs were chosen on.
-    held_out_cases, held_out_rows
-        Those that they were judged on.
-    rows_unseen_by_model
-        Whether the model was not trained on the rows that judge.
-    notes
-        How the halves were made, as sentences.
-    """
+    """How much the repairs were planned and judged on."""
 
     plan_cases: int
     plan_rows: int

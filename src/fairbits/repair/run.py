@@ -51,46 +51,7 @@ def repair_run(
     watch: Watch | None = None,
     **grants: Unpack[GrantOptions],
 ) -> RepairResult:
-    """Repair the model of a run and write it, with its figures, into the run's folder.
-
-    Parameters
-    ----------
-    run
-        A run, or its folder.
-    max_accuracy_loss
-        The accuracy that may be lost; balanced accuracy may fall by twice as much. Both are kept *on the plan's rows,
-        with a margin for their number*: the upper end of a one-sided interval counts.
-    guarantee
-        Take the guard under which nobody has more than so many classes.
-    choose
-        Take the repair of this name, whatever it costs.
-    retrain
-        Whether further training is tried.
-    quick
-        Whether what takes long is left out: distilling, sets of neurons and training.
-    proposals
-        What is tried beside the standard repairs: names of the registry ("mitigators" for all of them), or objects of
-        your own with a ``name`` and a ``propose(planner)`` that gives :class:`Proposal` objects.
-    attack
-        Runs a fresh search against a model.
-    subject
-        The subject of the run, where neither a name nor a file says what it was.
-    seed
-        Same seed, same repair.
-    threads
-        Number of threads; None means all cores.
-    watch
-        Called with a few words on what is being done.
-    **grants
-        What the subject's files may do.
-
-    Returns
-    -------
-    RepairResult
-        Of all repairs that keep the budget, make no more people flip and are not dominated on the plan's half, the one
-        with the lowest proved k is chosen, or, where nothing is proved, the lowest mean k. ``chosen`` is None where
-        there is none.
-    """
+    """Repair the model of a run and write it, with its figures, into the run's folder."""
     _check_options(max_accuracy_loss, seed, guarantee, choose)
     asked = {
         "max_accuracy_loss": max_accuracy_loss,
@@ -219,24 +180,7 @@ def _faithful(repairs: Sequence[Repair], rows: int) -> list[str]:
 
 
 def cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float, measure: Measure) -> list[str]:
-    """What the held-out half says against the choice.
-
-    Parameters
-    ----------
-    chosen
-        The repair that is taken.
-    before
-        The model as it is, on both halves.
-    budget
-        The accuracy that may be lost.
-    measure
-        What is to be lowered.
-
-    Returns
-    -------
-    list of str
-        Sentences.
-    """
+    """What the held-out half says against the choice."""
     decides = before[0].balanced_accuracy is not None
     by = quality(regression=not decides)
     warning = GUARD_WARNING if isinstance(chosen.network, Guard) else WARNING

@@ -79,18 +79,7 @@ SPACES["CatBoostRegressor"] = SPACES["CatBoostClassifier"]
 
 
 def space_of(estimator: Any) -> dict[str, Callable[[Any], Any]]:
-    """For each parameter of an estimator (behind its pipeline) a function that draws it in a trial of optuna.
-
-    Parameters
-    ----------
-    estimator
-        The fitted object.
-
-    Raises
-    ------
-    CapabilityError
-        If its kind is not known here.
-    """
+    """For each parameter of an estimator (behind its pipeline) a function that draws it in a trial of optuna."""
     prefix, final = last_step(estimator)
     kind = type(final).__name__
     if kind not in SPACES:
@@ -101,15 +90,7 @@ def space_of(estimator: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def network_settings(trial: Any, network: Network) -> dict[str, Any]:
-    """Shape and training of a native network, drawn in a trial of optuna.
-
-    Parameters
-    ----------
-    trial
-        Optuna's trial, which draws.
-    network
-        The network.
-    """
+    """Shape and training of a native network, drawn in a trial of optuna."""
     layers = trial.suggest_int("layers", 1, max(1, min(5, len(network.weights))))
     width = trial.suggest_int("width", 8, 64, log=True)
     return {
@@ -121,16 +102,7 @@ def network_settings(trial: Any, network: Network) -> dict[str, Any]:
 
 
 def describe(settings: Mapping[str, Any]) -> str:
-    """Settings as people read them.
-
-    Parameters
-    ----------
-    settings
-        Parameters in place of its own.
-
-    >>> describe({"model__C": 0.01234, "widths": (8, 4)})
-    'C 0.0123, widths 8 4'
-    """
+    """Settings as people read them."""
     return ", ".join(f"{name.split('__')[-1]} {_shown(value)}" for name, value in settings.items())
 
 

@@ -38,38 +38,12 @@ def has_table_file(subject: Subject) -> bool:
 
 
 def says_encoding(subject: Subject) -> bool:
-    """Whether a subject file can say how people become inputs of a bare network.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-
-    Returns
-    -------
-    bool
-        False where the model brings encoders of its own.
-    """
+    """Whether a subject file can say how people become inputs of a bare network."""
     return encoding_word(subject) is not None
 
 
 def subject_text(subject: Subject, model: str, folder: Path) -> str:
-    """A subject file in ``folder`` about the model file beside it and the subject's own table.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    model
-        File name of the model.
-    folder
-        Where the subject file will stand.
-
-    Returns
-    -------
-    str
-        TOML.
-    """
+    """A subject file in ``folder`` about the model file beside it and the subject's own table."""
     about: dict[str, Any] = {"path": model}
     table: dict[str, Any] = {"path": TABLE}
     if has_table_file(subject):

@@ -29,31 +29,7 @@ Estimated = Mapping[str, float] | None
 
 @dataclass(frozen=True, slots=True)
 class AlternativesData:
-    """Everything on the page of alternatives.
-
-    Attributes
-    ----------
-    subject
-        The subject's name.
-    quality
-        What ``accuracy`` is, in words.
-    regression
-        Whether the model predicts a number.
-    candidates
-        The models as JSON: the front first, by what they cost, then the others.
-    evidence
-        How many cases and rows there were, as JSON.
-    left_out
-        What could not be tried, each with the reason.
-    warnings
-        What a reader must know, as sentences.
-    seed, epsilon
-        The terms.
-    command
-        The command that makes the page again.
-    agreement
-        How the model as it is agrees with the labels of the table, and its decision rule; None without labels.
-    """
+    """Everything on the page of alternatives."""
 
     subject: str
     quality: str
@@ -96,13 +72,7 @@ class AlternativesData:
 
 
 def alternatives_of(document: Mapping[str, Any]) -> AlternativesData:
-    """The record of the page, from the content of alternatives.json.
-
-    Parameters
-    ----------
-    document
-        As :meth:`fairbits.repair.Alternatives.document` gives it, and the ``command`` that makes it again.
-    """
+    """The record of the page, from the content of alternatives.json."""
     order = sorted(
         document["candidates"],
         key=lambda one: (one["name"] != AS_IS, not one["on_front"], one["bits"]["value"], -one["accuracy"]["value"]),
@@ -123,28 +93,14 @@ def alternatives_of(document: Mapping[str, Any]) -> AlternativesData:
 
 
 def write_alternatives(data: AlternativesData, folder: Path) -> Path:
-    """Write alternatives.html and alternatives.md; gives the path of the page.
-
-    Parameters
-    ----------
-    data
-        The record.
-    folder
-        Where to.
-    """
+    """Write alternatives.html and alternatives.md; gives the path of the page."""
     write_whole(folder / PAGE, render_alternatives(data).encode())
     write_whole(folder / MARKDOWN, alternatives_markdown(data).encode())
     return folder / PAGE
 
 
 def render_alternatives(data: AlternativesData) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    data
-        The record.
-    """
+    """The whole page."""
     return rendered(
         "alternatives.html",
         data=data,
@@ -156,27 +112,13 @@ def render_alternatives(data: AlternativesData) -> str:
 
 
 def headings(data: AlternativesData) -> list[str]:
-    """What the columns of figures are called.
-
-    Parameters
-    ----------
-    data
-        The record.
-    """
+    """What the columns of figures are called."""
     decisions = [] if data.regression else ["balanced", "flips", "impact ratio", "selection gap", "odds gap"]
     return [data.quality, "direct bits", "indirect bits", *decisions, "mean k, cases", "proved"]
 
 
 def cells(one: Mapping[str, Any], data: AlternativesData) -> list[tuple[str, str]]:
-    """The figures of one candidate as people read them, each with its interval at 95 % where it has one.
-
-    Parameters
-    ----------
-    one
-        The candidate.
-    data
-        The record.
-    """
+    """The figures of one candidate as people read them, each with its interval at 95 % where it has one."""
     decisions = (
         []
         if data.regression
@@ -199,13 +141,7 @@ def cells(one: Mapping[str, Any], data: AlternativesData) -> list[tuple[str, str
 
 
 def alternatives_markdown(data: AlternativesData) -> str:
-    """The page for a terminal, an editor or a ticket.
-
-    Parameters
-    ----------
-    data
-        The record.
-    """
+    """The page for a terminal, an editor or a ticket."""
     lines = [f"# {cell(data.subject)}: alternatives", "", cell(data.sentence, 400), ""]
     if data.agreement is not None:
         lines += [cell(line, 400) for line in data.agreement.lines()] + [""]

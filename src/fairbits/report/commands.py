@@ -14,22 +14,7 @@ from fairbits.domain import shortened
 def commands(
     manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Mapping[str, Any] | None]
 ) -> tuple[str, ...]:
-    """Commands that give the same cases and figures: by evaluations, because seconds depend on the machine.
-
-    Parameters
-    ----------
-    manifest
-        Settings of the search.
-    summary
-        Content of summary.json.
-    stages
-        Documents of debug and repair, by name.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Commands in order.
-    """
+    """Commands that give the same cases and figures: by evaluations, because seconds depend on the machine."""
     source = manifest.get("source") or manifest["subject"]
     name = shlex.quote(shortened(Path(str(source)).name, 100))
     words = ["fairbits search", name]

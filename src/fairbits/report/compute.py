@@ -39,26 +39,7 @@ def compute_report(
     progress: Progress | None = None,
     **grants: Unpack[GrantOptions],
 ) -> ReportData:
-    """Compute everything that the report of a run says; what is measured on the way is kept in measure.json.
-
-    Parameters
-    ----------
-    run
-        The run.
-    subject
-        The subject; needed only for a run that does not say where its model is.
-    threads
-        Number of threads; None means all cores.
-    progress
-        Called with the number of people done so far.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    ReportData
-        The record.
-    """
+    """Compute everything that the report of a run says; what is measured on the way is kept in measure.json."""
     about = accepted_subject(run, subject, **grants)
     check_stages(run.folder, about.identity)
     evaluator = evaluator_of_run(run, about, threads)
@@ -124,22 +105,7 @@ def compute_report(
 
 
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
-    """An evaluator with the settings of a run.
-
-    Parameters
-    ----------
-    run
-        The run.
-    subject
-        The model, its table and its schema.
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    Evaluator
-        The evaluator.
-    """
+    """An evaluator with the settings of a run."""
     manifest = run.manifest
     return evaluator_of(subject, epsilon=manifest["epsilon"], partition=manifest["partition"], threads=threads)
 

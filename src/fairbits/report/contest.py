@@ -43,19 +43,7 @@ KIND = (
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One strategy in a comparison.
-
-    Attributes
-    ----------
-    strategy
-        Its name.
-    figures
-        By name, mean and standard deviation over the runs; None where no run has it.
-    runs
-        Figures of each run.
-    effect
-        How it compares with the yardstick; None for the yardstick itself.
-    """
+    """One strategy in a comparison."""
 
     strategy: str
     figures: Mapping[str, tuple[float | None, float | None]]
@@ -75,31 +63,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class ContestData:
-    """Everything on the page of a comparison of strategies.
-
-    Attributes
-    ----------
-    subject
-        The subject's name.
-    terms
-        Budget, repeats and seed, in words.
-    repeats
-        Runs of each strategy.
-    contenders
-        The strategies, those that found the most ID cases first.
-    leaves
-        Leaves of the tree by which it is counted how varied the cases are.
-    left_out
-        Strategies that the model could not serve, with the reason.
-    idle
-        Strategies that evaluated no person in at least one run.
-    sentence
-        Who found the most, as far as the test can say.
-    command
-        The command that makes the page again.
-    quality
-        How the model agrees with the labels, and its decision rule; None where that is not known.
-    """
+    """Everything on the page of a comparison of strategies."""
 
     subject: str
     terms: str
@@ -114,20 +78,7 @@ class ContestData:
 
 
 def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
-    """The record of a comparison, from its document.
-
-    Parameters
-    ----------
-    document
-        The comparison as JSON.
-    command
-        The command that makes it again.
-
-    Returns
-    -------
-    ContestData
-        The record.
-    """
+    """The record of a comparison, from its document."""
     contenders = [_contender(row) for row in document["strategies"]]
     first = next((one.runs[0] for one in contenders if one.runs), {"leaves": 0})
     return ContestData(
@@ -145,31 +96,12 @@ def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
 
 
 def write_contest(data: ContestData, path: Path) -> None:
-    """Write the page of a comparison, whole or not at all.
-
-    Parameters
-    ----------
-    data
-        The record.
-    path
-        The file.
-    """
+    """Write the page of a comparison, whole or not at all."""
     write_whole(path, render_contest(data).encode())
 
 
 def render_contest(data: ContestData) -> str:
-    """The page of a comparison.
-
-    Parameters
-    ----------
-    data
-        The record.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """The page of a comparison."""
     drawn = _pictures(data) if data.contenders[0].found else {}
     return rendered(
         "compare.html",

@@ -19,21 +19,7 @@ _MAX_NEURONS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ReportLayer:
-    """One layer as debugging saw it; layer 0 is the protected input.
-
-    Attributes
-    ----------
-    layer, width
-        Its number, and how many neurons it has.
-    delta
-        How far apart twins are in this layer, on the mean over the cases.
-    rho
-        How much more that is than before the layer; None where the rule gives none.
-    votes
-        In how many cases this layer has the largest ρ.
-    suspect
-        Whether it is the layer that most cases point at.
-    """
+    """One layer as debugging saw it; layer 0 is the protected input."""
 
     layer: int
     width: int
@@ -48,24 +34,6 @@ class Neuron:
     """One neuron of the suspect layer, and the value that lowers mean k most within the accuracy allowed.
 
     The value is chosen on one half of the cases; ``acd`` and ``k_mean`` are from the other.
-
-    Attributes
-    ----------
-    layer, neuron
-        Where it is: layers from 1, neurons from 0.
-    acd, acd_low, acd_high
-        Mean k with the neuron on (at its mean) less mean k with it off (at its minimum), as a share of mean k with
-        nothing held, and its 95 % interval; None where one of the two does not keep the accuracy.
-    hold, statistic
-        The value, and what it is: "mean", "min" and so on.
-    accuracy, k_mean
-        Accuracy and mean k with the neuron held.
-    acd_choosing
-        The same from the half of the cases that chooses; neurons are ranked by it.
-    label
-        Of a split: whom it sends to the left.
-    curve
-        Every value tried, the smallest first: value, mean k (or Q1) on the half that reports, whether accuracy is kept.
     """
 
     layer: int
@@ -85,19 +53,7 @@ class Neuron:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Bits of one protected attribute.
-
-    Attributes
-    ----------
-    attribute
-        Its name.
-    alone
-        Mean Q∞ when it alone varies, in bits.
-    shapley
-        Its Shapley share, in bits.
-    share
-        The same as a share of all, 0 to 1.
-    """
+    """Bits of one protected attribute."""
 
     attribute: str
     alone: float
@@ -107,15 +63,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Bits when just these attributes vary.
-
-    Attributes
-    ----------
-    attributes
-        The attributes.
-    q_inf, q_1
-        Mean Q∞ and Q1 over the cases, in bits.
-    """
+    """Bits when just these attributes vary."""
 
     attributes: tuple[str, ...]
     q_inf: float
@@ -124,17 +72,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A set of neurons held together.
-
-    Attributes
-    ----------
-    size, words
-        How many neurons, and which.
-    explained, low, high
-        Share of the bits that it explains, with its 95 % interval.
-    accuracy
-        Accuracy with the set held; None without labels.
-    """
+    """A set of neurons held together."""
 
     size: int
     words: str
@@ -146,19 +84,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The share of the data and of the single training in the bits of some attributes.
-
-    Attributes
-    ----------
-    attributes
-        The attributes that vary.
-    shared, low, high
-        The share that any training on these rows has, with its 95 % interval.
-    own
-        How far the model under test agrees with the others; None where that is not known.
-    effect
-        How far a training separates twins, in units of the score.
-    """
+    """The share of the data and of the single training in the bits of some attributes."""
 
     attributes: tuple[str, ...]
     shared: float
@@ -237,18 +163,7 @@ class Debugged:
 
 
 def debugged_of(folder: Path) -> Debugged | None:
-    """The record of debug.json and neurons.parquet.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-
-    Returns
-    -------
-    Debugged | None
-        The record; None where the run was not debugged.
-    """
+    """The record of debug.json and neurons.parquet."""
     if not (folder / DEBUG).is_file():
         return None
     with reading(folder / DEBUG, "delete it, and run fairbits debug again"):

@@ -18,50 +18,12 @@ HTML, MARKDOWN, SUMMARY = FACES
 
 
 def write_report(data: ReportData, folder: Path) -> Path:
-    """Write report.html, report.md, summary.json and the manifest of the folder; an older signature is removed.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-    folder
-        Where to; made where it is missing.
-
-    Returns
-    -------
-    Path
-        Path of report.html.
-
-    Raises
-    ------
-    OptionError
-        If the folder cannot be written to.
-    """
+    """Write report.html, report.md, summary.json and the manifest of the folder; an older signature is removed."""
     return write_faces(folder, data, page=render_html(data), markdown=render_markdown(data), summary=summary_of(data))
 
 
 def write_faces(folder: Path, data: ReportData, *, page: str, markdown: str, summary: Mapping[str, Any]) -> Path:
-    """Write the three faces of a report, and the manifest of its folder last.
-
-    Parameters
-    ----------
-    folder
-        Where to; made where it is missing.
-    data
-        The record of the report, for the manifest.
-    page, markdown, summary
-        The content of report.html, report.md and summary.json.
-
-    Returns
-    -------
-    Path
-        Path of report.html.
-
-    Raises
-    ------
-    OptionError
-        If the folder cannot be written to.
-    """
+    """Write the three faces of a report, and the manifest of its folder last."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / HTML, page.encode())

@@ -24,41 +24,7 @@ RANKS = {
 
 @dataclass(frozen=True, slots=True)
 class FleetMember:
-    """One subject of a fleet. With an ``error`` the figures are missing.
-
-    Attributes
-    ----------
-    name, source
-        What it is called, and where it was loaded from.
-    report
-        Its page, relative to the index; None where there is none.
-    sentence
-        What the report says first.
-    bits, bits_limit
-        Largest Q∞ that was found, a lower bound, and the largest that there can be.
-    k_max, k_max_on_data
-        Largest number of classes found, and among the rows of the table.
-    flip_rate, split_rate
-        Share of rows whose twins do not all get the same decision, and share with more than one class.
-    id_cases, cases
-        Cases with different decisions, and all cases.
-    seconds
-        Time of the audit.
-    error
-        Why there are no figures, in a sentence; None where there are.
-    rows
-        Rows of the table.
-    m
-        Twins of a person.
-    k_proved
-        The most classes that anybody can have, proved; None where nothing is.
-    indirect, indirect_about
-        Bits that the score carries about a protected attribute, at least, and the attribute with the most.
-    quality
-        How the model agrees with the labels, and its decision rule; None where there are no labels.
-    scores_only
-        Whether there is no model, and so no twins: bits and k cannot be known.
-    """
+    """One subject of a fleet. With an ``error`` the figures are missing."""
 
     name: str
     source: str
@@ -98,13 +64,7 @@ class FleetMember:
         return (self.split_rate if self.flip_rate is None else self.flip_rate) or 0.0
 
     def severity(self, rank: str) -> tuple[float, float, str]:
-        """What the page is ordered by, the most severe first.
-
-        Parameters
-        ----------
-        rank
-            One of ``RANKS``.
-        """
+        """What the page is ordered by, the most severe first."""
         bits = self.bits or 0.0
         if rank == "people":
             return -self.affected, -bits, self.name
@@ -118,21 +78,7 @@ class FleetMember:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The subjects of a fleet, and the terms on which they were audited.
-
-    Parameters
-    ----------
-    folder
-        Where their runs are.
-    terms
-        Budget and seed, in words.
-    created
-        When the page was made.
-    subjects
-        The subjects with their figures.
-    rank
-        What they are ordered by: "people", "found", "proved" or "bits".
-    """
+    """The subjects of a fleet, and the terms on which they were audited."""
 
     folder: str
     terms: str
@@ -195,20 +141,7 @@ class Fleet:
 
 
 def write_fleet(fleet: Fleet, folder: Path) -> Path:
-    """Write index.html and fleet.json.
-
-    Parameters
-    ----------
-    fleet
-        Results of all subjects.
-    folder
-        Where to; made where it is missing.
-
-    Returns
-    -------
-    Path
-        Path of index.html.
-    """
+    """Write index.html and fleet.json."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / DOCUMENT, fleet.document())
     write_whole(folder / PAGE, render_fleet(fleet).encode())
@@ -216,18 +149,7 @@ def write_fleet(fleet: Fleet, folder: Path) -> Path:
 
 
 def render_fleet(fleet: Fleet) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    fleet
-        Results of all subjects.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """The whole page."""
     return rendered("fleet.html", fleet=fleet)
 
 

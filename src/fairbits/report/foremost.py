@@ -9,33 +9,11 @@ MAX_SPLITS = 10
 
 
 def foremost(found: Debugged) -> list[Neuron]:
-    """The splits and trees that lower mean k most when they are held.
-
-    Parameters
-    ----------
-    found
-        Of a tree ensemble.
-
-    Returns
-    -------
-    list of Neuron
-        At most ``MAX_SPLITS``, ranked on the half of the cases that chooses.
-    """
+    """The splits and trees that lower mean k most when they are held."""
     known = [one for one in found.neurons if one.acd is not None and (one.acd_choosing or 0.0) > 0]
     return sorted(known, key=lambda one: -(one.acd_choosing or 0.0))[:MAX_SPLITS]
 
 
 def split_name(one: Neuron) -> str:
-    """A split or a tree in a few words.
-
-    Parameters
-    ----------
-    one
-        The record.
-
-    Returns
-    -------
-    str
-        Such as ``tree 12: sex = Female``.
-    """
+    """A split or a tree in a few words."""
     return f"tree {one.layer}: {one.label}" if one.layer else f"all trees: {one.label}"

@@ -17,18 +17,7 @@ from fairbits.report.sections.registry import sections_of
 
 
 def render_html(data: ReportData) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """The whole page."""
     shared = {
         "data": data,
         "about": data.about,
@@ -66,18 +55,7 @@ def _part(section: Section, shared: dict[str, Any], data: ReportData) -> Markup:
 
 
 def sections(data: ReportData) -> list[str]:
-    """Names of the sections that this report has, in order.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-
-    Returns
-    -------
-    list[str]
-        Names.
-    """
+    """Names of the sections that this report has, in order."""
     return [section.name for section in sections_of(data)]
 
 

@@ -20,20 +20,7 @@ STAGES = {
 
 
 def check_stages(folder: Path, here: Identity) -> None:
-    """Refuse a stage's file that is about another model, schema or table, naming what differs.
-
-    Parameters
-    ----------
-    folder
-        Of the run.
-    here
-        The identity of the run's subject.
-
-    Raises
-    ------
-    OptionError
-        For the first file that is about something else.
-    """
+    """Refuse a stage's file that is about another model, schema or table, naming what differs."""
     for name, command in STAGES.items():
         path = folder / name
         if path.is_file():
@@ -67,11 +54,5 @@ def _but_protected(stored: Mapping[str, Any], here: Identity) -> dict[str, Any]:
 
 
 def stored_identity(entry: Mapping[str, Any]) -> Any:
-    """The identity in a stage's document: with its ingredients where they are kept, else its short name.
-
-    Parameters
-    ----------
-    entry
-        The document of a stage.
-    """
+    """The identity in a stage's document: with its ingredients where they are kept, else its short name."""
     return entry.get("made_with") or entry.get("identity")

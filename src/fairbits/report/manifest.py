@@ -21,17 +21,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileHash:
-    """One file of a run.
-
-    Attributes
-    ----------
-    path
-        Its path below the folder, with ``/``.
-    bytes
-        Its size.
-    sha256
-        Its SHA-256, in hexadecimal.
-    """
+    """One file of a run."""
 
     path: str
     bytes: int
@@ -40,21 +30,7 @@ class FileHash:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether the files of a run are those of its manifest, and whose signature the manifest has.
-
-    Attributes
-    ----------
-    files : int
-        How many files the manifest names.
-    changed, missing, added : tuple of str
-        Files whose content differs, that are gone, and that the manifest does not know.
-    signed : bool
-        Whether there is a signature.
-    signature : str
-        What is wrong with it; nothing where it is right, or where there is none and none was asked for.
-    fingerprint : str or None
-        Of the key that signed, as ``ssh-keygen -l`` shows it.
-    """
+    """Whether the files of a run are those of its manifest, and whose signature the manifest has."""
 
     files: int
     changed: tuple[str, ...] = ()
@@ -83,18 +59,7 @@ class Verification:
 
 
 def hash_file(path: Path) -> tuple[int, str]:
-    """The size and the SHA-256 of a file, read piece by piece.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    OptionError
-        Where it cannot be read.
-    """
+    """The size and the SHA-256 of a file, read piece by piece."""
     digest, size = hashlib.sha256(), 0
     try:
         with path.open("rb") as file:
@@ -107,15 +72,7 @@ def hash_file(path: Path) -> tuple[int, str]:
 
 
 def files_of(folder: Path, *, leave_out: Iterable[str] = ()) -> tuple[FileHash, ...]:
-    """All files of a folder with their hashes, by path; half-written and hidden ones do not count.
-
-    Parameters
-    ----------
-    folder
-        The folder of a run, or of a report.
-    leave_out
-        Paths below it that do not count.
-    """
+    """All files of a folder with their hashes, by path; half-written and hidden ones do not count."""
     skipped = {MANIFEST, SIGNATURE, *leave_out}
     found = []
     for name, path in sorted(_paths(folder)):
@@ -125,15 +82,7 @@ def files_of(folder: Path, *, leave_out: Iterable[str] = ()) -> tuple[FileHash, 
 
 
 def write_manifest(folder: Path, *, about: Mapping[str, Any]) -> Path:
-    """Write manifest.json for what lies in a folder now; a signature of an earlier one goes.
-
-    Parameters
-    ----------
-    folder
-        Where the files are.
-    about
-        What they are about: subject, identity, date.
-    """
+    """Write manifest.json for what lies in a folder now; a signature of an earlier one goes."""
     entries = [asdict(one) for one in files_of(folder)]
     (folder / SIGNATURE).unlink(missing_ok=True)
     write_json(folder / MANIFEST, {"format": FORMAT, "fairbits": __version__, **about, "files": entries})
@@ -141,25 +90,7 @@ def write_manifest(folder: Path, *, about: Mapping[str, Any]) -> Path:
 
 
 def verify(folder: Path, *, key: Path | None = None) -> Verification:
-    """Compare the files of a folder with its manifest, and the manifest with its signature.
-
-    Parameters
-    ----------
-    folder
-        Where manifest.json is.
-    key
-        The public key that must have signed; None accepts any key, and gives its fingerprint.
-
-    Returns
-    -------
-    Verification
-        What differs, by name.
-
-    Raises
-    ------
-    OptionError
-        Where there is no manifest, or it is damaged.
-    """
+    """Compare the files of a folder with its manifest, and the manifest with its signature."""
     path = folder / MANIFEST
     if not path.is_file():
         raise OptionError(f"{str(folder)!r} has no {MANIFEST}; write one with: fairbits report {folder}")

@@ -12,18 +12,7 @@ from fairbits.report.sections.registry import sections_of
 
 
 def render_markdown(data: ReportData) -> str:
-    """The whole document.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """The whole document."""
     parts = [list(_head(data))]
     for section in sections_of(data):
         with writing(section):

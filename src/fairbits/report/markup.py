@@ -16,18 +16,6 @@ _NUMBER = re.compile(NUMBER)
 def text(value: str, max_length: int = 120) -> str:
     r"""Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
 
-    Parameters
-    ----------
-    value
-        Any text.
-    max_length
-        Length at most.
-
-    Returns
-    -------
-    str
-        Markdown.
-
     Examples
     --------
     >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"))
@@ -41,18 +29,6 @@ def text(value: str, max_length: int = 120) -> str:
 def value_text(value: str, max_length: int = 120) -> str:
     """The value of an attribute as Markdown text: a number is no formula, whatever its sign.
 
-    Parameters
-    ----------
-    value
-        Value of an attribute.
-    max_length
-        Length at most.
-
-    Returns
-    -------
-    str
-        Markdown.
-
     Examples
     --------
     >>> print(value_text("-710"), value_text("-1+1"))
@@ -62,17 +38,7 @@ def value_text(value: str, max_length: int = 120) -> str:
 
 
 def table(heads: list[str], rows: Iterable[Iterable[str]], *, right: int = 99) -> Iterator[str]:
-    """A table; columns from ``right`` on are set to the right.
-
-    Parameters
-    ----------
-    heads
-        Titles of the columns.
-    rows
-        Cells of each row.
-    right
-        Columns from this one on, counted from 0, are aligned to the right.
-    """
+    """A table; columns from ``right`` on are set to the right."""
     yield "| " + " | ".join(heads) + " |"
     yield "| " + " | ".join("---:" if i >= right else "---" for i in range(len(heads))) + " |"
     for row in rows:

@@ -19,20 +19,7 @@ from fairbits.report.figures.palette import stylesheet
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A template as a whole page, with style and script inside.
-
-    Parameters
-    ----------
-    template
-        File name of the template.
-    **values
-        What the template shows.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """A template as a whole page, with style and script inside."""
     script = _text("report.js")
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     return (
@@ -51,20 +38,7 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def part(template: str, **values: Any) -> Markup:
-    """A piece of a page from the text of a template, which sees the macros as ``p``.
-
-    Parameters
-    ----------
-    template
-        File name of the template.
-    **values
-        What the template shows.
-
-    Returns
-    -------
-    Markup
-        HTML.
-    """
+    """A piece of a page from the text of a template, which sees the macros as ``p``."""
     return Markup(_part(template).render(**values, citation=words.CITATION, doi=words.DOI))  # noqa: S704 - escaped by the template
 
 

@@ -94,18 +94,7 @@ def severity(of: Run | Measurement) -> Picture:
 
 
 def progress(run: Run) -> Picture:
-    """The largest k and the number of cases over the seconds of a search.
-
-    Parameters
-    ----------
-    run
-        The run.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """The largest k and the number of cases over the seconds of a search."""
     return charts.progress(_filled(searched_of(run, summary_of_run(run)).progress, run))
 
 

@@ -17,35 +17,7 @@ from fairbits.subject import Quality
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The subject that was examined, and how.
-
-    Attributes
-    ----------
-    subject
-        The subject's name.
-    protected, sizes
-        The protected attributes, and how many values each has.
-    m, bits_limit
-        Twins of a person, and the most bits that they can show.
-    epsilon, partition
-        Tolerance, and how scores become classes.
-    rows
-        Rows of the table.
-    domain
-        How many different people the free attributes allow; infinite where one is real.
-    target, favourable
-        The column that is predicted and the class whose probability is the score; None where there is none.
-    regression
-        Whether the model predicts a number.
-    model
-        What the model is, in words.
-    notes
-        What was guessed or fell back, as sentences.
-    quality
-        How the model agrees with the labels.
-    blind
-        Whether no twin can score differently, by the way the model is made.
-    """
+    """The subject that was examined, and how."""
 
     subject: str
     protected: tuple[str, ...]
@@ -67,21 +39,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Remaking:
-    """How to get the same figures again.
-
-    Attributes
-    ----------
-    commands
-        The commands, one after the other.
-    seed
-        Seed of the search.
-    identity
-        The subject's identity, in short.
-    versions
-        Versions of fairbits and of what it computes with.
-    created, status, budget
-        When the run was begun, how it ended, and what it could use.
-    """
+    """How to get the same figures again."""
 
     commands: tuple[str, ...]
     seed: int
@@ -94,17 +52,7 @@ class Remaking:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """The largest k among people this close to the table.
-
-    Attributes
-    ----------
-    people
-        Who they are, in words.
-    k, bits
-        The largest k and Q∞ known among them; None where there is none.
-    exact
-        Whether there cannot be a larger one among them; otherwise the figures are lower bounds.
-    """
+    """The largest k among people this close to the table."""
 
     people: str
     k: int | None
@@ -119,31 +67,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the rows of the table experience.
-
-    Attributes
-    ----------
-    rows, rows_total
-        Rows examined, and rows of the table.
-    figures
-        Those of ``fairbits measure --json``, under the same names.
-    flip_rate, split_rate
-        Share of rows whose twins do not all get the same decision (None for a regression), and share with more than one
-        class.
-    k_mean
-        Mean number of classes.
-    histogram
-        Pairs of k and the number of rows with it.
-    stakes
-        By protected value, how often it gets the lowest and the highest score.
-    bound_bits, bound_rate, bound_confidence
-        At most ``bound_rate`` of the population use more than ``bound_bits``, with this confidence.
-    noise
-        How far answers vary; None where the model always answers the same.
-    harms, harmed_people
-        What each protected value does to scores and decisions, in the order of the stakes, and how many people that
-        rests on.
-    """
+    """What the rows of the table experience."""
 
     rows: int
     rows_total: int
@@ -168,17 +92,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The search so far, at one moment.
-
-    Attributes
-    ----------
-    seconds
-        Time of the search.
-    cases, id_cases
-        Cases, and those with different decisions, by then.
-    k_max
-        Largest number of classes by then.
-    """
+    """The search so far, at one moment."""
 
     seconds: float
     cases: int
@@ -188,19 +102,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What the search found.
-
-    Attributes
-    ----------
-    figures
-        Those of its summary, under the same names.
-    histogram
-        Triples of k, the number of cases with it, and those of them with different decisions.
-    progress
-        The search at equal steps of time.
-    stakes
-        By protected value, how often it gets the lowest and the highest score among the cases.
-    """
+    """What the search found."""
 
     figures: Mapping[str, Any]
     histogram: tuple[tuple[int, int, int], ...]
@@ -210,37 +112,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """One person: who they are, and the scores of all their twins.
-
-    Attributes
-    ----------
-    rank
-        Place among the people shown, from 1.
-    real
-        Whether it is a row of the table; otherwise somebody whom the search found.
-    place
-        Where to find them: row and line of the table, or the number of the case.
-    k, q_inf, q_1
-        Number of classes, and bits.
-    low, high
-        Lowest and highest score of the twins.
-    worst, best
-        The twins that get them, in words.
-    twins
-        Number of twins that can exist; rules may leave some out.
-    favourable
-        How many of them are decided favourably.
-    flips
-        Whether the twins do not all get the same decision.
-    attributes
-        Names and values of the attributes that are not protected.
-    scores
-        Score of every twin; NaN for one that cannot exist.
-    classes
-        The class of every score, 0 at the lowest, -1 for none; empty where vectors of scores are compared.
-    own
-        Protected values of a real row; a person whom the search found has none.
-    """
+    """One person: who they are, and the scores of all their twins."""
 
     rank: int
     real: bool
@@ -263,17 +135,7 @@ class Portrait:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The protected attributes and their values, in the order of the scores (the last one changes fastest).
-
-    Attributes
-    ----------
-    names
-        The attributes.
-    values
-        The values of each.
-    threshold
-        Scores from here on are favourable; None where no score decides by itself.
-    """
+    """The protected attributes and their values, in the order of the scores (the last one changes fastest)."""
 
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
@@ -282,47 +144,7 @@ class Axes:
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """Everything that a report says. A stage that was not run is None.
-
-    Attributes
-    ----------
-    about
-        What was examined, and on which terms.
-    bits
-        Largest Q∞ that is known, in bits.
-    sentence
-        The first sentence of the page: what leads, and what the model uses directly.
-    direct
-        What the model uses directly, alone.
-    examined, not_examined
-        What the figures are about, and what they are not about, as sentences.
-    near
-        The largest k among people at most so far from the table.
-    measured
-        The rows of the table.
-    searched
-        What the search found.
-    axes
-        The protected attributes and their values, in the order of a portrait's scores.
-    people
-        The people shown.
-    debugged, repaired
-        Where the bits come from, and what repairs cost and buy; None where that was not run.
-    remaking
-        How to get the same figures again.
-    warnings
-        What a reader must know, as sentences.
-    certified
-        Statements about everybody.
-    proxies
-        The document of proxies.json; None where that was not run.
-    opening
-        What a reviewer looks for first: affected people, files and hashes.
-    gate, gate_of_another
-        The document of gate.json where it is about this very model, and a sentence where it is about another one.
-    files
-        Hashes of the files of the run, the report itself left out.
-    """
+    """Everything that a report says. A stage that was not run is None."""
 
     about: About
     bits: float

@@ -36,29 +36,7 @@ _ATTACK = (
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """One repair on held-out evidence.
-
-    Attributes
-    ----------
-    name, words
-        What it is called, and what was done.
-    accuracy, k_mean, id_rate
-        Accuracy, mean k, and the share whose twins get different decisions (None for a regression).
-    within_budget
-        Whether it keeps to the accuracy that may be lost.
-    yardstick
-        Whether it is there for comparison only.
-    on_front
-        Whether none beats it on the evidence that it was chosen on.
-    chosen
-        Whether it is the one that was written.
-    k_max_proved
-        The most classes that anybody can have, proved; None where nothing is.
-    change_low, change_high
-        95 % interval of what accuracy gains on held-out rows (below 0: a loss).
-    raises
-        What there is more of on the plan's half: people who flip, or mean k of rows.
-    """
+    """One repair on held-out evidence."""
 
     name: str
     words: str
@@ -77,17 +55,7 @@ class Mend:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure before and after the chosen repair.
-
-    Attributes
-    ----------
-    name
-        The figure, in words.
-    before, after
-        Its values; None where there is none.
-    kind
-        How it is shown: "share", "number" or "whole".
-    """
+    """One figure before and after the chosen repair."""
 
     name: str
     before: float | None
@@ -97,15 +65,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """Differences between groups of people before and after: largest rate minus smallest.
-
-    Attributes
-    ----------
-    attributes
-        The attributes by which people are grouped.
-    selection, equal_opportunity, average_odds
-        Differences in selection rates, in true positive rates, and in average odds; before and after.
-    """
+    """Differences between groups of people before and after: largest rate minus smallest."""
 
     attributes: tuple[str, ...]
     selection: tuple[float | None, float | None]
@@ -170,18 +130,7 @@ class Repaired:
 
 
 def repaired_of(folder: Path) -> Repaired | None:
-    """The record of repair.json.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-
-    Returns
-    -------
-    Repaired | None
-        The record; None where the run was not repaired.
-    """
+    """The record of repair.json."""
     if not (folder / REPAIR).is_file():
         return None
     with reading(folder / REPAIR, "delete it, and run fairbits repair again"):

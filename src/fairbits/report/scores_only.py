@@ -38,29 +38,7 @@ SECTIONS = (INDIRECT, decided.SECTION, hashes.SECTION, sign_off.SECTION, ll144.S
 def write_scores_report(
     document: Mapping[str, Any], subject: Subject, folder: Path, *, record: Mapping[str, Any]
 ) -> Path:
-    """Write report.html, report.md, summary.json and manifest.json of a table of scores.
-
-    Parameters
-    ----------
-    document
-        The content of proxies.json.
-    subject
-        Whose scores.
-    folder
-        Where to; it is made.
-    record
-        The content of scores.json: when, by whom and with what the audit was made.
-
-    Returns
-    -------
-    Path
-        The page.
-
-    Raises
-    ------
-    OptionError
-        Where the folder cannot be written to.
-    """
+    """Write report.html, report.md, summary.json and manifest.json of a table of scores."""
     sentence = lead(document, blind=True).strip() or _unknown(document)
     data = _data(document, subject, folder, record)
     there = [one for one in SECTIONS if one.shown(data)]

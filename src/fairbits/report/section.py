@@ -31,37 +31,13 @@ def _always(_: ReportData) -> bool:
 
 
 def twins_differ(data: ReportData) -> bool:
-    """Whether anybody's twins can score differently: without that there is nobody to rank, and nothing to count.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-    """
+    """Whether anybody's twins can score differently: without that there is nobody to rank, and nothing to count."""
     return not data.about.blind
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section of a report: its name, its title, its template and its text in Markdown.
-
-    Attributes
-    ----------
-    name : str
-        Its anchor on the page.
-    title : str
-        What the list of contents calls it; nothing where it is not listed.
-    template : str
-        Jinja text. It sees ``data``, ``about``, ``pictures``, the macros ``p`` and its own ``values``.
-    markdown : callable
-        Its lines in report.md.
-    shown : callable
-        Whether a report has it.
-    values : callable
-        What its template needs besides.
-    first : callable
-        Whether it comes before all others.
-    """
+    """One section of a report: its name, its title, its template and its text in Markdown."""
 
     name: str
     title: str
@@ -74,18 +50,7 @@ class Section:
 
 @contextmanager
 def writing(section: Section) -> Iterator[None]:
-    """Name the section that cannot be written, because of what a file of the run says or by a fault of ours.
-
-    Parameters
-    ----------
-    section
-        The section.
-
-    Raises
-    ------
-    FairbitsError
-        Where anything goes wrong.
-    """
+    """Name the section that cannot be written, because of what a file of the run says or by a fault of ours."""
     try:
         yield
     except FairbitsError:

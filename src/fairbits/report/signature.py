@@ -30,17 +30,7 @@ _MAX_BYTES = 64 * 1024
 
 
 def sign(manifest: Path, key: Ed25519PrivateKey, target: Path) -> str:
-    """Sign a manifest; gives the fingerprint of the key.
-
-    Parameters
-    ----------
-    manifest
-        The file to sign.
-    key
-        The private key, as :func:`open_key` gives it.
-    target
-        Where the signature goes.
-    """
+    """Sign a manifest; gives the fingerprint of the key."""
     public = _raw(key.public_key())
     blob = _string(_KIND) + _string(public)
     signature = _string(_KIND) + _string(key.sign(_message(manifest.read_bytes())))
@@ -51,15 +41,7 @@ def sign(manifest: Path, key: Ed25519PrivateKey, target: Path) -> str:
 
 
 def check_signature(manifest: Path, signature: Path, *, key: Path | None = None) -> tuple[str, str | None]:
-    """What is wrong with a signature ("" where nothing is), and the fingerprint of the key that it names.
-
-    Parameters
-    ----------
-    manifest, signature
-        The files.
-    key
-        The public key that must have signed; None for any.
-    """
+    """What is wrong with a signature ("" where nothing is), and the fingerprint of the key that it names."""
     wanted = None if key is None else _raw(_public(key))
     if not signature.is_file():
         return "the manifest is not signed", None
@@ -144,22 +126,7 @@ def _content(path: Path) -> bytes:
 
 
 def open_key(path: Path, *, passphrase: Callable[[], str] | None = None) -> Ed25519PrivateKey:
-    """The private key in a file.
-
-    Parameters
-    ----------
-    path
-        An Ed25519 key as OpenSSH or OpenSSL writes it.
-    passphrase
-        Is asked where the key is locked.
-
-    Raises
-    ------
-    OptionError
-        For a file that is no Ed25519 key, or a wrong passphrase.
-    MissingDependencyError
-        Where ``cryptography`` is not installed.
-    """
+    """The private key in a file."""
     crypto, content = _crypto(), _content(path)
     load = crypto.load_ssh_private_key if b"OPENSSH PRIVATE KEY" in content else crypto.load_pem_private_key
     try:

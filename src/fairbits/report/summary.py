@@ -18,18 +18,7 @@ SECTIONS = ("format", "report", "measure", "debug", "repair", "certify", "proxie
 
 
 def summary_of(data: ReportData) -> dict[str, Any]:
-    """The content of summary.json; a stage that was not run is null.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-
-    Returns
-    -------
-    dict[str, Any]
-        By name.
-    """
+    """The content of summary.json; a stage that was not run is null."""
     search = {name: value for name, value in data.searched.figures.items() if name not in SECTIONS}
     measured = data.measured
     document = {

@@ -39,38 +39,12 @@ LIMITS = (
 
 
 def limits(about: About) -> tuple[str, ...]:
-    """Sentences on what the figures cannot say; those of a model that is blind to protected attributes are exact.
-
-    Parameters
-    ----------
-    about
-        Facts about the subject.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Sentences.
-    """
+    """Sentences on what the figures cannot say; those of a model that is blind to protected attributes are exact."""
     return tuple(line for line in LIMITS if not (about.blind and line is _SEARCH))
 
 
 def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
-    """The report in one sentence; a second one where the model's answers vary by themselves.
-
-    Parameters
-    ----------
-    about
-        Facts about the subject.
-    bits
-        Bits of the worst person.
-    noise
-        How much the model's answers vary, if they do.
-
-    Returns
-    -------
-    str
-        One sentence, or two.
-    """
+    """The report in one sentence; a second one where the model's answers vary by themselves."""
     names = joined([shortened(name, 60) for name in about.protected])
     if not about.protected:
         return "The model takes no protected attribute: direct bits are exactly 0, and nobody has a twin."
@@ -88,20 +62,7 @@ def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
 
 
 def people_sentence(about: About, measured: Measured) -> str:
-    """What happens to people, in one sentence: how many of them would be decided otherwise as somebody else.
-
-    Parameters
-    ----------
-    about
-        Facts about the subject.
-    measured
-        Figures of the rows.
-
-    Returns
-    -------
-    str
-        The sentence.
-    """
+    """What happens to people, in one sentence: how many of them would be decided otherwise as somebody else."""
     return people_headline(
         about.protected,
         measured.rows,
@@ -113,42 +74,14 @@ def people_sentence(about: About, measured: Measured) -> str:
 
 
 def people_kind(about: About, measured: Measured) -> str:
-    """What kind of figure the first sentence gives.
-
-    Parameters
-    ----------
-    about
-        Facts about the subject.
-    measured
-        Figures of the rows.
-
-    Returns
-    -------
-    str
-        Kind of the figure.
-    """
+    """What kind of figure the first sentence gives."""
     if about.blind:
         return "proved"
     return "exact" if measured.complete and measured.noise is None else "statistical"
 
 
 def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
-    """Sentences on what the figures rest on.
-
-    Parameters
-    ----------
-    about
-        Facts about the subject.
-    measured
-        Figures of the rows.
-    searched
-        Facts about the search.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Sentences.
-    """
+    """Sentences on what the figures rest on."""
     sizes = " × ".join(f"{shortened(n, 40)} {s}" for n, s in zip(about.protected, about.sizes, strict=True))
     rows = f"all {measured.rows:,}" if measured.complete else f"{measured.rows:,} of {measured.rows_total:,}"
     twins = (
@@ -170,22 +103,7 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
 
 
 def not_examined(about: About, searched: Searched, *, proxies: bool = False) -> tuple[str, ...]:
-    """Sentences on what the figures say nothing about.
-
-    Parameters
-    ----------
-    about
-        Facts about the subject.
-    searched
-        Facts about the search.
-    proxies
-        Whether it was studied what the score tells through other attributes.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Sentences.
-    """
+    """Sentences on what the figures say nothing about."""
     asked = searched.figures.get("evaluations") or 0
     everybody = "" if math.isinf(about.domain) else f" (the domain has about {power(about.domain)} different people)"
     left = f"Not examined: people that the search did not reach{everybody}"
@@ -196,20 +114,7 @@ def not_examined(about: About, searched: Searched, *, proxies: bool = False) -> 
 
 
 def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
-    """Facts about the search as pairs of name and value; a regression has no decision that could flip.
-
-    Parameters
-    ----------
-    about
-        Facts about the subject.
-    searched
-        Facts about the search.
-
-    Returns
-    -------
-    list[tuple[str, str]]
-        Pairs.
-    """
+    """Facts about the search as pairs of name and value; a regression has no decision that could flip."""
     figures = searched.figures
 
     def seconds(name: str) -> str:
@@ -235,38 +140,14 @@ def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
 
 
 def budget(limits: Mapping[str, Any]) -> str:
-    """A budget in words.
-
-    Parameters
-    ----------
-    limits
-        Limits by name.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """A budget in words."""
     units = {"seconds": "s", "evaluations": "people asked", "cases": "cases"}
     parts = [f"{limits[name]:,.15g} {unit}" for name, unit in units.items() if limits.get(name) is not None]
     return "none" if limits.get("seconds") == 1e9 else " or ".join(parts) or "none"
 
 
 def by_kind(value: float | None, kind: str) -> str:
-    """A figure as text, by its kind.
-
-    Parameters
-    ----------
-    value
-        The figure.
-    kind
-        "share", "whole" or another.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """A figure as text, by its kind."""
     if kind == "share":
         return percent(value)
     return number(value, 0 if kind == "whole" else 2)

@@ -21,17 +21,7 @@ Shards = Iterable[tuple[int, Any]]
 
 @dataclass(slots=True)
 class Carried:
-    """What became of all shards.
-
-    Attributes
-    ----------
-    results
-        Results by number of the shard.
-    lost
-        Shards that were given up, with what went wrong last.
-    stopped
-        Whether somebody asked for an early end.
-    """
+    """What became of all shards."""
 
     results: dict[int, Any] = field(default_factory=dict)
     lost: dict[int, Fault] = field(default_factory=dict)
@@ -52,33 +42,6 @@ def carry_out(
 
     A shard that fails is tried again, three times at most, and the others go on meanwhile. What is wrong with the
     request itself is raised at once; a full disk ends the run when trying again has not helped.
-
-    Parameters
-    ----------
-    executor
-        Who does them.
-    shards
-        The shards; may be an endless iterator.
-    pack
-        Applied to a shard when it is given to a worker.
-    on_done
-        Called with number and result of a shard that has ended.
-    on_fault
-        Called with number, attempt and fault of a shard that has failed.
-    on_tick
-        Called now and then, to bring progress up to date.
-    stop
-        Asked now and then; true ends the work.
-
-    Returns
-    -------
-    Carried
-        Which shards were lost, and whether the work was stopped.
-
-    Raises
-    ------
-    FairbitsError
-        What is wrong with the request itself.
     """
     return _Carrying(executor, shards, pack, on_done, on_fault, on_tick, stop).do()
 

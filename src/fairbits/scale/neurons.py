@@ -41,18 +41,7 @@ class _Bench:
 
 
 def try_out_by(executor_options: ExecutorOptions) -> TryOut | None:
-    """A function that holds neurons at values with an executor.
-
-    Parameters
-    ----------
-    executor_options
-        Which executor does the work, with how many workers and threads.
-
-    Returns
-    -------
-    TryOut | None
-        The function; None where one process without an executor does it.
-    """
+    """A function that holds neurons at values with an executor."""
     if not executor_options.many:
         return None
 

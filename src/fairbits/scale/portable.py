@@ -16,25 +16,7 @@ from fairbits.subject import Subject, difference_words, differences
 
 @dataclass(frozen=True, slots=True)
 class Portable:
-    """What a worker needs to have the subject of its coordinator, and no other; make one with ``of``.
-
-    Attributes
-    ----------
-    name
-        The subject's name.
-    identity
-        Its identity, which a worker that loads it compares.
-    content
-        The subject itself, pickled; None where it cannot be.
-    source
-        Where to load it from; None where it has no file.
-    protected
-        Names of the protected attributes.
-    grants
-        What its files may do, as the user granted it.
-    repeats
-        Answers whose mean is a score.
-    """
+    """What a worker needs to have the subject of its coordinator, and no other; make one with ``of``."""
 
     name: str
     identity: dict[str, Any]
@@ -46,25 +28,7 @@ class Portable:
 
     @classmethod
     def of(cls, subject: Subject, **grants: Unpack[GrantOptions]) -> Portable:
-        """Pack a subject for another process.
-
-        Parameters
-        ----------
-        subject
-            The subject.
-        **grants
-            What files from outside may do, for a worker that has to load it again.
-
-        Returns
-        -------
-        Portable
-            The packed subject.
-
-        Raises
-        ------
-        ModelError
-            If the subject can neither be pickled nor loaded again.
-        """
+        """Pack a subject for another process."""
         content: bytes | None = None
         try:
             content = cloudpickle.dumps(subject)  # takes classes and functions of a notebook along

@@ -45,17 +45,6 @@ def search(
     """Search by whomever was asked for, and give back the run.
 
     A budget in evaluations gives the same cases whoever does it.
-
-    Parameters
-    ----------
-    subject, settings, folder, resume, force, watch, stop, began
-        As of :func:`fairbits.search.search_subject`.
-    executor_options : ExecutorOptions, optional
-        The workers; this process by default.
-    shards : int, optional
-        Into how many tasks the search is cut.
-    **grants
-        What workers may do when they open the subject, such as ``trust_pickle``.
     """
     chosen = None
     if executor_options is not None and executor_options.many:
@@ -98,24 +87,7 @@ class Workers:
         return self.executor_options.manifest()
 
     def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
-        """Do all tasks of a search.
-
-        Parameters
-        ----------
-        bench
-            What was prepared for the tasks.
-        settings
-            Settings of the search.
-        orders
-            Tasks to do.
-        events
-            Callbacks for progress, faults and the end.
-
-        Returns
-        -------
-        Ending
-            How it ended.
-        """
+        """Do all tasks of a search."""
         shared = _Shared(self.subject, settings, str(bench.folder), bench.buckets, bench.batch)
         job = Job(_prepare, _perform, shared)
         with open_executor(self.executor_options, job, stop=events.stop, progress=events.progress) as executor:

@@ -18,15 +18,7 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """How a shard that is being done learns of an early end, and reports progress.
-
-    Attributes
-    ----------
-    stop
-        Whether to end early.
-    progress
-        Progress callback; ignored in another process.
-    """
+    """How a shard that is being done learns of an early end, and reports progress."""
 
     stop: Callable[[], bool]
     progress: Callable[[Any], None]
@@ -37,15 +29,6 @@ class Job:
     """What workers do with shards.
 
     Both functions belong to a module, because they go to other processes by their names.
-
-    Parameters
-    ----------
-    prepare
-        Makes a worker's state from what all shards share, once.
-    perform
-        Does one shard; takes the state, the shard and `Signals`.
-    shared
-        What all shards share.
     """
 
     prepare: Callable[[Any], Any]
@@ -55,17 +38,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a shard was not done.
-
-    Attributes
-    ----------
-    kind
-        "killed", "memory", "disk", "connection", "head" (of a Ray cluster) or "error".
-    words
-        A sentence for people.
-    error
-        What was raised; None where a worker ended without raising anything.
-    """
+    """Why a shard was not done."""
 
     kind: str
     words: str
@@ -137,18 +110,7 @@ class Executor(ABC):
 
 
 def fault_of(error: BaseException) -> Fault:
-    """The kind of fault that an exception of a shard is.
-
-    Parameters
-    ----------
-    error
-        The exception.
-
-    Returns
-    -------
-    Fault
-        Memory, disk, connection or error, with one sentence.
-    """
+    """The kind of fault that an exception of a shard is."""
     words = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(": ")
     if isinstance(error, MemoryError):
         return Fault("memory", "it ran out of memory", error)

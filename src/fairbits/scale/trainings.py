@@ -22,18 +22,7 @@ class _Shared:
 
 
 def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
-    """Trains with these workers; None where this process does it anyway.
-
-    Parameters
-    ----------
-    executor_options : ExecutorOptions
-        The workers.
-
-    Returns
-    -------
-    TrainOut or None
-        One training each at a time.
-    """
+    """Trains with these workers; None where this process does it anyway."""
     if not executor_options.many:
         return None
 

@@ -30,15 +30,7 @@ NATIVE_ASK = 1024
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A task that is handed out.
-
-    Attributes
-    ----------
-    task
-        The task.
-    elapsed
-        Seconds of the run that had passed by then.
-    """
+    """A task that is handed out."""
 
     task: Task
     elapsed: float
@@ -46,25 +38,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once.
-
-    Attributes
-    ----------
-    problem
-        What is searched.
-    strategy
-        How it is searched.
-    layout
-        The columns of the cases.
-    folder
-        Where the run lies.
-    buckets
-        How many buckets, by the hash of the person, the rows of a part are cut into.
-    batch
-        People to ask the model about at a time; None: as many as a strategy asks about.
-    clock
-        Gives the time in seconds.
-    """
+    """What a worker needs for all of its tasks: everything that is compiled, indexed and clustered once."""
 
     problem: Problem
     strategy: Strategy
@@ -76,18 +50,7 @@ class WorkerSetup:
 
 
 def prepare(problem: Problem, strategy: Strategy, *, learn: bool = True) -> None:
-    """Do everything that is done once, before the clock starts: compile, index, cluster.
-
-    Parameters
-    ----------
-    problem
-        What is searched: the valid domain, real people, and moves.
-    strategy
-        How it is searched.
-    learn
-        Whether to learn what people of the table are like. Whoever hands all tasks to workers elsewhere only compiles,
-        so that they find everything compiled: what they need to know of the table each of them learns itself.
-    """
+    """Do everything that is done once, before the clock starts: compile, index, cluster."""
     someone = problem.rows[:1]
     if learn:
         problem.realism(someone)
@@ -107,18 +70,6 @@ def batch_for(problem: Problem, seconds: float | None) -> int | None:
 
     It is chosen once, before the clock starts, and written down: a model's output can depend in its last bit on how
     many rows it gets, so a run that is made again must ask in the same portions.
-
-    Parameters
-    ----------
-    problem
-        What is searched: the valid domain, real people, and moves.
-    seconds
-        Budget of the search; None where no clock ends it.
-
-    Returns
-    -------
-    int | None
-        The number; None where all may be asked at once.
     """
     if seconds is None:
         return None
@@ -148,24 +99,7 @@ def perform(
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> tuple[TaskRecord, float]:
-    """Do one task, or go on with what an earlier attempt at it left.
-
-    Parameters
-    ----------
-    bench
-        What was prepared for the tasks.
-    order
-        The task and its place in the run.
-    stop
-        Asked between batches; true ends the task early.
-    progress
-        Called with the counts so far.
-
-    Returns
-    -------
-    tuple[TaskRecord, float]
-        The record of the task, and the seconds spent on repeating.
-    """
+    """Do one task, or go on with what an earlier attempt at it left."""
     problem, task = bench.problem, order.task
     record = read_records(bench.folder, task.number).get(task.number)
     done, tally, replay, budget = begin_again(task, record)

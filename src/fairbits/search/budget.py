@@ -80,21 +80,6 @@ class Budget:
 def seconds_of(text: str) -> float:
     """Seconds of a duration such as "90s", "1.5m" or "2h".
 
-    Parameters
-    ----------
-    text
-        The duration.
-
-    Returns
-    -------
-    float
-        Seconds.
-
-    Raises
-    ------
-    OptionError
-        If the text is no duration.
-
     Examples
     --------
     >>> seconds_of("90s"), seconds_of("1.5m"), seconds_of("2h")

@@ -17,22 +17,7 @@ Thresholds = Mapping[int, npt.NDArray[np.float64]]
 
 
 def across(people: Codes, proposed: Codes, thresholds: Thresholds, discrete: npt.NDArray[np.bool_]) -> Codes:
-    """The proposals, with every changed value that stays on its side of all thresholds moved over the next one.
-
-    Parameters
-    ----------
-    people, proposed
-        Rows of codes before and after the change, (n, attributes).
-    thresholds
-        By column the codes, rising, that are the last on their side of some split.
-    discrete
-        Which columns hold whole numbers.
-
-    Returns
-    -------
-    numpy.ndarray
-        A copy; values with no threshold in their direction stay as proposed.
-    """
+    """The proposals, with every changed value that stays on its side of all thresholds moved over the next one."""
     moved = proposed.copy()
     for column, at in thresholds.items():
         here, there = people[:, column], proposed[:, column]

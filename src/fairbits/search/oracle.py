@@ -31,19 +31,7 @@ class Sink(Protocol):
     def append(
         self, codes: Codes, figures: dict[str, npt.NDArray[Any]], origin: str, *, keys: Keys | None = None
     ) -> None:
-        """Take some distinct cases.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        figures
-            Figures by name, (n,) each.
-        origin
-            How they were found.
-        keys
-            Hashes of the people, (n,).
-        """
+        """Take some distinct cases."""
 
 
 #: k of a seed that has not been asked about.

@@ -32,29 +32,7 @@ DEFAULT = Climb.name
 
 
 def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> Strategy:
-    """Make a strategy by its name.
-
-    Parameters
-    ----------
-    name
-        Name of the strategy.
-    options
-        Its options by name.
-    problem
-        What is searched.
-
-    Returns
-    -------
-    Strategy
-        The strategy.
-
-    Raises
-    ------
-    OptionError
-        If there is no such strategy or option.
-    CapabilityError
-        If the model lacks what the strategy needs.
-    """
+    """Make a strategy by its name."""
     if name not in (*STRATEGIES, Exhaustive.name):
         raise OptionError(f"strategy {name!r} is not known; {choose_from(name, STRATEGIES)}")
     kind = STRATEGIES.get(name, Exhaustive)
@@ -70,20 +48,7 @@ def make_strategy(name: str, options: Mapping[str, Any], problem: Problem) -> St
 
 
 def check_able(kind: type[Strategy], problem: Problem) -> None:
-    """Refuse a strategy that needs more than the model offers.
-
-    Parameters
-    ----------
-    kind
-        The strategy's class.
-    problem
-        What is searched.
-
-    Raises
-    ------
-    CapabilityError
-        Names what is missing, and the strategies that can do without.
-    """
+    """Refuse a strategy that needs more than the model offers."""
     missing = lacking(kind, problem)
     if missing is not None:
         able = ", ".join(other.name for other in STRATEGIES.values() if lacking(other, problem) is None)
@@ -94,18 +59,7 @@ def check_able(kind: type[Strategy], problem: Problem) -> None:
 
 
 def check_own(strategy: object) -> None:
-    """Refuse an object that cannot be a strategy of its own.
-
-    Parameters
-    ----------
-    strategy
-        What a caller passed.
-
-    Raises
-    ------
-    OptionError
-        If it is no ``fairbits.search.Strategy``, has no name, or that of a built-in one.
-    """
+    """Refuse an object that cannot be a strategy of its own."""
     if not isinstance(strategy, Strategy):
         raise OptionError(
             f"strategy is {type(strategy).__name__!r}; give a name or an object of a class made from "
@@ -138,20 +92,7 @@ def _checked(kind: type[Strategy], options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def lacking(kind: type[Strategy], problem: Problem) -> str | None:
-    """What a strategy needs and the model does not have.
-
-    Parameters
-    ----------
-    kind
-        Class of the strategy.
-    problem
-        What is searched.
-
-    Returns
-    -------
-    str | None
-        Such as "gradients"; None where nothing is missing.
-    """
+    """What a strategy needs and the model does not have."""
     if kind.needs_gradients and not problem.evaluator.has_gradients:
         return "gradients"
     if kind.needs_layers and not problem.evaluator.has_layers:

@@ -28,25 +28,7 @@ _SHARED = ("evaluations", "cases", "queries", "ends")
 
 
 def kept_settings(manifest: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run that goes on.
-
-    Parameters
-    ----------
-    manifest : mapping
-        What the run was made with.
-    asked : mapping
-        What somebody asks for now, by the names of ``SETTINGS`` and ``protected``; None where nothing was said.
-
-    Returns
-    -------
-    dict
-        Every setting of the run.
-
-    Raises
-    ------
-    OptionError
-        Where something else is asked for; the sentence names it.
-    """
+    """The settings of a run that goes on."""
     manifest = {"measure": "q_inf", **manifest}  # runs of earlier versions know one measure
     said = {name: value for name, value in asked.items() if value is not None and value != {}}
     check_same({name: manifest.get(name) for name in said}, said)
@@ -54,27 +36,7 @@ def kept_settings(manifest: Mapping[str, Any], asked: Mapping[str, Any]) -> dict
 
 
 def kept_plan(run: Run, plan: TaskPlan, tasks: int | None) -> TaskPlan:
-    """The tasks of a resumed run: those that it was cut into, under the budget that is asked for now.
-
-    Parameters
-    ----------
-    run
-        The run.
-    plan
-        The tasks as a new run would have them.
-    tasks
-        Number of tasks that was asked for, if any.
-
-    Returns
-    -------
-    TaskPlan
-        The plan.
-
-    Raises
-    ------
-    OptionError
-        If another number of tasks is asked for, or the budget is of another kind.
-    """
+    """The tasks of a resumed run: those that it was cut into, under the budget that is asked for now."""
     count, was = run.manifest["shards"], run.manifest["budget"]
     if tasks is not None and tasks != count:
         has = "one task for every worker" if count is None else f"{count} shard{'' if count == 1 else 's'}"
@@ -91,38 +53,12 @@ def kept_plan(run: Run, plan: TaskPlan, tasks: int | None) -> TaskPlan:
 
 
 def kept_budget(manifest: Mapping[str, Any]) -> Budget:
-    """The budget that a run was last given.
-
-    Parameters
-    ----------
-    manifest
-        Settings of the run.
-
-    Returns
-    -------
-    Budget
-        The budget.
-    """
+    """The budget that a run was last given."""
     return Budget(**manifest["budget"])
 
 
 def is_open(task: Task, record: TaskRecord | None, m: int) -> bool:
-    """Whether a task has work left.
-
-    Parameters
-    ----------
-    task
-        The task and its budget.
-    record
-        How far it is; None where it was never begun.
-    m
-        Number of twins.
-
-    Returns
-    -------
-    bool
-        True where it is to be begun or continued.
-    """
+    """Whether a task has work left."""
     if record is None or record.ended is None:
         return True
     return record.ended != "rounds" and not _spent(task.budget, record, m)
@@ -132,18 +68,6 @@ def begin_again(task: Task, record: TaskRecord | None) -> tuple[int, Tally, Repl
     """Where a task begins.
 
     Where less is allowed now than was done, the task still repeats all of what it did: its record speaks of that.
-
-    Parameters
-    ----------
-    task
-        The task and its budget.
-    record
-        How far it is; None where it was never begun.
-
-    Returns
-    -------
-    tuple[int, Tally, Replay | None, Budget]
-        Whole rounds done, what was counted up to then, what is repeated, and the budget.
     """
     if record is None:
         return 0, Tally(), None, task.budget
@@ -158,22 +82,7 @@ def begin_again(task: Task, record: TaskRecord | None) -> tuple[int, Tally, Repl
 
 
 def notes_on(budget: Budget, tally: Tally, seconds: float) -> list[str]:
-    """Notes on a budget that was spent before the run went on.
-
-    Parameters
-    ----------
-    budget
-        The budget that is asked for now.
-    tally
-        What was done before.
-    seconds
-        Time spent before.
-
-    Returns
-    -------
-    list[str]
-        Sentences.
-    """
+    """Notes on a budget that was spent before the run went on."""
     done = {"evaluations": tally.evaluations, "cases": tally.cases, "queries": tally.queries, "seconds": seconds}
     found = []
     for name, so_far in done.items():

@@ -68,44 +68,7 @@ def search_subject(
     clock: Clock = work_time,
     began: float | None = None,
 ) -> Run:
-    """Search, keep everything on disk, and give back the run.
-
-    Parameters
-    ----------
-    subject : Subject
-        The model, its table and its schema.
-    settings : Settings
-        What to search for, how, and how long.
-    folder : str or Path, optional
-        Where the run goes; below ``runs`` by default.
-    tasks : int, optional
-        Into how many tasks the search is cut; by its budget by default.
-    runner : Runner, optional
-        Who does the tasks; this process by default.
-    resume : bool
-        Go on with the run in the folder (see ``fairbits.search.resume``).
-    force : bool
-        Replace a run in the folder.
-    watch : callable, optional
-        Called with the tally and the seconds, now and then.
-    stop : callable, optional
-        Asked before every batch whether to end early.
-    clock : callable
-        Gives seconds.
-    began : float, optional
-        What the clock showed when a budget of time began: preparing since then, and summing up, is taken from it, so
-        that a command ends when it was to. By default the budget is for asking people alone.
-
-    Returns
-    -------
-    Run
-        The run as it is on disk now.
-
-    Raises
-    ------
-    OptionError
-        Where settings make no sense, or are not those of the run that is to go on.
-    """
+    """Search, keep everything on disk, and give back the run."""
     place = None if folder is None else place_of(folder)
     runner = runner or Here(settings.threads)
     problem, strategy = problem_of(subject, settings)
@@ -363,16 +326,5 @@ class _Search:
 
 
 def tally_of(record: TaskRecord) -> Tally:
-    """Counts of a task: in all, or up to its last whole round where it has not ended.
-
-    Parameters
-    ----------
-    record
-        How far the task is.
-
-    Returns
-    -------
-    Tally
-        The counts.
-    """
+    """Counts of a task: in all, or up to its last whole round where it has not ended."""
     return Tally(**(record.tally or (record.state or {}).get("tally", {})))

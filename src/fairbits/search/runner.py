@@ -14,25 +14,7 @@ from fairbits.store import TaskRecord
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Callbacks by which a runner reports what happens while tasks are being done.
-
-    Parameters
-    ----------
-    started
-        Called with the name of the executor, and how many tasks it does at a time.
-    done
-        Called with the number of a task, its record, and the seconds that it spent on repeating earlier work.
-    fault
-        Called with the number of a task, which attempt failed, the kind of trouble, and a sentence.
-    progress
-        Called with how far the task in this process is.
-    tick
-        Called now and then.
-    elapsed
-        Gives the seconds of the run so far.
-    stop
-        Gives whether to end early; None where nothing ends the run but its budget.
-    """
+    """Callbacks by which a runner reports what happens while tasks are being done."""
 
     started: Callable[[str, int], None]
     done: Callable[[int, TaskRecord, float], None]
@@ -45,17 +27,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the tasks ended.
-
-    Attributes
-    ----------
-    stopped
-        Whether a person stopped them.
-    lost
-        Tasks that were given up, by number, with the reason.
-    attempts
-        How often a task was tried before it was given up.
-    """
+    """How the tasks ended."""
 
     stopped: bool = False
     lost: Mapping[int, str] = field(default_factory=dict)
@@ -77,24 +49,7 @@ class Runner(Protocol):
         """What run.json says about it."""
 
     def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
-        """Do all tasks of a search.
-
-        Parameters
-        ----------
-        bench
-            What was prepared for the tasks.
-        settings
-            Settings of the search.
-        orders
-            Tasks; drawn from whenever a worker is free.
-        events
-            Callbacks for progress, faults and the end.
-
-        Returns
-        -------
-        Ending
-            How it ended.
-        """
+        """Do all tasks of a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,24 +64,7 @@ class Here:
         return {"workers": None, "ray": None}
 
     def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:  # noqa: ARG002
-        """Do all tasks of a search, one after the other.
-
-        Parameters
-        ----------
-        bench
-            What was prepared for the tasks.
-        settings
-            Settings of the search.
-        orders
-            Tasks to do.
-        events
-            Callbacks for progress and the end.
-
-        Returns
-        -------
-        Ending
-            How it ended.
-        """
+        """Do all tasks of a search, one after the other."""
         events.started("in-process", 1)
         for order in orders:
             record, replayed = perform(bench, order, stop=events.stop, progress=events.progress)

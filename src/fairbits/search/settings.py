@@ -91,27 +91,7 @@ class Settings:
 
 
 def problem_of(subject: Subject, settings: Settings) -> tuple[Problem, Strategy]:
-    """The problem and the strategy that settings ask for.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    settings
-        Settings of the search.
-
-    Returns
-    -------
-    tuple[Problem, Strategy]
-        The problem, and the strategy.
-
-    Raises
-    ------
-    OptionError
-        If settings make no sense for this subject.
-    CapabilityError
-        If the model lacks what the strategy needs.
-    """
+    """The problem and the strategy that settings ask for."""
     evaluator = evaluator_of(subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads)
     problem = Problem(evaluator, subject.table, within=settings.within, min_plausibility=settings.min_plausibility)
     problem.measure = check_measure(settings.measure)
@@ -129,19 +109,7 @@ def _strategy(settings: Settings, problem: Problem) -> Strategy:
 def fitted(
     settings: Settings, problem: Problem, budget: Budget, before: Run | None = None
 ) -> tuple[Settings, Strategy]:
-    """Settings with the options that the strategy fits to a budget, and the strategy that they make.
-
-    Parameters
-    ----------
-    settings
-        As asked for; options that are given stay as they are.
-    problem
-        What is searched.
-    budget
-        Of one task: the whole search, or a part of it.
-    before
-        The run that goes on, if one does: it keeps the options that it began with.
-    """
+    """Settings with the options that the strategy fits to a budget, and the strategy that they make."""
     kind, given = STRATEGIES.get(settings.strategy), settings.options
     if kind is None:  # an enumeration has nothing to fit, nor has an object with options of its own
         return settings, _strategy(settings, problem)
@@ -154,22 +122,7 @@ def fitted(
 
 
 def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> dict[str, Any]:
-    """Settings and facts that run.json keeps about a search.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    settings
-        Settings of the search.
-    evaluator
-        The model, and how people are evaluated.
-
-    Returns
-    -------
-    dict[str, Any]
-        By name.
-    """
+    """Settings and facts that run.json keeps about a search."""
     noise = noise_of(subject, evaluator)
     return {
         "subject": subject.name,

@@ -89,38 +89,12 @@ class Strategy(ABC):
 
 
 def population(m: int) -> int:
-    """Number of people who advance together: enough twins to keep the engine busy, within memory.
-
-    Parameters
-    ----------
-    m
-        Number of twins.
-
-    Returns
-    -------
-    int
-        The number.
-    """
+    """Number of people who advance together: enough twins to keep the engine busy, within memory."""
     return int(np.clip(196_608 // m, 1024, 4096))
 
 
 def people_in(budget: Budget, *, m: int, native: bool) -> int:
-    """About how many people a budget pays for; seconds count at a fixed rate, the same on every machine.
-
-    Parameters
-    ----------
-    budget
-        The budget.
-    m
-        Number of twins.
-    native
-        Whether the model runs in compiled kernels.
-
-    Returns
-    -------
-    int
-        Number of people, 1 or more.
-    """
+    """About how many people a budget pays for; seconds count at a fixed rate, the same on every machine."""
     counts = [budget.evaluations, budget.cases, None if budget.queries is None else budget.queries // m]
     if budget.seconds is not None:
         counts.append(int(budget.seconds * (NATIVE_PEOPLE if native else FOREIGN_SCORES / m)))
@@ -128,20 +102,5 @@ def people_in(budget: Budget, *, m: int, native: bool) -> int:
 
 
 def metropolis(gain: npt.NDArray[np.float64], rng: np.random.Generator, *, temperature: float = 1.0) -> Flags:
-    """Which moves are kept: all that lose nothing, and others with probability exp(gain / temperature).
-
-    Parameters
-    ----------
-    gain
-        Change of the objective, (n,).
-    rng
-        Source of random numbers.
-    temperature
-        The larger, the more losses are kept.
-
-    Returns
-    -------
-    Flags
-        Truth values, (n,).
-    """
+    """Which moves are kept: all that lose nothing, and others with probability exp(gain / temperature)."""
     return rng.random(len(gain)) < np.exp(np.minimum(gain, 0.0) / temperature)

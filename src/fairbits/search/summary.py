@@ -46,24 +46,7 @@ class Totals:
 
     @classmethod
     def of(cls, problem: Problem, seconds: float, tasks: Iterable[tuple[Tally, dict[str, Any]]], run: Run) -> Totals:
-        """Totals of all tasks, in their order: the result does not depend on which task ended first.
-
-        Parameters
-        ----------
-        problem
-            What is searched: the valid domain, real people, and moves.
-        seconds
-            Time of the search.
-        tasks
-            Counts and findings of each task.
-        run
-            The run.
-
-        Returns
-        -------
-        Totals
-            The totals.
-        """
+        """Totals of all tasks, in their order: the result does not depend on which task ended first."""
         totals = cls(problem, seconds)
         for tally, findings in tasks:
             add_tally(totals.tally, tally)
@@ -75,15 +58,7 @@ class Totals:
 
 
 def add_tally(total: Tally, more: Tally) -> None:
-    """Add counts to a total; some are maxima instead of sums.
-
-    Parameters
-    ----------
-    total
-        Changed in place.
-    more
-        Counts of one task.
-    """
+    """Add counts to a total; some are maxima instead of sums."""
     for one in fields(Tally):
         was, now = getattr(total, one.name), getattr(more, one.name)
         if one.name not in _ASKED:
@@ -91,24 +66,7 @@ def add_tally(total: Tally, more: Tally) -> None:
 
 
 def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int | None = None) -> dict[str, Any]:
-    """The content of summary.json: every headline figure under its fixed name.
-
-    Parameters
-    ----------
-    run
-        The run.
-    oracle
-        Totals of all tasks.
-    settings
-        Settings of the search.
-    exact_within
-        Number of changes within which everybody was asked about; None where that is not known.
-
-    Returns
-    -------
-    dict[str, Any]
-        Figures by name; ``exact`` lists those that are no lower bounds.
-    """
+    """The content of summary.json: every headline figure under its fixed name."""
     tally, evaluator = oracle.tally, oracle.evaluator
     figures = run.figures()
     exact = _near_figures(figures, oracle, exact_within, varies=bool(run.manifest.get("noise")))

@@ -7,29 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Tally:
-    """What a search has done so far: plain numbers, so that a run can stop here and go on later.
-
-    Parameters
-    ----------
-    evaluations, queries
-        People asked about, and all questions to the model: scores of twins, and gradients.
-    cases, id_cases
-        Distinct people found, and those of them whose twins do not all get the same decision.
-    k_max
-        The largest k.
-    local_tries, local_ids
-        People asked about by a local search, and those of them whose twins get different decisions.
-    seeds
-        Rows that were started from.
-    k_initial_sum, k_final_sum, seconds_to_k_final_sum
-        Sums over seeds: k at the start, the largest k reached from it, and when.
-    seconds_to_first_id, seconds_to_1000_id
-        When the first and the thousandth ID case were found; None before.
-    goal
-        How many evaluations there will be in all, where a strategy knows.
-    twins_removed, moves_removed
-        Twins and proposals that the rules do not allow.
-    """
+    """What a search has done so far: plain numbers, so that a run can stop here and go on later."""
 
     evaluations: int = 0
     queries: int = 0
@@ -63,17 +41,6 @@ class Replay:
     end: float = 0.0  # seconds at ``last``
 
     def seconds(self, evaluations: int) -> float:
-        """Time that the clock showed when so many evaluations had been done, by proportion.
-
-        Parameters
-        ----------
-        evaluations
-            Number of evaluations.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
+        """Time that the clock showed when so many evaluations had been done, by proportion."""
         done = (evaluations - self.first) / max(1, self.last - self.first)
         return self.begin + done * (self.end - self.begin)

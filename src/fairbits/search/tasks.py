@@ -31,21 +31,7 @@ BUCKET_PEOPLE, MIN_BUCKETS, MAX_BUCKETS = 4_000_000, 16, 256
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A piece of a search as plain data: which rounds, and its share of the budget.
-
-    Attributes
-    ----------
-    number : int
-        Its place among the tasks.
-    strategy, seed : str, int
-        Which tree of randomness its rounds are branches of.
-    first, stride, end : int, int, int or None
-        Its rounds: from ``first`` on, every ``stride``-th, before ``end`` where there is one.
-    budget : Budget
-        When it ends.
-    offset : int
-        The number of its first evaluation among those of the whole search.
-    """
+    """A piece of a search as plain data: which rounds, and its share of the budget."""
 
     number: int
     strategy: str
@@ -57,18 +43,7 @@ class Task:
     offset: int
 
     def rounds(self, done: int = 0) -> Iterator[int]:
-        """Numbers of the task's rounds.
-
-        Parameters
-        ----------
-        done
-            How many of them are done already.
-
-        Returns
-        -------
-        Iterator[int]
-            Numbers; endless where only the budget ends the task.
-        """
+        """Numbers of the task's rounds."""
         first = self.first + done * self.stride
         if self.end is not None:
             return iter(range(first, self.end, self.stride))
@@ -77,19 +52,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """All tasks of a search; make one with ``of``.
-
-    Attributes
-    ----------
-    strategy, seed
-        Name and seed of the search: the root of its randomness.
-    budget
-        What the whole search may use.
-    count
-        Number of tasks; None where only the clock ends the search and workers take one task each.
-    rounds
-        Number of rounds of a strategy that enumerates; None for one that goes on until the budget ends.
-    """
+    """All tasks of a search; make one with ``of``."""
 
     strategy: str
     seed: int
@@ -101,26 +64,7 @@ class TaskPlan:
     def of(
         cls, budget: Budget, strategy: Strategy, *, seed: int, m: int, tasks: int | None = None, shared: bool = False
     ) -> TaskPlan:
-        """Cut a search into tasks.
-
-        Parameters
-        ----------
-        budget : Budget
-            What the whole search may use.
-        strategy : Strategy
-            Whose rounds are divided.
-        seed, m : int
-            The seed of the search, and the twins of a person.
-        tasks : int, optional
-            How many tasks to make, instead of as many as the budget suggests.
-        shared : bool, default False
-            Whether several workers are to share a search that has no other measure than the clock.
-
-        Raises
-        ------
-        OptionError
-            Where so many tasks cannot be made.
-        """
+        """Cut a search into tasks."""
         if tasks is not None and tasks < 1:
             raise OptionError(f"shards is {tasks}; cut the search into one at least.")
         counted, limit = _evaluations(budget, m), strategy.rounds
@@ -160,18 +104,7 @@ class TaskPlan:
         return (self.task(number) for number in numbers)
 
     def task(self, number: int) -> Task:
-        """One task of the plan.
-
-        Parameters
-        ----------
-        number
-            Number of the task, counted from 0.
-
-        Returns
-        -------
-        Task
-            Its rounds and its share of the budget.
-        """
+        """One task of the plan."""
         limits, offset = self._share(number)
         if self.budget.ends is not None:
             end = self.budget.ends[number]

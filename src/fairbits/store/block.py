@@ -18,18 +18,7 @@ Complete = Callable[[Codes], Figures]
 
 
 def nothing_more(codes: Codes) -> Figures:  # noqa: ARG001
-    """Default callback for cases that are appended with all of their figures: nothing to add.
-
-    Parameters
-    ----------
-    codes
-        People, (n, attributes); protected attributes count for nothing.
-
-    Returns
-    -------
-    Figures
-        An empty mapping.
-    """
+    """Default callback for cases that are appended with all of their figures: nothing to add."""
     return {}
 
 
@@ -48,19 +37,7 @@ class Block:
         self._batch: pa.RecordBatch | None = None
 
     def add(self, codes: Codes, figures: Figures, origin: Any, bucket: Any = 0) -> None:
-        """Copy some rows; a single figure, origin or bucket counts for all of them.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes); protected attributes count for nothing.
-        figures
-            Figures by name, one number per row or one for all.
-        origin
-            How each case was found.
-        bucket
-            Part of the hash space that each person belongs to.
-        """
+        """Copy some rows; a single figure, origin or bucket counts for all of them."""
         rows = len(codes)
         columns = {name: np.array(np.broadcast_to(value, rows)) for name, value in figures.items()}
         buckets = np.array(np.broadcast_to(np.asarray(bucket, dtype=np.int16), rows))

@@ -35,24 +35,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int, readers: int | None = None) -> Numbers:
-    """The evaluations that found somebody whom an earlier one had found, in order.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        The parts of all tasks.
-    layout : Layout
-        Their columns.
-    buckets : int
-        How many buckets there are.
-    readers : int, optional
-        How many buckets are looked at at a time; as many as there are cores by default.
-
-    Returns
-    -------
-    ndarray
-        Numbers of evaluations, sorted.
-    """
+    """The evaluations that found somebody whom an earlier one had found, in order."""
     if not parts:
         return np.empty(0, np.int64)
     readers = min(readers or os.cpu_count() or 1, buckets)
@@ -65,37 +48,14 @@ def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int, readers
 
 
 def keep_doubles(folder: Path, parts: Sequence[Part], found: Numbers) -> None:
-    """Write down which evaluations found a person who is stored already.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    parts
-        The parts that were compared.
-    found
-        Numbers of the evaluations.
-    """
+    """Write down which evaluations found a person who is stored already."""
     table = pa.table({"evaluation": pa.array(found, pa.int64())}).replace_schema_metadata({_PARTS: _digest(parts)})
     packed = {"evaluation": "DELTA_BINARY_PACKED"}
     write_parquet(folder / FOLDER / NAME, table, compression="lz4", column_encoding=packed, use_dictionary=False)
 
 
 def kept_doubles(folder: Path, parts: Sequence[Part]) -> pa.Table | None:
-    """The duplicates that were written down about exactly these parts.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    parts
-        The parts that there are now.
-
-    Returns
-    -------
-    pa.Table | None
-        A table of evaluation numbers; None where there is no such file.
-    """
+    """The duplicates that were written down about exactly these parts."""
     path = folder / FOLDER / NAME
     if not path.is_file():
         return None

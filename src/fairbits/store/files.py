@@ -57,15 +57,7 @@ def _text(path: Path, state: os.stat_result) -> str:
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write a file so that a reader, or a crash at any moment, sees the old one or the new one.
-
-    Parameters
-    ----------
-    path
-        The file.
-    content
-        Bytes of the file.
-    """
+    """Write a file so that a reader, or a crash at any moment, sees the old one or the new one."""
     if not is_local(path):
         path.write_bytes(bytes(content))  # stores of objects show an object once it is whole
         return
@@ -83,13 +75,7 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that new names in a folder survive a power cut.
-
-    Parameters
-    ----------
-    folder
-        A folder of this machine.
-    """
+    """Make sure that new names in a folder survive a power cut."""
     if os.name == "nt":  # Windows cannot open a folder, and needs no such thing
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -100,37 +86,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON document so that it is there whole or not at all.
-
-    Parameters
-    ----------
-    path
-        The file.
-    document
-        Content; arrays become lists, numbers that are not finite become null.
-    """
+    """Write a JSON document so that it is there whole or not at all."""
     text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(path, (text + "\n").encode("utf-8", errors="replace"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON document.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    dict[str, Any]
-        Its content.
-
-    Raises
-    ------
-    OptionError
-        If the file cannot be read, or holds no JSON object.
-    """
+    """Read a JSON document."""
     document = json_of(path)
     if not isinstance(document, dict):
         raise OptionError(f"{str(path)!r} is damaged (it holds no JSON object); restore it from a copy.")
@@ -146,23 +108,7 @@ def _integer(digits: str) -> int:
 
 
 def json_of(path: Path) -> Any:
-    """Whatever a JSON file holds.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Any
-        Its content.
-
-    Raises
-    ------
-    OptionError
-        If the file cannot be read, is too large, or holds no JSON.
-    """
+    """Whatever a JSON file holds."""
     try:
         state = path.stat()
         if state.st_size > MAX_JSON:
@@ -177,17 +123,7 @@ def json_of(path: Path) -> Any:
 
 
 def write_parquet(path: Path, table: pa.Table, **settings: Any) -> None:
-    """Write a Parquet file of a run, whole or not at all, with a checksum in every page.
-
-    Parameters
-    ----------
-    path
-        The file.
-    table
-        Its content.
-    **settings
-        How pyarrow writes it, such as ``compression="lz4"``.
-    """
+    """Write a Parquet file of a run, whole or not at all, with a checksum in every page."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -199,29 +135,7 @@ def write_parquet(path: Path, table: pa.Table, **settings: Any) -> None:
 def read_parquet(
     path: Path, *, remedy: str, columns: list[str] | None = None, max_rows: int = MAX_TABLE_ROWS
 ) -> pa.Table:
-    """Read a Parquet file of a run, unpacked piece by piece and never more of it than is allowed.
-
-    Parameters
-    ----------
-    path
-        The file.
-    remedy
-        What to do about one that is damaged or too large.
-    columns
-        Columns to read; None reads all of them.
-    max_rows
-        Rows that it may have.
-
-    Returns
-    -------
-    pyarrow.Table
-        Its content, with the metadata of its schema.
-
-    Raises
-    ------
-    OptionError
-        If it is no Parquet file, lacks a column, or is larger than allowed.
-    """
+    """Read a Parquet file of a run, unpacked piece by piece and never more of it than is allowed."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -248,18 +162,7 @@ def read_parquet(
 
 
 def plain(value: Any) -> Any:
-    """A value in types that JSON knows; numbers that are not finite become null.
-
-    Parameters
-    ----------
-    value
-        Mappings, sequences, arrays, NumPy numbers, paths.
-
-    Returns
-    -------
-    Any
-        Dictionaries, lists, texts, numbers, None.
-    """
+    """A value in types that JSON knows; numbers that are not finite become null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):

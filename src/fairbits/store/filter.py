@@ -68,25 +68,7 @@ _TYPES = _words(
 
 
 def condition(connection: duckdb.DuckDBPyConnection, where: str) -> str:
-    """The filter as the end of an SQL statement, once it is known to be harmless.
-
-    Parameters
-    ----------
-    connection
-        The database, to parse with.
-    where
-        The filter as somebody typed it.
-
-    Returns
-    -------
-    str
-        A clause that begins with WHERE.
-
-    Raises
-    ------
-    OptionError
-        If the filter is empty, too long, more than one condition, or reads anything but the cases.
-    """
+    """The filter as the end of an SQL statement, once it is known to be harmless."""
     if not where.strip():
         raise OptionError('the filter is empty; write e.g. "k >= 8", or leave --where out.')
     if len(where) > MAX_LETTERS:
@@ -105,13 +87,7 @@ def condition(connection: duckdb.DuckDBPyConnection, where: str) -> str:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Give the filters of this context another time.
-
-    Parameters
-    ----------
-    seconds
-        How long each of them may take.
-    """
+    """Give the filters of this context another time."""
     if not 0 < seconds < threading.TIMEOUT_MAX:
         raise OptionError(f"the time limit of a filter is {seconds!r}; it must be a number of seconds larger than 0.")
     token = _seconds.set(seconds)
@@ -123,25 +99,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def in_time(connection: duckdb.DuckDBPyConnection, where: str) -> Iterator[None]:
-    """Interrupt a query that takes too long.
-
-    Parameters
-    ----------
-    connection
-        The database that runs it.
-    where
-        The filter, for the message.
-
-    Yields
-    ------
-    Iterator[None]
-        Nothing: the query runs inside the block.
-
-    Raises
-    ------
-    OptionError
-        If the time is up.
-    """
+    """Interrupt a query that takes too long."""
     seconds = _seconds.get() or SECONDS
     late, done = threading.Event(), threading.Event()
 
@@ -166,40 +124,12 @@ def in_time(connection: duckdb.DuckDBPyConnection, where: str) -> Iterator[None]
 
 
 def may_be_damage(error: Exception) -> bool:
-    """Whether an error may come from a damaged part and not from the filter.
-
-    Parameters
-    ----------
-    error
-        What DuckDB raised.
-
-    Returns
-    -------
-    bool
-        False for the errors that only a filter can cause.
-    """
+    """Whether an error may come from a damaged part and not from the filter."""
     return _FILTERS_FAULT.match(str(error)) is None
 
 
 def explain(error: Exception, where: str, columns: Sequence[str], labels: Sequence[str]) -> OptionError:
-    """One sentence about what is wrong with a filter.
-
-    Parameters
-    ----------
-    error
-        What DuckDB raised.
-    where
-        The filter.
-    columns
-        Columns that a filter may name.
-    labels
-        Labels of categories, to recognise one that lacks its quotes.
-
-    Returns
-    -------
-    OptionError
-        The error to raise.
-    """
+    """One sentence about what is wrong with a filter."""
     message = str(error)
     unknown = _UNKNOWN_COLUMN.search(message)
     if unknown:

@@ -32,18 +32,6 @@ _OWN_INSIDE = {
 
 def prepare(folder: Path, *, force: bool) -> None:
     """Make an empty folder for a new run; with ``force`` an earlier run in its place may be replaced, and nothing else.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    force
-        Accept a folder that holds an earlier run.
-
-    Raises
-    ------
-    OptionError
-        If the folder holds something else, or cannot be written to.
     """
     if folder.exists() and not folder.is_dir():
         raise OptionError(f"{str(folder)!r} is a file; choose another folder for the run.")
@@ -60,18 +48,7 @@ def prepare(folder: Path, *, force: bool) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Remove an earlier run (checked by ``prepare``), its run.json last: until then it can be recognised.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-
-    Raises
-    ------
-    OptionError
-        If a file cannot be removed.
-    """
+    """Remove an earlier run (checked by ``prepare``), its run.json last: until then it can be recognised."""
     try:
         for path in sorted(_files(folder), key=lambda path: path.name == RUN):
             path.unlink()
@@ -81,13 +58,7 @@ def clear(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete half-written files of a process that was killed.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    """
+    """Delete half-written files of a process that was killed."""
     for place in (folder, *(folder / name for name in _OWN_INSIDE)):
         for path in place.glob("*" + TEMPORARY) if place.is_dir() else ():
             if _is_own(path, folder):
@@ -109,23 +80,7 @@ class Lock:
 
 
 def lock(folder: Path) -> Lock | None:
-    """Keep other writers out; there is no lock where the file system has none, or the run is an address.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-
-    Returns
-    -------
-    Lock | None
-        The lock, held until it is released; None where there is none.
-
-    Raises
-    ------
-    OptionError
-        If another process writes there, or the folder cannot be written to.
-    """
+    """Keep other writers out; there is no lock where the file system has none, or the run is an address."""
     if not is_local(folder):
         return None
     from filelock import FileLock, Timeout
@@ -148,18 +103,7 @@ def lock(folder: Path) -> Lock | None:
 
 
 def check_present(folder: Path) -> None:
-    """Notice a run that was removed, or moved away, while it was being written.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-
-    Raises
-    ------
-    FairbitsError
-        If run.json, which is written first, is no longer there.
-    """
+    """Notice a run that was removed, or moved away, while it was being written."""
     if is_local(folder) and not (folder / RUN).is_file():
         raise FairbitsError(
             f"the run in {str(folder)!r} was removed or moved while it was being written, and what it had found went "
@@ -168,18 +112,7 @@ def check_present(folder: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder of this machine that cannot be written to, before any work is done.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-
-    Raises
-    ------
-    OptionError
-        If no file can be made there.
-    """
+    """Refuse a folder of this machine that cannot be written to, before any work is done."""
     if not is_local(folder):
         return
     try:
@@ -192,20 +125,7 @@ def check_writable(folder: Path) -> None:
 
 
 def unwritable(folder: Path, error: OSError) -> OptionError:
-    """The error about a folder that cannot be written to.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    error
-        What the system said.
-
-    Returns
-    -------
-    OptionError
-        The error to raise.
-    """
+    """The error about a folder that cannot be written to."""
     return OptionError(f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another folder.")
 
 

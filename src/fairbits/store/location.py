@@ -27,16 +27,6 @@ _MAX_BYTES = 120
 def folder_name(text: str) -> str:
     """A safe folder name for any text.
 
-    Parameters
-    ----------
-    text
-        A name that somebody chose.
-
-    Returns
-    -------
-    str
-        Letters, digits and dashes; never empty and no name of a device.
-
     Examples
     --------
     >>> folder_name("loans/2026: first try"), folder_name(".."), folder_name("con")
@@ -47,42 +37,13 @@ def folder_name(text: str) -> str:
 
 
 def new_folder(*words: str) -> Path:
-    """A folder below ``runs`` named after what is done, and when.
-
-    Parameters
-    ----------
-    *words
-        What is done, such as "search", "census".
-
-    Returns
-    -------
-    Path
-        Such as runs/census-20260101-120000.
-    """
+    """A folder below ``runs`` named after what is done, and when."""
     now = datetime.now().strftime("%Y%m%d-%H%M%S")
     return Path("runs") / "-".join([*map(folder_name, words), now])
 
 
 def place_of(text: str | Path) -> Path:
-    """The place that a text names: a path of this machine, or a path-like object for an address.
-
-    Parameters
-    ----------
-    text
-        Path or address such as "s3://bucket/run".
-
-    Returns
-    -------
-    Path
-        The path.
-
-    Raises
-    ------
-    MissingDependencyError
-        If an address is given and universal-pathlib is not installed.
-    OptionError
-        If the package for this kind of address is not installed.
-    """
+    """The place that a text names: a path of this machine, or a path-like object for an address."""
     if not isinstance(text, str):
         return text
     if MARK not in text:
@@ -106,40 +67,13 @@ def place_of(text: str | Path) -> Path:
 
 
 def is_local(place: Path) -> bool:
-    """Whether a place is on this machine.
-
-    Parameters
-    ----------
-    place
-        Path or path-like address.
-
-    Returns
-    -------
-    bool
-        True for a plain path.
-    """
+    """Whether a place is on this machine."""
     return isinstance(place, Path)
 
 
 @contextmanager
 def reaching(place: Path) -> Iterator[None]:
-    """Turn errors of a remote store into one sentence: each kind of store has errors of its own.
-
-    Parameters
-    ----------
-    place
-        Path or path-like address.
-
-    Yields
-    ------
-    Iterator[None]
-        Nothing: the store is used inside the block.
-
-    Raises
-    ------
-    OptionError
-        If the store cannot be used.
-    """
+    """Turn errors of a remote store into one sentence: each kind of store has errors of its own."""
     try:
         yield
     except FairbitsError:

@@ -54,25 +54,7 @@ SCORES_RECORD = "scores.json"
 
 
 def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """The first run.json of a run.
-
-    Parameters
-    ----------
-    manifest
-        Settings of the search, by name.
-    schema
-        Attributes of the run's subject.
-
-    Returns
-    -------
-    dict[str, Any]
-        Content of run.json.
-
-    Raises
-    ------
-    ValueError
-        If a setting has the name of one of the record's own keys.
-    """
+    """The first run.json of a run."""
     taken = sorted(set(manifest) & set(OWN))
     if taken:
         raise ValueError(f"the manifest must not use the names {', '.join(taken)}")
@@ -94,34 +76,12 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
 
 
 def provenance() -> dict[str, Any]:
-    """When something is made, by whom and with what, as run.json and scores.json say it.
-
-    Returns
-    -------
-    dict[str, Any]
-        ``created``, ``made_by``, ``versions``.
-    """
+    """When something is made, by whom and with what, as run.json and scores.json say it."""
     return {"created": timestamp(), "made_by": _user(), "versions": _versions()}
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """run.json of an existing run.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-
-    Returns
-    -------
-    dict[str, Any]
-        Content of run.json.
-
-    Raises
-    ------
-    OptionError
-        If it is missing, damaged, or of another format.
-    """
+    """run.json of an existing run."""
     if not (folder / RUN).is_file():
         if (folder / SCORES_RECORD).is_file():
             raise OptionError(
@@ -148,52 +108,17 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of run.json that the search wrote.
-
-    Parameters
-    ----------
-    record
-        Content of run.json.
-
-    Returns
-    -------
-    dict[str, Any]
-        Settings of the search, by name.
-    """
+    """The part of run.json that the search wrote."""
     return {name: value for name, value in record.items() if name not in (*OWN, "made_by")}
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:
-    """The schema that the run was made with.
-
-    Parameters
-    ----------
-    record
-        Content of run.json.
-
-    Returns
-    -------
-    Schema
-        The schema.
-    """
+    """The schema that the run was made with."""
     return schema_of_document(record["schema"])
 
 
 def check_same(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuse to go on with other settings.
-
-    Parameters
-    ----------
-    stored
-        Settings on record.
-    asked
-        Settings at hand.
-
-    Raises
-    ------
-    OptionError
-        If some differ; the message names each.
-    """
+    """Refuse to go on with other settings."""
     differences = list(_differences(stored, plain(asked)))
     if differences:
         raise OptionError(

@@ -35,71 +35,26 @@ _SPLIT = ("q_1", "low", "high", "span", "l1")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that can be read.
-
-    Attributes
-    ----------
-    path
-        Its file.
-    rows
-        How many rows it holds.
-    """
+    """A part that can be read."""
 
     path: Path
     rows: int
 
 
 def name_of(task: int, token: str, number: int) -> str:
-    """The file name of a part: the task, the attempt at it, and its place in that attempt.
-
-    Parameters
-    ----------
-    task
-        Number of the task.
-    token
-        Marks the attempt.
-    number
-        Position of the part in the attempt.
-
-    Returns
-    -------
-    str
-        The file name.
-    """
+    """The file name of a part: the task, the attempt at it, and its place in that attempt."""
     return f"part-{task:06d}-{token}-{number:04d}.parquet"
 
 
 def task_of(name: str) -> int:
-    """The task that a part belongs to, also for a part that was set aside.
-
-    Parameters
-    ----------
-    name
-        File name.
-
-    Returns
-    -------
-    int
-        Number of the task; −1 for any other file.
-    """
+    """The task that a part belongs to, also for a part that was set aside."""
     match = PART.fullmatch(name.removesuffix(SET_ASIDE))
     return int(match[1]) if match else -1
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """Open a file for Arrow: by its name on this machine, as an open file elsewhere.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Yields
-    ------
-    Iterator[Any]
-        A path or an open file.
-    """
+    """Open a file for Arrow: by its name on this machine, as an open file elsewhere."""
     if is_local(path):
         yield path
     else:
@@ -111,17 +66,6 @@ def write_part(path: Path, batches: list[pa.RecordBatch], layout: Layout, *, buc
     """Write rows as one part, cut into row groups by bucket, so that a reader of one bucket skips the others.
 
     Encoding happens in memory: one write, so that a full disk is noticed at once.
-
-    Parameters
-    ----------
-    path
-        The file.
-    batches
-        Rows.
-    layout
-        Columns of the run's parts.
-    buckets
-        Number of buckets of the run.
     """
     # Every append has its own small dictionary of origins; a column must have one.
     table = pa.Table.from_batches(batches, schema=layout.arrow).unify_dictionaries()
@@ -158,22 +102,6 @@ def check_parts(folder: Path, names: Sequence[str], layout: Layout, *, deep: boo
     """Which parts can be read, and what is wrong with the others.
 
     Where the files are far away, several are looked at at a time.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    names
-        File names of parts.
-    layout
-        Columns of the run's parts.
-    deep
-        Read every page and its checksum.
-
-    Returns
-    -------
-    tuple[list[Part], Faults]
-        The good parts, and a reason by file name for each of the others.
     """
     place = folder / FOLDER
     there = {path.name for path in place.iterdir()} if place.is_dir() else set()
@@ -190,20 +118,7 @@ def check_parts(folder: Path, names: Sequence[str], layout: Layout, *, deep: boo
 
 
 def spread(work: Callable[[Path], Any], paths: list[Path]) -> list[Any]:
-    """Apply a function to many files, several at a time where they are far away.
-
-    Parameters
-    ----------
-    work
-        What to do with a file.
-    paths
-        The files.
-
-    Returns
-    -------
-    list[Any]
-        Results in the same order.
-    """
+    """Apply a function to many files, several at a time where they are far away."""
     if len(paths) < 2 or is_local(paths[0]):
         return [work(path) for path in paths]
     with ThreadPoolExecutor(JOURNEYS) as pool:
@@ -211,22 +126,7 @@ def spread(work: Callable[[Path], Any], paths: list[Path]) -> list[Any]:
 
 
 def codes_in(parts: list[Part], layout: Layout, *, rows: int = 65_536) -> Iterator[Codes]:
-    """Codes of the cases in some parts, batch after batch.
-
-    Parameters
-    ----------
-    parts
-        Parts to read.
-    layout
-        Columns of the run's parts.
-    rows
-        Rows in a batch.
-
-    Yields
-    ------
-    Iterator[Codes]
-        People, (rows, attributes), protected attributes at their lowest value.
-    """
+    """Codes of the cases in some parts, batch after batch."""
     positions = list(range(len(layout.names)))
     for part in parts:
         with opened(part.path) as source, pq.ParquetFile(source) as file:
@@ -237,22 +137,7 @@ def codes_in(parts: list[Part], layout: Layout, *, rows: int = 65_536) -> Iterat
 
 
 def fault_of(path: Path, layout: Layout, *, deep: bool) -> tuple[str, int]:
-    """What is wrong with a part.
-
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        Columns of the run's parts.
-    deep
-        Read every page and its checksum.
-
-    Returns
-    -------
-    tuple[str, int]
-        The reason ("" where it is good), and the number of rows.
-    """
+    """What is wrong with a part."""
     if path.stat().st_size == 0:
         return "it is empty", 0
     try:

@@ -103,13 +103,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column of a part holds what, for one schema.
-
-    Parameters
-    ----------
-    schema
-        The attributes of the run's subject.
-    """
+    """Which column of a part holds what, for one schema."""
 
     schema: Schema
 
@@ -141,29 +135,7 @@ class Layout:
         return pa.schema([*codes, *figures, pa.field(BUCKET, pa.int16())])
 
     def batch(self, codes: Codes, figures: Mapping[str, Any], origin: Any, bucket: Any = 0) -> pa.RecordBatch:
-        """Rows to be stored; everything is copied, so the caller may use its arrays again.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes); protected attributes count for nothing.
-        figures
-            Figures by name, one number per row or one for all.
-        origin
-            How each case was found.
-        bucket
-            Part of the hash space that each person belongs to.
-
-        Returns
-        -------
-        pa.RecordBatch
-            Rows in the columns of a part.
-
-        Raises
-        ------
-        ValueError
-            If columns or figures are missing or unknown.
-        """
+        """Rows to be stored; everything is copied, so the caller may use its arrays again."""
         rows, width = codes.shape
         if width != len(self.schema):
             raise ValueError(f"codes need {len(self.schema)} columns, but have {width}")
@@ -182,18 +154,7 @@ class Layout:
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def codes_of(self, batch: pa.RecordBatch) -> Codes:
-        """Codes from stored rows; protected attributes get their lowest value.
-
-        Parameters
-        ----------
-        batch
-            Rows that hold at least the stored attributes.
-
-        Returns
-        -------
-        Codes
-            People, (n, attributes).
-        """
+        """Codes from stored rows; protected attributes get their lowest value."""
         rows = np.empty((batch.num_rows, len(self.schema)), dtype=np.float64)
         for i in self.schema.protected_columns:
             rows[:, i] = self.schema.attributes[i].low

@@ -15,18 +15,7 @@ ROWS = "rows.parquet"
 
 
 def row_names(schema: Schema) -> dict[str, str]:
-    """Names under which a filter knows the protected attributes of a case's row.
-
-    Parameters
-    ----------
-    schema
-        Attributes of the run's subject.
-
-    Returns
-    -------
-    dict[str, str]
-        From attribute to name: its own, unless a figure or another attribute has it.
-    """
+    """Names under which a filter knows the protected attributes of a case's row."""
     taken = {name.casefold() for name in (*FIGURES, *WORDS)}
     taken |= {schema.attributes[i].name.casefold() for i in schema.free_columns}
     names = {}
@@ -40,17 +29,7 @@ def row_names(schema: Schema) -> dict[str, str]:
 
 
 def write_rows(folder: Path, schema: Schema, people: Codes) -> None:
-    """Keep the protected values of the table's rows, as labels, by their position in the table.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    schema
-        Attributes of the run's subject.
-    people
-        The table's people, (n, attributes).
-    """
+    """Keep the protected values of the table's rows, as labels, by their position in the table."""
     columns: dict[str, pa.Array] = {"seed_row": pa.array(np.arange(len(people), dtype=np.int32))}
     for name, shown in row_names(schema).items():
         attribute, codes = schema[name], people[:, schema.column(name)]
@@ -64,18 +43,7 @@ def write_rows(folder: Path, schema: Schema, people: Codes) -> None:
 
 
 def read_rows(folder: Path) -> pa.Table | None:
-    """The protected values that ``write_rows`` kept.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-
-    Returns
-    -------
-    pa.Table | None
-        The table; None in a run without it.
-    """
+    """The protected values that ``write_rows`` kept."""
     file = folder / ROWS
     if not file.is_file():
         return None

@@ -100,40 +100,11 @@ class Questions:
         return [*found, *FIGURES, *self._row_names]
 
     def ask(self, sql: str) -> pa.Table:
-        """The answer to a query of our own.
-
-        Parameters
-        ----------
-        sql
-            A SELECT statement.
-
-        Returns
-        -------
-        pa.Table
-            The answer.
-        """
+        """The answer to a query of our own."""
         return self._stream(sql).read_all()
 
     def ranked(self, *, where: str | None, top: int | None) -> pa.RecordBatchReader:
-        """Cases as codes, worst first, batch after batch.
-
-        Parameters
-        ----------
-        where
-            A condition in SQL; None takes all cases.
-        top
-            How many cases; None gives all.
-
-        Returns
-        -------
-        pa.RecordBatchReader
-            A reader of record batches.
-
-        Raises
-        ------
-        OptionError
-            If the condition is no condition on the cases.
-        """
+        """Cases as codes, worst first, batch after batch."""
         if where is not None and any(name.casefold() in where.casefold() for name in self._row_names):
             self._join_rows()
         clause = "" if where is None else filters.condition(self._connection, where)
@@ -185,20 +156,7 @@ class Questions:
         return int(row["n"]), int(row["s"] or 0), int(row["x"] or 0)
 
     def explain(self, error: Exception, where: str) -> OptionError:
-        """One sentence about what is wrong with a filter.
-
-        Parameters
-        ----------
-        error
-            What DuckDB raised.
-        where
-            The filter.
-
-        Returns
-        -------
-        OptionError
-            The error to raise.
-        """
+        """One sentence about what is wrong with a filter."""
         return filters.explain(error, where, self.columns, self._labels)
 
     def _stream(self, sql: str) -> pa.RecordBatchReader:
@@ -212,20 +170,7 @@ class Questions:
         return cursor
 
     def decoded(self, table: pa.Table, twins: tuple[str, ...]) -> pa.Table:
-        """Labels in place of codes, and the protected values of the lowest and the highest score.
-
-        Parameters
-        ----------
-        table
-            Cases as codes.
-        twins
-            Labels of all twins.
-
-        Returns
-        -------
-        pa.Table
-            The table with labels.
-        """
+        """Labels in place of codes, and the protected values of the lowest and the highest score."""
         for position, attribute in enumerate(self.layout.attributes):
             if attribute.kind != "category" and attribute.gap is not None:
                 codes, field = table.column(position), table.field(position)
@@ -270,37 +215,13 @@ class Questions:
 
 
 def check_top(top: int | None) -> None:
-    """Refuse a number of cases below 1.
-
-    Parameters
-    ----------
-    top
-        How many cases were asked for; None means all.
-
-    Raises
-    ------
-    OptionError
-        If it is below 1.
-    """
+    """Refuse a number of cases below 1."""
     if top is not None and top < 1:
         raise OptionError(f"top is {top}; ask for at least one case.")
 
 
 def elsewhere(parts: list[Part], layout: Layout) -> Dataset:
-    """Parts on a remote store as an Arrow dataset.
-
-    Parameters
-    ----------
-    parts
-        Parts of one run.
-    layout
-        Columns of the run's parts.
-
-    Returns
-    -------
-    Dataset
-        The dataset.
-    """
+    """Parts on a remote store as an Arrow dataset."""
     from pyarrow.dataset import dataset
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 

@@ -16,25 +16,6 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
     """The subject of a run, loaded and checked again, with the attributes protected that the run protected.
 
     The run itself is verified too (:meth:`Run.verify`): this is the door to every stage that speaks about one.
-
-    Parameters
-    ----------
-    run
-        The run.
-    given
-        The subject; needed only for a run whose subject came from neither a name nor a file.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    Subject
-        The subject.
-
-    Raises
-    ------
-    OptionError
-        If the run does not say where its subject is, or the subject at hand is another one.
     """
     run.verify()
     source = run.manifest.get("source")
@@ -60,25 +41,6 @@ def accepted_subject(run: Run, given: Subject | None = None, **grants: Unpack[Gr
     """The subject of a run as :func:`subject_of` gives it, with the quality that the search found its model to have.
 
     Whoever began the run has accepted a model that decides against its labels, so it is not refused here.
-
-    Parameters
-    ----------
-    run
-        The run.
-    given
-        The subject; needed only for a run whose subject came from neither a name nor a file.
-    **grants
-        What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    Subject
-        The subject, with its quality.
-
-    Raises
-    ------
-    OptionError
-        If the run does not say where its subject is, or the subject at hand is another one.
     """
     subject = subject_of(run, given, **grants)
     kept = run.manifest.get("quality")

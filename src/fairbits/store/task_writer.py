@@ -34,15 +34,7 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class WriteError(FairbitsError):
-    """A disk or a store that takes nothing more; trying again later may help.
-
-    Parameters
-    ----------
-    sentence
-        What happened and what to do, in one sentence.
-    errno
-        The system's number of the error; None where there is none.
-    """
+    """A disk or a store that takes nothing more; trying again later may help."""
 
     def __init__(self, sentence: str, errno: int | None = None):
         super().__init__(sentence, errno)
@@ -53,29 +45,7 @@ class WriteError(FairbitsError):
 
 
 class TaskWriter:
-    """Takes the cases of one attempt at a task. Whatever has been flushed counts, whatever happens afterwards.
-
-    Parameters
-    ----------
-    folder, layout
-        The run, and its columns.
-    number
-        The task.
-    offset
-        Added to the numbers of its evaluations.
-    buckets
-        How many buckets, by the hash of the person, the rows of a part are cut into.
-    before
-        What an earlier attempt left, to go on from.
-    complete
-        Gives the figures that an append leaves out.
-    in_step
-        Makes appending wait for the writing thread, so that never more than one of the two works.
-    part_rows
-        Rows of a part; by default a number that keeps its buckets large enough.
-    clock
-        Gives the time in seconds, for flushing now and then.
-    """
+    """Takes the cases of one attempt at a task. Whatever has been flushed counts, whatever happens afterwards."""
 
     def __init__(
         self,
@@ -113,18 +83,7 @@ class TaskWriter:
         return self.record.rows + self._rows
 
     def stored_codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
-        """Codes of the cases that the attempt before left.
-
-        Parameters
-        ----------
-        rows
-            Rows in a batch.
-
-        Returns
-        -------
-        Iterator[Codes]
-            People, (rows, attributes), protected attributes at their lowest value.
-        """
+        """Codes of the cases that the attempt before left."""
         names = () if self.before is None else self.before.parts
         found = [parts.Part(self.folder / parts.FOLDER / name, 0) for name in names]
         return parts.codes_in(found, self.layout, rows=rows)
@@ -137,19 +96,7 @@ class TaskWriter:
         *,
         keys: npt.NDArray[np.uint64] | None = None,
     ) -> None:
-        """Keep some cases; they are on disk after the next flush, which comes by itself within a few seconds.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes); protected attributes count for nothing.
-        figures
-            Figures by name, one number per row or one for all.
-        origin
-            How each case was found.
-        keys
-            Hashes of the people, (n,), which decide the bucket; needed where there are several buckets.
-        """
+        """Keep some cases; they are on disk after the next flush, which comes by itself within a few seconds."""
         self._raise_failure()
         if len(codes):
             if not self._buffer or self._buffer[-1].rows >= BLOCK_ROWS:
@@ -178,11 +125,6 @@ class TaskWriter:
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
         """Note the state of the search at the end of a round; it reaches the disk with the next flush, after its cases.
-
-        Parameters
-        ----------
-        state
-            What the strategy needs to go on.
         """
         self._raise_failure()
         self._state = dict(state)
@@ -202,26 +144,7 @@ class TaskWriter:
     def commit(
         self, ended: str, *, evaluations: int, seconds: float, tally: Mapping[str, Any], findings: Mapping[str, Any]
     ) -> TaskRecord:
-        """Write down that the task has ended.
-
-        Parameters
-        ----------
-        ended
-            Why it ended.
-        evaluations
-            People evaluated in all.
-        seconds
-            Time spent in all.
-        tally
-            Counts for the summary.
-        findings
-            Other facts for the summary.
-
-        Returns
-        -------
-        TaskRecord
-            The record as it was written.
-        """
+        """Write down that the task has ended."""
         self.flush()
         self.record = replace(
             self.record,

@@ -25,23 +25,7 @@ RECORD = re.compile(r"(\d{6,})-([0-9a-f]{8})\.json")
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """How far a task is.
-
-    Attributes
-    ----------
-    number, token : int, str
-        The task, and the attempt at it.
-    parts, rows : tuple of str, int
-        The parts that hold its cases, in the order in which they were written, and how many cases there are.
-    evaluations, seconds : int, float
-        How far the cases in the parts reach: people asked about by this task, and seconds of the whole run.
-    state : dict or None
-        What the task knew at the end of its last whole round, to go on from: rounds, evaluations, seconds, tally.
-    ended : str or None
-        What ended it: ``rounds`` (all are done), ``share`` (of the budget), ``time``, ``stopped``; None: it has not.
-    tally, findings : dict
-        What it has done in all, once it has ended.
-    """
+    """How far a task is."""
 
     number: int
     token: str
@@ -60,34 +44,12 @@ class TaskRecord:
         return f"{self.number:06d}-{self.token}.json"
 
     def write(self, folder: Path) -> None:
-        """Write the record, whole or not at all.
-
-        Parameters
-        ----------
-        folder
-            Folder or address of the run.
-        """
+        """Write the record, whole or not at all."""
         write_json(folder / FOLDER / self.name, asdict(self))
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the record in a file.
-
-        Parameters
-        ----------
-        path
-            The file.
-
-        Returns
-        -------
-        Self
-            The record.
-
-        Raises
-        ------
-        OptionError
-            If the file is no such record.
-        """
+        """Read the record in a file."""
         document = read_json(path)
         known = {one.name for one in fields(cls)}
         if set(document) != known:
@@ -101,20 +63,7 @@ class TaskRecord:
 
 
 def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecord]:
-    """The furthest record of every task, or of one.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    number
-        The task; None means all.
-
-    Returns
-    -------
-    dict[int, TaskRecord]
-        Records by number of the task.
-    """
+    """The furthest record of every task, or of one."""
     best: dict[int, TaskRecord] = {}
     for record in all_records(folder, number):
         known = best.get(record.number)
@@ -124,20 +73,7 @@ def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecor
 
 
 def all_records(folder: Path, number: int | None = None) -> list[TaskRecord]:
-    """Every record there is, of all attempts.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    number
-        The task; None means all.
-
-    Returns
-    -------
-    list[TaskRecord]
-        Records in no particular order.
-    """
+    """Every record there is, of all attempts."""
     place = folder / FOLDER
     if not place.is_dir():
         return []
@@ -147,15 +83,7 @@ def all_records(folder: Path, number: int | None = None) -> list[TaskRecord]:
 
 
 def redo(folder: Path, numbers: Mapping[int, TaskRecord]) -> None:
-    """Have tasks whose parts are damaged done again: how far they got stays on record, so that no time is lost.
-
-    Parameters
-    ----------
-    folder
-        Folder or address of the run.
-    numbers
-        Records of the damaged tasks, by number.
-    """
+    """Have tasks whose parts are damaged done again: how far they got stays on record, so that no time is lost."""
     for number, record in numbers.items():
         for other in all_records(folder, number):
             (folder / FOLDER / other.name).unlink(missing_ok=True)

@@ -22,13 +22,7 @@ class Worker:
         self._thread.start()
 
     def put(self, job: Job) -> None:
-        """Add a job to the queue; waits while the queue is full.
-
-        Parameters
-        ----------
-        job
-            A function without arguments.
-        """
+        """Add a job to the queue; waits while the queue is full."""
         self._jobs.put(job)
 
     def wait(self) -> None:

@@ -19,24 +19,7 @@ from fairbits.store.tasks import TaskRecord
 
 
 class RunWriter:
-    """The record of one run, held by whoever coordinates it. Make it with ``create`` or ``resume``.
-
-    Parameters
-    ----------
-    folder
-        Where the run lies.
-    record
-        The content of run.json.
-    handle
-        The lock that keeps others from writing to the same run; None in a bucket.
-    new
-        Whether the run was begun here.
-
-    Attributes
-    ----------
-    records
-        How far every task is, as far as this process knows.
-    """
+    """The record of one run, held by whoever coordinates it. Make it with ``create`` or ``resume``."""
 
     def __init__(self, folder: Path, record: dict[str, Any], handle: places.Lock | None, *, new: bool):
         self.folder, self.new = folder, new
@@ -55,31 +38,7 @@ class RunWriter:
         force: bool = False,
         people: Codes | None = None,
     ) -> Self:
-        """Start a run in a new or empty place.
-
-        Parameters
-        ----------
-        folder
-            Folder or address.
-        manifest
-            Settings of the search, by name.
-        schema
-            Attributes of the run's subject.
-        force
-            Replace an earlier run in this place.
-        people
-            The table's people, (n, attributes): their protected values are kept, so that filters can name them.
-
-        Returns
-        -------
-        Self
-            The writer, which holds the lock.
-
-        Raises
-        ------
-        OptionError
-            If the place is not empty or cannot be written to.
-        """
+        """Start a run in a new or empty place."""
         place = place_of(folder)
         record = manifests.new_record(manifest, schema)
         with _opening(place):
@@ -98,23 +57,6 @@ class RunWriter:
         """Go on with a run that was made with the same settings (only what ``manifests.MAY_DIFFER`` names may differ).
 
         Tasks whose parts are missing or damaged are begun again.
-
-        Parameters
-        ----------
-        folder
-            Folder or address of the run.
-        manifest
-            Settings at hand, by name.
-
-        Returns
-        -------
-        Self
-            The writer, which holds the lock.
-
-        Raises
-        ------
-        OptionError
-            If there is no run, or settings differ.
         """
         place = place_of(folder)
         with _opening(place):
@@ -155,56 +97,23 @@ class RunWriter:
         return dict(self._record["scale"])
 
     def note(self, fault: Mapping[str, Any] | None = None, **facts: Any) -> None:
-        """Put a fault, or facts about how the run is executed, on record.
-
-        Parameters
-        ----------
-        fault
-            What went wrong, by name.
-        **facts
-            Facts by name.
-        """
+        """Put a fault, or facts about how the run is executed, on record."""
         self._record["scale"] |= facts
         if fault is not None:
             self._record["scale"]["faults"].append({**fault, "when": manifests.timestamp()})
 
     def amend(self, **settings: Any) -> None:
-        """Settle what the manifest of a new run had left open.
-
-        Parameters
-        ----------
-        **settings
-            Settings by name.
-        """
+        """Settle what the manifest of a new run had left open."""
         self._record |= settings
 
     def write(self, status: str) -> None:
-        """Bring run.json up to date.
-
-        Parameters
-        ----------
-        status
-            Such as "running".
-        """
+        """Bring run.json up to date."""
         written = sum(len(record.parts) for record in self.records.values())
         self._record |= {"status": status, "updated": manifests.timestamp(), "parts": written}
         write_json(self.folder / places.RUN, self._record)
 
     def finish(self, status: str, summary: Mapping[str, Any] | None = None) -> None:
-        """Write the summary and, last, the status.
-
-        Parameters
-        ----------
-        status
-            How the run ended.
-        summary
-            Content of summary.json; None writes none.
-
-        Raises
-        ------
-        ValueError
-            If there is no such status.
-        """
+        """Write the summary and, last, the status."""
         if status not in manifests.STATUSES:
             raise ValueError(f"status is one of {', '.join(manifests.STATUSES)}, not {status!r}")
         try:

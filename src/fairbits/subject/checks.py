@@ -25,27 +25,7 @@ Ask = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -> Quality:
-    """Score the rows of a table as they are, once, and compare with their labels.
-
-    Parameters
-    ----------
-    model, encoding
-        The model, and how the schema's codes become its inputs.
-    schema
-        Says what is favourable, and from which score on.
-    table
-        The people; of a large table a fixed random sample is scored.
-
-    Returns
-    -------
-    Quality
-        Accuracy, AUC with an interval, the share decided favourably and the base rate, as far as they are known.
-
-    Raises
-    ------
-    ModelError
-        If a score is not finite, or a classifier's is no probability.
-    """
+    """Score the rows of a table as they are, once, and compare with their labels."""
     max_rows = MAX_ROWS if isinstance(model, Network) else MAX_FOREIGN_ROWS
     chosen = sampled_rows(len(table), max_rows, np.random.default_rng(0))
     labels = None if table.labels is None else table.labels[chosen]
@@ -61,20 +41,7 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -
 
 
 def quality_of_scores(schema: Schema, table: Table) -> Quality:
-    """The same from the scores that the table holds of a model that is not at hand.
-
-    Parameters
-    ----------
-    schema
-        Says what is favourable, and from which score on.
-    table
-        With its ``scores``.
-
-    Returns
-    -------
-    Quality
-        As far as it is known.
-    """
+    """The same from the scores that the table holds of a model that is not at hand."""
     scores = np.asarray(table.scores, dtype=np.float32)
     decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
     return _agreement(schema, scores, decisions, table.labels)
@@ -98,22 +65,7 @@ def _agreement(
 
 
 def against_labels(quality: Quality, model: Model, schema: Schema, *, named: bool) -> str | None:
-    """Why a model is refused that decides against the labels, with what cures it; None where it does not.
-
-    Parameters
-    ----------
-    quality
-        How the model agrees with the labels.
-    model, schema
-        Which output speaks of which class.
-    named
-        Whether the model itself names its classes, so that their order is no guess.
-
-    Returns
-    -------
-    str or None
-        One sentence.
-    """
+    """Why a model is refused that decides against the labels, with what cures it; None where it does not."""
     if not quality.reversed:
         return None
     found = (

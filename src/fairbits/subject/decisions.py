@@ -10,22 +10,7 @@ from fairbits.models import HasClassScores, Model
 
 
 def decided(model: Model, inputs: npt.NDArray[np.float32], schema: Schema) -> npt.NDArray[np.int64] | None:
-    """The position of the class that each encoded row is decided for.
-
-    Parameters
-    ----------
-    model
-        Scores the schema's favourable class.
-    inputs
-        Encoded rows.
-    schema
-        Says which classes there are and from which score on a decision is favourable.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        None where nothing is decided (a regression), or where the score of one class of several does not tell.
-    """
+    """The position of the class that each encoded row is decided for."""
     if schema.regression:
         return None
     if len(schema.classes) == 2:

@@ -48,20 +48,7 @@ _ENCODINGS = ("codes", "one-hot", "columns")
 
 
 def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
-    """The subject that a ``subject.toml`` describes.
-
-    Parameters
-    ----------
-    file
-        The path of the ``subject.toml``; paths in it are relative to its folder.
-    grants
-        What the files that it names may do: see :func:`fairbits.load_subject`.
-
-    Returns
-    -------
-    Subject
-        Complete, with notes on whatever was guessed.
-    """
+    """The subject that a ``subject.toml`` describes."""
     document = read_document(file)
     _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
     model_section, table_section = section_of(document, "model"), section_of(document, "table")

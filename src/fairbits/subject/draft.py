@@ -35,27 +35,7 @@ MAX_TWINS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is known about a subject before its file is written.
-
-    Attributes
-    ----------
-    schema
-        The attributes, as the table suggests them.
-    table
-        The file of the table.
-    model
-        The model's file or address; None where none was named.
-    delimiter
-        What stands between the columns of the table's file.
-    options
-        What was said about the model.
-    said_by_labels
-        The AUC by which the labels decided which output speaks of which class; None where they did not.
-    trouble
-        Why the model does not fit; None where it does.
-    others
-        Other readings of the table, to be tried in turn for a model that does not take ``schema`` as it is.
-    """
+    """What is known about a subject before its file is written."""
 
     schema: Schema
     table: Path
@@ -69,17 +49,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What came of a draft: the subject that its file describes, or why there is none yet.
-
-    Attributes
-    ----------
-    draft
-        The draft, as it was settled.
-    subject
-        The subject; None where there is no model, or where it does not fit.
-    notes
-        What was guessed about the model, as sentences.
-    """
+    """What came of a draft: the subject that its file describes, or why there is none yet."""
 
     draft: Draft
     subject: Subject | None = None
@@ -114,32 +84,6 @@ def subject_of_table(
 
     Where neither the model nor the options say which output speaks of which of two classes, the reading that agrees
     with the labels is taken, and a note says so.
-
-    Parameters
-    ----------
-    model
-        Anything that :class:`~fairbits.Audit` takes.
-    table
-        A file, or an Arrow, pandas or polars table.
-    target, protected, favourable
-        The column that the model predicts, the protected attributes, and the value whose probability is the score.
-    ignored
-        Columns to leave out.
-    max_twins
-        Combinations of protected values at most; protected numbers of many values get ranges.
-    threshold
-        The probability from which on a decision between two classes is favourable; 0.5 by default.
-    name
-        What to call it.
-    options
-        How the model is read.
-    as_is
-        Take the model as it is, though it decides against the labels.
-
-    Returns
-    -------
-    Subject
-        With notes about everything that was left out or guessed.
     """
     options = options or ModelOptions()
     file = table if isinstance(table, str | Path) else None
@@ -210,29 +154,6 @@ def write_draft(
 
     Where there are labels and nobody has said which output speaks of which class, the reading that agrees with them
     is taken, and written down.
-
-    Parameters
-    ----------
-    draft
-        What is known.
-    out
-        The file to write.
-    force
-        Replace a file that is there.
-    as_is
-        Take the model as it is, though it decides against the labels.
-    **grants
-        What the model's file may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    Drafted
-        The subject, or what is wrong with its model.
-
-    Raises
-    ------
-    OptionError
-        If the file is there already, or cannot be written.
     """
     if out.exists() and not force:
         raise OptionError(f"{str(out)!r} exists; choose another --out or add --force.")

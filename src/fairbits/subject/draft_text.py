@@ -41,20 +41,7 @@ _ATTRIBUTES = (
 
 
 def draft_text(draft: Draft, out: Path) -> str:
-    """The commented text of a subject file.
-
-    Parameters
-    ----------
-    draft
-        What was found out about table and model.
-    out
-        Where the file will stand; paths in it are relative to its folder.
-
-    Returns
-    -------
-    str
-        TOML.
-    """
+    """The commented text of a subject file."""
     folder = out.parent
     document = tomlkit.document()
     document.add(tomlkit.comment("Written by `fairbits init`; change what it could not know, then:"))

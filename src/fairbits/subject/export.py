@@ -22,29 +22,7 @@ TABLE, MODEL, SUBJECT = "table.csv", "model.npz", "subject.toml"
 
 
 def export_subject(subject: Subject, folder: Path, *, codes: bool = False, force: bool = False) -> list[Path]:
-    """Write table, model and subject file into a folder.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    folder
-        Where to; made where it is missing.
-    codes
-        Write the table in codes instead of labels.
-    force
-        Write into a folder that is not empty.
-
-    Returns
-    -------
-    list[Path]
-        Paths of the three files.
-
-    Raises
-    ------
-    OptionError
-        If the folder is not empty or cannot be written, or the model brings encoders of its own.
-    """
+    """Write table, model and subject file into a folder."""
     require(subject.model, CanSave, "exporting a subject")
     word = encoding_word(subject)
     if word is None:
@@ -70,22 +48,7 @@ def _write_table(subject: Subject, path: Path, *, codes: bool) -> None:
 
 
 def document_of_subject(subject: Subject, model: Mapping[str, Any], table: Mapping[str, Any]) -> tomlkit.TOMLDocument:
-    """The content of a subject file: its schema, and the sections about model and table.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    model
-        Keys of the section [model].
-    table
-        Keys of the section [table].
-
-    Returns
-    -------
-    tomlkit.TOMLDocument
-        A TOML document.
-    """
+    """The content of a subject file: its schema, and the sections about model and table."""
     document = tomlkit.document()
     document.add("name", subject.name)
     document.add("model", dict(model))
@@ -97,18 +60,7 @@ def document_of_subject(subject: Subject, model: Mapping[str, Any], table: Mappi
 
 
 def encoding_word(subject: Subject) -> str | None:
-    """What a subject file calls the subject's encoding; None where the model brings its own.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-
-    Returns
-    -------
-    str | None
-        "codes", "one-hot", "columns" or None.
-    """
+    """What a subject file calls the subject's encoding; None where the model brings its own."""
     columns = subject.options.columns
     for word, make in (("codes", Encoding.identity), ("one-hot", Encoding.one_hot)):
         if subject.encoding.same_as(make(subject.schema, columns=columns)):
@@ -125,20 +77,7 @@ def _order(subject: Subject) -> list[str]:
 
 
 def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
-    """The subject's table with labels, or with codes.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    codes
-        Give the engine's codes instead of labels.
-
-    Returns
-    -------
-    pa.Table
-        The table, with the target and the held-out marks where there are any.
-    """
+    """The subject's table with labels, or with codes."""
     import pyarrow as pa
 
     columns: dict[str, object] = {}

@@ -68,15 +68,7 @@ _WHOLE = ("weights", "leaves", "model_file")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Everything that can change a score, as hashes, and a sample of the scores themselves.
-
-    Attributes
-    ----------
-    ingredients
-        By name, the hash or the value of each thing that can change a score.
-    probe
-        Scores of a fixed sample of people and twins.
-    """
+    """Everything that can change a score, as hashes, and a sample of the scores themselves."""
 
     ingredients: Mapping[str, str]
     probe: Probe
@@ -106,19 +98,7 @@ def identity_of(
     origin: Mapping[str, str] | None = None,
     threshold: float | None = DEFAULT_THRESHOLD,
 ) -> Identity:
-    """The identity of a subject.
-
-    Parameters
-    ----------
-    model, encoding, schema, table, test
-        What was loaded; the model is asked about the sample of the probe.
-    options
-        How the model was read.
-    origin
-        What it was read from, as :func:`fairbits.subject.ingredients.of_origin` found it then.
-    threshold
-        From which probability on a decision is favourable.
-    """
+    """The identity of a subject."""
     found = {
         **ingredients.of_model(model),
         **(ingredients.of_origin(None, ModelOptions()) if origin is None else origin),
@@ -135,18 +115,6 @@ def differences(stored: Mapping[str, Any], here: Identity) -> dict[str, list[str
     """What differs between an identity on record and the one at hand.
 
     The probe is looked at only where all ingredients agree: with other weights or rows its scores differ anyway.
-
-    Parameters
-    ----------
-    stored
-        An identity as a run's file has it.
-    here
-        Identity of the subject at hand.
-
-    Returns
-    -------
-    dict[str, list[str]]
-        Ends of sentences, by what they are about: model, table, schema ….
     """
     there: Mapping[str, str] = stored["ingredients"]
     found: dict[str, list[str]] = {}
@@ -160,38 +128,12 @@ def differences(stored: Mapping[str, Any], here: Identity) -> dict[str, list[str
 
 
 def difference_words(found: Mapping[str, Sequence[str]]) -> str:
-    """Differences between two identities in words.
-
-    Parameters
-    ----------
-    found
-        What :func:`differences` gives: by noun, what of it differs.
-
-    Returns
-    -------
-    str
-        For example "the model's weights and activations; the table's rows".
-    """
+    """Differences between two identities in words."""
     return "; ".join(f"the {noun}'s {joined(list(words))}" for noun, words in found.items())
 
 
 def check_identity(record: Mapping[str, Any], here: Identity, *, what: str) -> None:
-    """Refuse to go on with a record that is about something else, naming every ingredient that differs.
-
-    Parameters
-    ----------
-    record
-        What is on disk: run.json or measure.json, with its identity under that name.
-    here
-        The identity of the subject at hand.
-    what
-        What the record is, as the subject of a sentence: ``the run in 'runs/x'``.
-
-    Raises
-    ------
-    OptionError
-        Where an ingredient or the probe differs, or the record has no identity.
-    """
+    """Refuse to go on with a record that is about something else, naming every ingredient that differs."""
     stored = record.get("identity")
     whole = isinstance(stored, Mapping) and fits(stored.get("ingredients"), dict[str, str])
     if not isinstance(stored, Mapping) or not whole or "probe" not in stored or EARLIER in stored["ingredients"]:

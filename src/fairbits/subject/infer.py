@@ -163,20 +163,7 @@ def _text(value: object) -> str | None:
 
 
 def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind of column
-    """The reason why a column says nothing about what a person is like.
-
-    Parameters
-    ----------
-    name
-        Name of the column.
-    column
-        The column, as Arrow has it.
-
-    Returns
-    -------
-    str
-        Such as "dates" or "empty"; "" where the column may be an attribute.
-    """
+    """The reason why a column says nothing about what a person is like."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -233,20 +220,6 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
     """The attribute that a column holds.
 
     Text, truth values and pandas categories are categories, whole numbers are integers, other numbers are real.
-
-    Parameters
-    ----------
-    name
-        Name of the column.
-    column
-        The column, as Arrow has it.
-    protected
-        Whether the attribute is protected.
-
-    Returns
-    -------
-    Attribute
-        The attribute, with the domain that the column shows.
     """
     import pyarrow as pa
 
@@ -281,20 +254,7 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
 
 
 def places_of(name: str, values: Any) -> Any:
-    """The values of a column of whole numbers that name places, such as postal codes: others do not exist.
-
-    Parameters
-    ----------
-    name
-        Name of the column.
-    values
-        Its numbers.
-
-    Returns
-    -------
-    ndarray
-        The different values; none where the numbers may be amounts, or are too many to list.
-    """
+    """The values of a column of whole numbers that name places, such as postal codes: others do not exist."""
     found = np.unique(values)
     return found if _PLACE.search(name) and 2 < len(found) <= MAX_NUMBERS else found[:0]
 
@@ -307,18 +267,7 @@ def _look_otherwise(texts: list[str]) -> bool:
 
 
 def infer_classes(column: Any) -> tuple[str, ...]:
-    """The classes of a target in sorted order, as a classifier would number them; none for a regression.
-
-    Parameters
-    ----------
-    column
-        The target's column, as Arrow has it.
-
-    Returns
-    -------
-    tuple[str, ...]
-        The classes; empty where the target is a number.
-    """
+    """The classes of a target in sorted order, as a classifier would number them; none for a regression."""
     values = [value for value in with_nulls(plain(column)).unique().to_pylist() if value is not None]
     continuous = any(isinstance(v, float) and not v.is_integer() for v in values)
     numeric = all(isinstance(v, int | float) for v in values)

@@ -53,18 +53,7 @@ MANNER = frozenset(
 
 
 def digest(*parts: Any) -> str:
-    """A short hash of texts, bytes and arrays; the same on every machine.
-
-    Parameters
-    ----------
-    *parts
-        Texts, bytes and arrays.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
-    """
+    """A short hash of texts, bytes and arrays; the same on every machine."""
     found = hashlib.sha256()
     for part in parts:
         content = _bytes(part)
@@ -90,18 +79,7 @@ def _shown(text: str) -> str:
 
 
 def of_model(model: Model) -> Ingredients:
-    """Ingredients of the model itself: all of a network, the weights of a module, nothing of a black box.
-
-    Parameters
-    ----------
-    model
-        The model.
-
-    Returns
-    -------
-    Ingredients
-        Short texts by name.
-    """
+    """Ingredients of the model itself: all of a network, the weights of a module, nothing of a black box."""
     if isinstance(model, Repeated):
         return {**of_model(model.original), "repeats": str(model.repeats)}
     found = {"kind": kind_of(model), "repeats": "1"}
@@ -160,18 +138,7 @@ def _state(module: Any) -> str:
 
 
 def of_encoding(encoding: Encoding) -> Ingredients:
-    """Which inputs every attribute fills, and how numbers are scaled on the way.
-
-    Parameters
-    ----------
-    encoding
-        How attributes become inputs of the model.
-
-    Returns
-    -------
-    Ingredients
-        Short texts by name.
-    """
+    """Which inputs every attribute fills, and how numbers are scaled on the way."""
     places: list[Any] = [np.dtype(encoding.dtype).name, json.dumps(sorted(encoding.fixed.items()))]
     scaling: list[str] = []
     for part in encoding.parts:
@@ -188,18 +155,7 @@ def of_encoding(encoding: Encoding) -> Ingredients:
 
 
 def of_schema(schema: Schema) -> Ingredients:
-    """Who can exist, what is decided, and which values make twins.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-
-    Returns
-    -------
-    Ingredients
-        Short texts by name.
-    """
+    """Who can exist, what is decided, and which values make twins."""
     described = [
         (
             *(a.name, a.kind, a.low, a.upper, a.stride, a.labels, a.allowed, a.columns, a.immutable),
@@ -221,20 +177,7 @@ def of_schema(schema: Schema) -> Ingredients:
 
 
 def of_table(table: Table, test: Table | None) -> Ingredients:
-    """The people, what is known of them, and who of them was held out.
-
-    Parameters
-    ----------
-    table
-        The people that the model decides about.
-    test
-        People whom the model has never seen, if there is such a table.
-
-    Returns
-    -------
-    Ingredients
-        Short texts by name.
-    """
+    """The people, what is known of them, and who of them was held out."""
     return {
         "rows": _array(table.codes),
         "labels": _array(table.labels),
@@ -250,18 +193,7 @@ def _array(array: Any) -> str:
 
 
 def of_options(options: ModelOptions) -> Ingredients:
-    """Options of the model that can change a score, each by itself; those that nobody gave are left out.
-
-    Parameters
-    ----------
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Ingredients
-        Short texts by name.
-    """
+    """Options of the model that can change a score, each by itself; those that nobody gave are left out."""
     said = {entry.name: getattr(options, entry.name) for entry in fields(options) if entry.name not in MANNER}
     return {OPTION + name: _plain(value) for name, value in said.items() if value not in (None, {}, ())}
 
@@ -273,20 +205,7 @@ def _plain(value: Any) -> str:
 
 
 def of_origin(original: Any, options: ModelOptions) -> Ingredients:
-    """Where a model was read from: the bytes of its file, its address, or its code; computed when it is read.
-
-    Parameters
-    ----------
-    original
-        The path, address, reference or object that was given.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Ingredients
-        Short texts by name.
-    """
+    """Where a model was read from: the bytes of its file, its address, or its code; computed when it is read."""
     found = {"model_file": NONE, "address": NONE, "code": NONE}
     if isinstance(original, str) and is_url(original):
         secret = "@" in original or "?" in original  # where people put names and keys
@@ -326,16 +245,6 @@ def code_of(found: Any) -> str:
     """The module and name of a function, or of an object's class, and a hash of the source where it can be had.
 
     Installed libraries are named only: their source changes with every release, their scores are probed.
-
-    Parameters
-    ----------
-    found
-        A function or an object.
-
-    Returns
-    -------
-    str
-        Module, name and hash; "none" where there is no code to name.
     """
     while isinstance(found, ForeignModel | Repeated | Loaded):
         found = found.model if isinstance(found, Loaded) else found.original

@@ -33,19 +33,7 @@ Scores = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Scores of a fixed sample, and how far a second answer came out otherwise.
-
-    Attributes
-    ----------
-    scores
-        Score of each twin of the sample; None where it is not finite.
-    varied
-        Share of the sample whose second answer differed.
-    mean, spread
-        Mean and root mean square of the absolute differences between first and second answers.
-    quantile, largest
-        Their 95 % quantile, and the largest.
-    """
+    """Scores of a fixed sample, and how far a second answer came out otherwise."""
 
     scores: tuple[float | None, ...] = ()
     varied: float = 0.0
@@ -56,18 +44,7 @@ class Probe:
 
     @classmethod
     def sound(cls, document: Any) -> bool:
-        """Whether a document from a file can be read as a probe.
-
-        Parameters
-        ----------
-        document
-            Content of the probe in a run's file.
-
-        Returns
-        -------
-        bool
-            Whether everything in it is what it should be.
-        """
+        """Whether a document from a file can be read as a probe."""
         if not isinstance(document, Mapping) or not set(document) <= {one.name for one in fields(cls)}:
             return False
         figures = {name: value for name, value in document.items() if name != "scores"}
@@ -75,20 +52,7 @@ class Probe:
 
     @classmethod
     def of(cls, first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Probe:
-        """A probe from one or two rounds of answers.
-
-        Parameters
-        ----------
-        first
-            Scores of the sample, (n,).
-        second
-            Scores of the same sample, asked again.
-
-        Returns
-        -------
-        Probe
-            Scores rounded to seven digits, and how far the second round differed.
-        """
+        """A probe from one or two rounds of answers."""
         scores = np.asarray(first, dtype=np.float64)
         kept = tuple(float(f"{score:.7g}") if np.isfinite(score) else None for score in scores)
         if second is None or not len(scores):
@@ -108,18 +72,7 @@ class Probe:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Probe:
-        """A probe from a document; undoes ``document``.
-
-        Parameters
-        ----------
-        document
-            Content of the probe in a run's file.
-
-        Returns
-        -------
-        Probe
-            The probe.
-        """
+        """A probe from a document; undoes ``document``."""
         return cls(**{**document, "scores": tuple(document["scores"])})
 
     @property
@@ -132,18 +85,7 @@ class Probe:
         return {**asdict(self), "scores": list(self.scores)}
 
     def differences(self, other: Probe) -> Iterator[str]:
-        """Sentences on what tells the two models apart.
-
-        Parameters
-        ----------
-        other
-            The probe at hand; ``self`` is the one on record.
-
-        Yields
-        ------
-        Iterator[str]
-            Ends of sentences; none where the models answer alike.
-        """
+        """Sentences on what tells the two models apart."""
         if len(self.scores) != len(other.scores):
             return  # another sample: the tables differ, which is said where tables are compared
         there, here = (
@@ -178,24 +120,7 @@ class Probe:
 
 
 def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) -> Probe:
-    """Ask a model about the sample: twice, unless it is a native network, which answers alike every time.
-
-    Parameters
-    ----------
-    model
-        The model.
-    encoding
-        How attributes become inputs of the model.
-    schema
-        The attributes, and what is decided.
-    table
-        The people that the model decides about.
-
-    Returns
-    -------
-    Probe
-        The probe.
-    """
+    """Ask a model about the sample: twice, unless it is a native network, which answers alike every time."""
     if table.scores is not None:
         return Probe()  # the model is not at hand; its scores are a part of the table
     people = probed_people(schema, table)
@@ -207,26 +132,7 @@ def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) ->
 
 
 def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema, table: Table) -> bool:
-    """Whether the model still gives the answers of a probe, tried on a few of them.
-
-    Parameters
-    ----------
-    probe
-        Earlier answers.
-    model
-        The model.
-    encoding
-        How attributes become inputs of the model.
-    schema
-        The attributes, and what is decided.
-    table
-        The people that the model decides about.
-
-    Returns
-    -------
-    bool
-        True also where answers vary by themselves, since a change could not be told.
-    """
+    """Whether the model still gives the answers of a probe, tried on a few of them."""
     if probe.varies or not probe.scores:
         return True
     chosen = _evenly(len(probe.scores), AGAIN)
@@ -236,20 +142,7 @@ def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema
 
 
 def probed_people(schema: Schema, table: Table) -> Codes:
-    """The sample: rows spread evenly over the table, each with evenly spread combinations of protected values.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    table
-        The people that the model decides about.
-
-    Returns
-    -------
-    Codes
-        People, (n, attributes).
-    """
+    """The sample: rows spread evenly over the table, each with evenly spread combinations of protected values."""
     if not len(table):
         return np.empty((0, len(schema)))
     if not schema.protected:

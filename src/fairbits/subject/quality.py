@@ -23,23 +23,6 @@ class Quality:
     """What a model decides about the rows of its table, and how that agrees with their labels.
 
     Figures that make no sense here (no labels, a regression, a class that never occurs) are None.
-
-    Parameters
-    ----------
-    rows
-        How many rows the figures rest on.
-    rule
-        When a decision is favourable, in words.
-    threshold
-        The cut-off between two classes.
-    favourable_rate, base_rate
-        The share of rows decided favourably, and labelled so.
-    accuracy, balanced_accuracy
-        The share of rows decided as labelled, and its mean over the classes.
-    auc, auc_low, auc_high
-        How often a favourably labelled row has the higher score of two, with a 95 % interval.
-    r2, rank_correlation
-        For a regression: the share of the target's variance explained, and Spearman's correlation.
     """
 
     rows: int
@@ -69,13 +52,7 @@ class Quality:
 
     @classmethod
     def of_figures(cls, figures: dict[str, Any]) -> Quality:
-        """Undo ``figures``: the record from what a file keeps.
-
-        Parameters
-        ----------
-        figures
-            A dictionary as ``figures`` gives it; other keys are passed over.
-        """
+        """Undo ``figures``: the record from what a file keeps."""
         names = {"rule": "decision", "rows": "quality_rows"}
         return cls(**{name: figures.get(names.get(name, name)) for name in cls.__slots__})  # type: ignore[arg-type]
 
@@ -104,25 +81,7 @@ def agreement(
     labels: Floats | None,
     own: int,
 ) -> Quality:
-    """The figures from plain arrays.
-
-    Parameters
-    ----------
-    favourable
-        The favourable class, None for a regression.
-    threshold
-        The cut-off between two classes.
-    favoured
-        Who is decided favourably; None where that is not known.
-    decisions
-        The class that each row is decided for; None where that is not known.
-    scores
-        The score of the favourable class, or the predicted value, of each row.
-    labels
-        Positions of classes, or values; None where they are not known.
-    own
-        The position of the favourable class.
-    """
+    """The figures from plain arrays."""
     known: dict[str, Any] = {"rows": len(scores), "rule": rule_words(favourable, threshold), "threshold": threshold}
     if favourable is None:
         if labels is not None and len(labels):
@@ -145,20 +104,7 @@ def agreement(
 
 
 def balanced_accuracy(right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64]) -> float:
-    """The mean over the classes of the share decided as labelled.
-
-    Parameters
-    ----------
-    right
-        Which rows are decided as labelled, (n,).
-    labels
-        Positions of their classes, (n,).
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-    """
+    """The mean over the classes of the share decided as labelled."""
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
@@ -169,18 +115,6 @@ def area_under_curve(scores: Floats, positive: npt.NDArray[np.bool_]) -> tuple[f
     "Confidence intervals for an effect size measure based on the Mann–Whitney statistic. Part 2": the areas that
     Hanley and McNeil's variance (1982), at that area, does not tell apart from the one seen. Unlike Wald's it stays
     within 0 and 1 and has a width at 0 and 1 too; at one half it is the Mann-Whitney test.
-
-    Parameters
-    ----------
-    scores
-        One per row.
-    positive
-        Which rows should have the higher scores.
-
-    Returns
-    -------
-    tuple of float or None
-        The area and both ends; None where all rows are alike labelled.
 
     Examples
     --------
@@ -213,13 +147,7 @@ def _halved(low: float, high: float, below: Any) -> float:
 
 
 def midranks(values: Floats) -> npt.NDArray[np.float64]:
-    """The place of each value among all, from 1; equal values share the mean of their places.
-
-    Parameters
-    ----------
-    values
-        Numbers of any kind.
-    """
+    """The place of each value among all, from 1; equal values share the mean of their places."""
     _, member, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     found: npt.NDArray[np.float64] = (last - (counts - 1) / 2)[member.reshape(-1)]
@@ -227,13 +155,7 @@ def midranks(values: Floats) -> npt.NDArray[np.float64]:
 
 
 def rank_correlation(one: Floats, other: Floats) -> float | None:
-    """Spearman's correlation; None where one of the two never varies.
-
-    Parameters
-    ----------
-    one, other
-        Numbers of the same length.
-    """
+    """Spearman's correlation; None where one of the two never varies."""
     ranks = midranks(one), midranks(other)
     if min(float(r.std()) for r in ranks) == 0:
         return None
@@ -244,13 +166,6 @@ def variance_explained(scores: Floats, target: npt.NDArray[np.float64]) -> float
     """The share of the target's variance that the scores explain: 1 where all are exact, 0 where the mean does as well.
 
     A target that never varies has none to explain.
-
-    Parameters
-    ----------
-    scores
-        The predictions.
-    target
-        What they should be.
 
     Examples
     --------

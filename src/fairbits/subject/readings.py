@@ -34,39 +34,7 @@ def draft_schema(
     everything: bool = False,
     threshold: float | None = None,
 ) -> Schema:
-    """The schema of a table, with ranges for protected numbers of many values.
-
-    Parameters
-    ----------
-    data
-        The table, as Arrow has it.
-    target
-        Column that the model predicts.
-    protected
-        Names of protected attributes.
-    favourable
-        Class whose probability is the score; None takes the last one.
-    groups
-        0/1 columns that are one category each.
-    ignored
-        Columns to leave out.
-    max_twins
-        Allowed number of combinations of protected values.
-    everything
-        Keep dates, identifiers and other columns that say nothing about a person.
-    threshold
-        Probability from which on a decision between two classes is favourable; None takes 0.5.
-
-    Returns
-    -------
-    Schema
-        The schema; its notes say which columns were left out.
-
-    Raises
-    ------
-    SchemaError
-        If a column is not there, or the protected attributes have too many combinations.
-    """
+    """The schema of a table, with ranges for protected numbers of many values."""
     schema = infer_schema(
         data,
         target=target,
@@ -86,22 +54,7 @@ def draft_schema(
 
 
 def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
-    """The schema with the columns that were left out, for a model that takes them; None where there are none.
-
-    Parameters
-    ----------
-    data
-        The table, as Arrow has it.
-    schema
-        A schema from which columns were left out.
-    **asked
-        Options of :func:`draft_schema`.
-
-    Returns
-    -------
-    Schema | None
-        The schema with all columns, or None.
-    """
+    """The schema with the columns that were left out, for a model that takes them; None where there are none."""
     if not schema.notes:
         return None
     try:
@@ -122,20 +75,7 @@ def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
 
 
 def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
-    """The schema with texts such as "02139" as numbers, for a model that was trained without their zeros.
-
-    Parameters
-    ----------
-    data
-        The table, as Arrow has it.
-    **asked
-        Options of :func:`draft_schema`.
-
-    Returns
-    -------
-    Schema | None
-        The schema, or None where no text reads like a number.
-    """
+    """The schema with texts such as "02139" as numbers, for a model that was trained without their zeros."""
     import pyarrow as pa
 
     changed, read = data, []
@@ -158,41 +98,13 @@ def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
 
 
 def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema, ...]:
-    """What else a model may have been trained on, for one that does not take the schema as it is.
-
-    Parameters
-    ----------
-    data
-        The table, as Arrow has it.
-    schema
-        The schema that is tried first.
-    **asked
-        Options of :func:`draft_schema`.
-
-    Returns
-    -------
-    tuple[Schema, ...]
-        With the columns that were left out; with texts of digits as numbers.
-    """
+    """What else a model may have been trained on, for one that does not take the schema as it is."""
     found = (wider_schema(data, schema, **asked), numeric_schema(data, **asked))
     return tuple(one for one in found if one is not None)
 
 
 def without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
-    """The schema without what the model never sees, protected attributes excepted; None where it sees everything.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    encoding
-        How attributes become inputs of the model.
-
-    Returns
-    -------
-    Schema | None
-        The smaller schema, or None.
-    """
+    """The schema without what the model never sees, protected attributes excepted; None where it sees everything."""
     unseen = [schema.attributes[i] for i in encoding.unseen if not schema.attributes[i].protected]
     kept = tuple(attribute for attribute in schema.attributes if attribute not in unseen)
     named = {name for rule in schema.rules for name in (schema.names[i] for i in rule.columns)}

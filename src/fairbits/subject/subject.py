@@ -219,39 +219,7 @@ def make_subject(
     original: Any = None,
     **rest: Any,
 ) -> Subject:
-    """A subject whose parts fit each other.
-
-    Parameters
-    ----------
-    name
-        What to call the subject.
-    model
-        A model, or a model as an adapter read it.
-    schema
-        The attributes, and what is decided.
-    table
-        The people that the model decides about.
-    encoding
-        How attributes become inputs; None lets the model or the number of its inputs decide.
-    options
-        How the model is to be read and called.
-    notes
-        What was guessed or left out so far.
-    original
-        What the model was read from.
-    **rest
-        Other fields of :class:`Subject`.
-
-    Returns
-    -------
-    Subject
-        The subject.
-
-    Raises
-    ------
-    ModelError
-        If the model does not fit the attributes.
-    """
+    """A subject whose parts fit each other."""
     options = options or ModelOptions()
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
@@ -293,18 +261,7 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
-    """Notes on protected numbers whose twins leave out values between them, such as a row's own value.
-
-    Parameters
-    ----------
-    schema
-        The attributes.
-
-    Returns
-    -------
-    tuple[str, ...]
-        One note for each such attribute.
-    """
+    """Notes on protected numbers whose twins leave out values between them, such as a row's own value."""
     notes = []
     for attribute in schema.attributes:
         if attribute.protected and attribute.gap is not None and attribute.missing != "value":

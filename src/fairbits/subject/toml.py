@@ -23,23 +23,7 @@ _LONG_KEY = re.compile(rf"(?:(?:(?<![\w-])[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
-    """A TOML file as a dictionary.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    dict[str, Any]
-        The content.
-
-    Raises
-    ------
-    SchemaError
-        If the file is missing, too large, or no TOML.
-    """
+    """A TOML file as a dictionary."""
     file = Path(path)
     if not file.is_file():
         raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data list`.")
@@ -52,23 +36,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
 
 
 def parse_toml(content: bytes) -> dict[str, Any]:
-    """TOML from outside as a dictionary.
-
-    Parameters
-    ----------
-    content
-        Bytes of the file.
-
-    Returns
-    -------
-    dict[str, Any]
-        What it says.
-
-    Raises
-    ------
-    ValueError
-        With the place and the kind of the fault, and nothing of the text.
-    """
+    """TOML from outside as a dictionary."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
@@ -85,25 +53,7 @@ def parse_toml(content: bytes) -> dict[str, Any]:
 
 
 def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = ()) -> Schema:
-    """The schema in a subject document. ``classes`` are the target's values where the document names none.
-
-    Parameters
-    ----------
-    document
-        Content of a subject file.
-    classes
-        The target's values where the document names none.
-
-    Returns
-    -------
-    Schema
-        The schema.
-
-    Raises
-    ------
-    SchemaError
-        If a key is unknown, missing or has a wrong value.
-    """
+    """The schema in a subject document. ``classes`` are the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
     read = {name: attribute_of_section(name, fields) for name, fields in described.items()}
@@ -142,18 +92,7 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
 
 
 def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
-    """The sections of a subject file about people: rules, [table], [limits] and [attributes].
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-
-    Returns
-    -------
-    tomlkit.TOMLDocument
-        A TOML document.
-    """
+    """The sections of a subject file about people: rules, [table], [limits] and [attributes]."""
     import tomlkit  # only writing needs it
 
     document = tomlkit.document()
@@ -188,25 +127,7 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
 
 
 def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A section of a document; empty where it is missing.
-
-    Parameters
-    ----------
-    document
-        Content of a subject file.
-    name
-        Name of the section.
-
-    Returns
-    -------
-    Mapping[str, Any]
-        Its keys.
-
-    Raises
-    ------
-    SchemaError
-        If there is a value of this name instead of a section.
-    """
+    """A section of a document; empty where it is missing."""
     section = document.get(name, {}) if isinstance(document, Mapping) else document
     if not isinstance(section, Mapping):
         raise SchemaError(f"[{name}] must be a section, but the subject says {name} = {str(section)[:40]!r}.")

@@ -21,25 +21,7 @@ _KEYS = (
 
 
 def attribute_of_section(name: str, fields: object) -> Attribute:
-    """The attribute that a section [attributes.NAME] describes.
-
-    Parameters
-    ----------
-    name
-        Name of the attribute.
-    fields
-        Keys of the section.
-
-    Returns
-    -------
-    Attribute
-        The attribute.
-
-    Raises
-    ------
-    SchemaError
-        If a key is unknown or has a wrong value.
-    """
+    """The attribute that a section [attributes.NAME] describes."""
     if not isinstance(fields, Mapping):
         raise SchemaError(f"attribute {name!r} must be a section [attributes.{name}], but got {fields!r}.")
     for key in fields:
@@ -76,36 +58,12 @@ def _check_flags(name: str, fields: Mapping[str, Any]) -> None:
 
 
 def is_observed(fields: object) -> bool:
-    """Whether a section describes a protected attribute that the model does not take.
-
-    Parameters
-    ----------
-    fields
-        Keys of a section [attributes.NAME].
-
-    Returns
-    -------
-    bool
-        True where ``protected = "observed"``.
-    """
+    """Whether a section describes a protected attribute that the model does not take."""
     return isinstance(fields, Mapping) and fields.get("protected") == OBSERVED
 
 
 def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlkit.items.Table:
-    """The section [attributes.NAME] of an attribute; ``observed`` where the model does not take it.
-
-    Parameters
-    ----------
-    attribute
-        The attribute.
-    observed
-        Whether the model does not take it.
-
-    Returns
-    -------
-    tomlkit.items.Table
-        A TOML table.
-    """
+    """The section [attributes.NAME] of an attribute; ``observed`` where the model does not take it."""
     import tomlkit  # only writing needs it
 
     table = tomlkit.table()

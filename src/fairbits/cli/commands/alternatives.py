@@ -75,15 +75,7 @@ def alternatives(
 
 
 def print_alternatives(found: Alternatives, *, as_json: bool) -> None:
-    """Print what was found.
-
-    Parameters
-    ----------
-    found
-        The candidates.
-    as_json
-        Print JSON.
-    """
+    """Print what was found."""
     if as_json:
         print_json({"run": str(found.folder), **found.document()})
         return

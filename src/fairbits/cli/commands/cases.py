@@ -85,18 +85,7 @@ def _show(run: Run, found: list[Case], where: str | None) -> None:
 
 
 def place_of(case: Case) -> str:
-    """How far a case is from real people.
-
-    Parameters
-    ----------
-    case
-        A case of a search.
-
-    Returns
-    -------
-    str
-        Such as "2 attributes from a real row".
-    """
+    """How far a case is from real people."""
     if case.changed == 0:
         return "a real row"
     if case.changed < 0:
@@ -105,18 +94,7 @@ def place_of(case: Case) -> str:
 
 
 def origin_of(case: Case) -> str:
-    """How a case was found, with span and plausibility.
-
-    Parameters
-    ----------
-    case
-        A case of a search.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """How a case was found, with span and plausibility."""
     from fairbits.cli.render.people import harmless
 
     start = f" from row {case.seed_row + 1}" if case.seed_row >= 0 else ""

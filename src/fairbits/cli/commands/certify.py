@@ -84,20 +84,7 @@ def certify(
 
 
 def document(subject: Subject, found: Certificate) -> dict[str, Any]:
-    """Everything that the terminal shows, as JSON.
-
-    Parameters
-    ----------
-    subject
-        The subject, checked against its labels.
-    found
-        The statements.
-
-    Returns
-    -------
-    dict[str, Any]
-        Content of ``--json``.
-    """
+    """Everything that the terminal shows, as JSON."""
     return {
         "subject": subject.name,
         "identity": subject.identity.id,

@@ -35,13 +35,7 @@ class GateGroup(TyperGroup):
     """`fairbits gate SUBJECT` is short for `fairbits gate check SUBJECT`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the usual command before anything that names no command.
-
-        Parameters
-        ----------
-        ctx, args
-            As typer hands them over: what is being parsed, and the words.
-        """
+        """Put the usual command before anything that names no command."""
         if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
             args = [USUAL, *args]
         return super().parse_args(ctx, args)

@@ -87,22 +87,7 @@ def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
 
 
 def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, Any]:
-    """Everything that the terminal shows, as JSON.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    found
-        Figures of everybody in the table.
-    top
-        How many people to list.
-
-    Returns
-    -------
-    dict[str, Any]
-        Content of ``--json``.
-    """
+    """Everything that the terminal shows, as JSON."""
     return {
         "subject": subject.name,
         "identity": subject.identity.id,
@@ -119,16 +104,5 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
 
 
 def noise_notes(found: Measurement) -> tuple[str, ...]:
-    """Notes on a model whose answers vary.
-
-    Parameters
-    ----------
-    found
-        Figures of everybody in the table.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Sentences; none where answers do not vary.
-    """
+    """Notes on a model whose answers vary."""
     return () if found.noise is None else found.noise.notes(found.evaluator.epsilon)

@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 
 def show(found: Alternatives) -> None:
-    """Print everything, at most 80 columns wide.
-
-    Parameters
-    ----------
-    found
-        The alternatives.
-    """
+    """Print everything, at most 80 columns wide."""
     console = Console(highlight=False, width=min(80, Console().width))
     evidence = found.evidence
     console.print(Text.assemble((harmless(found.subject), "bold"), f" · seed {found.seed}"))

@@ -23,13 +23,7 @@ _LABEL, _LINES = 12, 23
 
 
 def show(found: AuditResult) -> None:
-    """The findings in one look, in the order of the page: people, accuracy, bits, cause, repair, guarantee, page.
-
-    Parameters
-    ----------
-    found
-        What was found.
-    """
+    """The findings in one look, in the order of the page: people, accuracy, bits, cause, repair, guarantee, page."""
     console = Console(highlight=False)
     for line in look(found):
         console.print(line, soft_wrap=True)
@@ -41,13 +35,7 @@ def show(found: AuditResult) -> None:
 
 
 def look(found: AuditResult) -> list[Text]:
-    """At most 23 lines of 80 columns; the path of the page, and how to go on, are two more.
-
-    Parameters
-    ----------
-    found
-        What was found.
-    """
+    """At most 23 lines of 80 columns; the path of the page, and how to go on, are two more."""
     return _folded(_rows(found))[:_LINES]
 
 
@@ -66,15 +54,7 @@ def _folded(rows: Iterable[tuple[str, str, str, int]]) -> list[Text]:
 
 
 def show_scores(subject: Subject, found: ScoresAudit) -> None:
-    """Print the audit of a table of scores in one look: what the score tells, how good it is, groups, the page.
-
-    Parameters
-    ----------
-    subject
-        Whose scores.
-    found
-        What was found.
-    """
+    """Print the audit of a table of scores in one look: what the score tells, how good it is, groups, the page."""
     from fairbits.report import lead
 
     console = Console(highlight=False)

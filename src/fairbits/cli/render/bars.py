@@ -11,20 +11,7 @@ _MOST = 14
 
 
 def histogram(counts: Mapping[int, int], heading: str) -> Text:
-    """A histogram of k, with neighbouring values together where there are many.
-
-    Parameters
-    ----------
-    counts
-        Number of people by k.
-    heading
-        What is counted.
-
-    Returns
-    -------
-    Text
-        Bars as text.
-    """
+    """A histogram of k, with neighbouring values together where there are many."""
     least, most = min(counts), max(counts)
     width = -(-(most - least + 1) // _MOST)
     bars = {

@@ -18,15 +18,7 @@ _STYLES = {"exact": "green", "proved": "green", "statistical": "cyan"}
 
 
 def show(subject: Subject, found: Certificate) -> None:
-    """Print the statements, what could not be proved, and what the words mean.
-
-    Parameters
-    ----------
-    subject
-        The subject, checked against its labels.
-    found
-        The statements.
-    """
+    """Print the statements, what could not be proved, and what the words mean."""
     console = Console(highlight=False)
     console.print(Text(f"{harmless(subject.name)}: what can be said about everybody", style="bold"))
     for line in () if subject.quality is None else subject.quality.lines():

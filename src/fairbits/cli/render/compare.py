@@ -61,31 +61,14 @@ def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], 
 
 
 def duration(seconds: float) -> str:
-    """A time such as "45 s", "12 min" or "1.5 h".
-
-    Parameters
-    ----------
-    seconds
-        The time.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """A time such as "45 s", "12 min" or "1.5 h"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def show(found: StrategyComparison) -> None:
-    """Print both tables, and what must be known to read them.
-
-    Parameters
-    ----------
-    found
-        The comparison.
-    """
+    """Print both tables, and what must be known to read them."""
     console = Console(highlight=False)
     contest = found.contest
     times = f"{contest.repeats} runs each" if contest.repeats > 1 else "one run each"

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 
 def show_subject(entry: BuiltIn, about: dict[str, Any]) -> None:
-    """Print a subject's description, attributes and network.
-
-    Parameters
-    ----------
-    entry
-        The built-in subject.
-    about
-        Facts about its data and network.
-    """
+    """Print a subject's description, attributes and network."""
     console = Console(highlight=False)
     console.print(Text(entry.title, style="bold"))
     console.print(entry.description)

@@ -26,15 +26,7 @@ _MOST_TREES = 8
 
 
 def show(run: Run, found: DebugResult) -> None:
-    """Print layers, neurons, attributes and the origin.
-
-    Parameters
-    ----------
-    run
-        The run.
-    found
-        What debugging found.
-    """
+    """Print layers, neurons, attributes and the origin."""
     console = Console(highlight=False)
     for block in _blocks(run, found):
         console.print(block)

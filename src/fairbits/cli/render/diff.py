@@ -21,13 +21,7 @@ _GROUPS, _NAME = 14, 26
 
 
 def show(found: ModelDiff) -> None:
-    """Print the comparison.
-
-    Parameters
-    ----------
-    found
-        What was found.
-    """
+    """Print the comparison."""
     console = Console(highlight=False)
     console.print(Text(harmless(found.sentence), style="bold"))
     for name, side in (("A", found.a), ("B", found.b)):

@@ -22,13 +22,7 @@ SHOWN = 5
 
 
 def show(found: GateResult) -> None:
-    """Print the verdict.
-
-    Parameters
-    ----------
-    found
-        What the gate came to.
-    """
+    """Print the verdict."""
     console = Console(highlight=False)
     suite = found.suite
     head = Text(found.headline.upper(), style=_STYLES[found.verdict if found.checks else "waiting"])
@@ -110,13 +104,7 @@ def _proposed(console: Console, proposed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_waivers(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print waivers, those that ended marked.
-
-    Parameters
-    ----------
-    rows
-        As ``fairbits gate waivers --json`` prints them.
-    """
+    """Print waivers, those that ended marked."""
     console = Console(highlight=False)
     if not rows:
         console.print("The policy has no waivers.")

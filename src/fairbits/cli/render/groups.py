@@ -22,20 +22,7 @@ MAX_ROWS = 12
 
 
 def groups_text(tables: Sequence[GroupTable], *, max_rows: int = MAX_ROWS) -> RenderableType:
-    """Single attributes: how many are selected, and how right that is; intersections are in --json and the report.
-
-    Parameters
-    ----------
-    tables
-        Group figures.
-    max_rows
-        How many groups of one attribute to show.
-
-    Returns
-    -------
-    RenderableType
-        Tables, and a line about groups that are too small.
-    """
+    """Single attributes: how many are selected, and how right that is; intersections are in --json and the report."""
     single = [table for table in tables if " × " not in table.attribute] or list(tables)
     blocks: list[RenderableType] = [_decided(single, max_rows)]
     if any(one.base_rate is not None for table in single for one in table.groups):

@@ -20,17 +20,7 @@ if TYPE_CHECKING:
 
 
 def show(drafted: Drafted, out: Path, rows: int) -> None:
-    """Print the schema, how the model agrees with the labels, and what to do next.
-
-    Parameters
-    ----------
-    drafted
-        What was found out about table and model.
-    out
-        The subject file.
-    rows
-        Number of rows in the table.
-    """
+    """Print the schema, how the model agrees with the labels, and what to do next."""
     schema, subject = drafted.schema, drafted.subject
     console = Console(highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -71,20 +61,7 @@ def _outputs(subject: Subject) -> str:
 
 
 def overview(drafted: Drafted, out: Path) -> dict[str, Any]:
-    """The content of ``--json``.
-
-    Parameters
-    ----------
-    drafted
-        What was found out about table and model.
-    out
-        The subject file.
-
-    Returns
-    -------
-    dict[str, Any]
-        By name.
-    """
+    """The content of ``--json``."""
     schema, subject = drafted.schema, drafted.subject
     quality = {} if subject is None or subject.quality is None else subject.quality.figures()
     return {

@@ -25,19 +25,7 @@ if TYPE_CHECKING:
 
 
 def show(subject: Subject, found: Measurement, top: int, groups: Sequence[GroupTable] = ()) -> None:
-    """Print the whole measurement, within 80 columns where the labels allow it.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    found
-        Figures of everybody in the table.
-    top
-        How many people to list.
-    groups
-        Group figures, if any.
-    """
+    """Print the whole measurement, within 80 columns where the labels allow it."""
     console = Console(highlight=False)
     for block in (_headline(subject, found), _figures(found), _flips(found), histogram(found.histogram(), "people")):
         console.print(block)
@@ -59,17 +47,7 @@ def show(subject: Subject, found: Measurement, top: int, groups: Sequence[GroupT
 
 
 def show_without_twins(subject: Subject, found: ProxyStudy, *, page: Path | None = None) -> None:
-    """Print groups and indirect bits of a model that takes no protected attribute, or is not at hand.
-
-    Parameters
-    ----------
-    subject
-        The model, its table and its schema.
-    found
-        The study of proxies.
-    page
-        Where the report lies, if there is one.
-    """
+    """Print groups and indirect bits of a model that takes no protected attribute, or is not at hand."""
     from fairbits.cli.render.proxies import show_bits
 
     console = Console(highlight=False)

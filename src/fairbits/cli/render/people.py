@@ -52,18 +52,7 @@ class Shown(Protocol):
 
 
 def quality_lines(figures: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """How the model agrees with the labels; nothing for a run of an earlier release.
-
-    Parameters
-    ----------
-    figures
-        Figures of quality by name.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Lines.
-    """
+    """How the model agrees with the labels; nothing for a run of an earlier release."""
     if not figures or "decision" not in figures:
         return ()
     from fairbits.subject import Quality
@@ -72,20 +61,7 @@ def quality_lines(figures: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def people_text(title: str, people: Iterable[tuple[Shown, str, str]]) -> Text:
-    """A ranked list of people.
-
-    Parameters
-    ----------
-    title
-        Heading of the list.
-    people
-        People, each with where they are in the data, and a last line (or "").
-
-    Returns
-    -------
-    Text
-        The list.
-    """
+    """A ranked list of people."""
     text = Text(f"{title}\n", style="bold")
     for rank, (person, place, last) in enumerate(people, 1):
         text.append(f"\n{rank:>2}. ", style="bold")

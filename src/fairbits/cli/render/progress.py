@@ -15,18 +15,7 @@ PATIENCE = 1.0
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr once the work takes more than a second.
-
-    Parameters
-    ----------
-    title
-        What is being done.
-
-    Yields
-    ------
-    Iterator[Callable[[int, int], None]]
-        A function to call with the number done and the number in all.
-    """
+    """Show a progress bar on stderr once the work takes more than a second."""
     bar: Progress | None = None
     begin = time.monotonic()
 
@@ -59,18 +48,7 @@ def _bar(title: str) -> Progress:
 
 @contextmanager
 def working(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
-    """One line on stderr that says what is being done; only on a terminal.
-
-    Parameters
-    ----------
-    shown
-        Whether to show anything, as ``--quiet`` and ``--json`` decide.
-
-    Yields
-    ------
-    Iterator[Callable[[str], None] | None]
-        A progress callback, or None.
-    """
+    """One line on stderr that says what is being done; only on a terminal."""
     from fairbits.cli.console import Console
 
     console = Console(stderr=True)

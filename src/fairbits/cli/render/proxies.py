@@ -24,13 +24,7 @@ _MAX_COLUMNS, _MAX_PAIRS = 6, 3
 
 
 def show(found: ProxyStudy) -> None:
-    """Print everything but the groups of intersections, which are in ``--json``.
-
-    Parameters
-    ----------
-    found
-        The study of proxies.
-    """
+    """Print everything but the groups of intersections, which are in ``--json``."""
     console = Console(highlight=False)
     document = found.document()
     kind = "scores only" if found.subject.scores_only else "no protected input" if found.sees_none else "its score"
@@ -53,15 +47,7 @@ def show(found: ProxyStudy) -> None:
 
 
 def show_bits(console: Console, document: dict[str, Any]) -> None:
-    """Print the sentences about every attribute.
-
-    Parameters
-    ----------
-    console
-        Where to print.
-    document
-        Content of proxies.json.
-    """
+    """Print the sentences about every attribute."""
     from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 
     for entry in document["attributes"]:
@@ -75,13 +61,7 @@ def show_bits(console: Console, document: dict[str, Any]) -> None:
 
 
 def show_filing(papers: Filing) -> None:
-    """Print the tables of a filing.
-
-    Parameters
-    ----------
-    papers
-        The tables.
-    """
+    """Print the tables of a filing."""
     console = Console(highlight=False)
     console.print(Text(f"{harmless(papers.subject)}: impact ratios", style="bold"))
     console.print(Text(f"date {papers.date} · data source {harmless(papers.data_source)}"))

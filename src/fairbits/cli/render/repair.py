@@ -42,18 +42,7 @@ _ATTACK = (
 
 @contextmanager
 def watching(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
-    """One line on stderr that says what is being done; only on a terminal.
-
-    Parameters
-    ----------
-    shown
-        Whether to show anything, as ``--quiet`` and ``--json`` decide.
-
-    Yields
-    ------
-    Iterator[Callable[[str], None] | None]
-        A progress callback, or None.
-    """
+    """One line on stderr that says what is being done; only on a terminal."""
     console = Console(stderr=True, highlight=False)
     if not shown or not console.is_terminal:
         yield None
@@ -63,15 +52,7 @@ def watching(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
 
 
 def show(result: RepairResult, quality: dict[str, Any] | None = None) -> None:
-    """Print everything, at most 80 columns wide.
-
-    Parameters
-    ----------
-    result
-        All repairs and the chosen one.
-    quality
-        How the model agrees with the labels.
-    """
+    """Print everything, at most 80 columns wide."""
     console = Console(highlight=False, width=min(80, Console().width))
     for block in (
         _headline(result),

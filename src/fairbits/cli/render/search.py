@@ -27,20 +27,7 @@ _REFRESH = 0.1
 
 @contextmanager
 def live(settings: Settings, *, shown: bool) -> Iterator[Callable[[Tally, float], None] | None]:
-    """One line on stderr that keeps up with the search; only on a terminal.
-
-    Parameters
-    ----------
-    settings
-        Settings of the search.
-    shown
-        Whether to show anything, as ``--quiet`` and ``--json`` decide.
-
-    Yields
-    ------
-    Iterator[Callable[[Tally, float], None] | None]
-        A progress callback, or None.
-    """
+    """One line on stderr that keeps up with the search; only on a terminal."""
     console = Console(stderr=True, highlight=False)
     if not shown or not console.is_terminal:
         yield None
@@ -69,22 +56,7 @@ def _line(tally: Tally, seconds: float, settings: Settings) -> Text:
 
 
 def time_left(tally: Tally, seconds: float, settings: Settings) -> float | None:
-    """Seconds until the first limit of the budget is reached at this speed.
-
-    Parameters
-    ----------
-    tally
-        Counts so far.
-    seconds
-        Time so far.
-    settings
-        Settings of the search.
-
-    Returns
-    -------
-    float | None
-        Seconds; None where that cannot be told.
-    """
+    """Seconds until the first limit of the budget is reached at this speed."""
     budget = settings.budget
     guesses = [budget.seconds - seconds] if budget.seconds is not None and budget.seconds < 1e8 else []
     limits = ((budget.evaluations, tally.evaluations), (budget.cases, tally.cases), (tally.goal, tally.evaluations))
@@ -95,17 +67,7 @@ def time_left(tally: Tally, seconds: float, settings: Settings) -> float | None:
 
 
 def show(run: Run, top: int, notes: Iterable[str] = ()) -> None:
-    """Print the findings of a run, and what must be known about its subject to read them.
-
-    Parameters
-    ----------
-    run
-        The run.
-    top
-        How many cases to list.
-    notes
-        Further notes.
-    """
+    """Print the findings of a run, and what must be known about its subject to read them."""
     from fairbits.measure import Noise
 
     console = Console(highlight=False)

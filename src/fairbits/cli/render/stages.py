@@ -28,20 +28,7 @@ _REFRESH = 8
 
 @contextmanager
 def stages(*, shown: bool, scores_only: bool = False) -> Iterator[Callable[[str, str, str], None] | None]:
-    """Show the stages on stderr with their times; line by line where stderr is no terminal.
-
-    Parameters
-    ----------
-    shown
-        Whether to show anything, as ``--quiet`` and ``--json`` decide.
-    scores_only
-        Whether there is no model to ask, and so a single stage: a line that says what is being done.
-
-    Yields
-    ------
-    Iterator[Callable[[str, str, str], None] | None]
-        A progress callback, or None.
-    """
+    """Show the stages on stderr with their times; line by line where stderr is no terminal."""
     console = Console(stderr=True, highlight=False)
     if not shown:
         yield None

@@ -64,34 +64,12 @@ SCHEMA = Schema(
 
 
 def read(path: Path) -> Raw:
-    """bank-full.csv as UCI has it: semicolons between fields.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """bank-full.csv as UCI has it: semicolons between fields."""
     return read_text(path, delimiter=";")
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """The paper's coding."""
     need_columns(raw, RAW_COLUMNS, "bank")
     columns = [
         np.clip(whole(raw, "age") // 10, 1, 9),

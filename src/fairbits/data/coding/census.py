@@ -81,34 +81,12 @@ SCHEMA = Schema(
 
 
 def read(path: Path) -> Raw:
-    """adult.data or adult.test as UCI has them (the second starts with a remark).
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """adult.data or adult.test as UCI has them (the second starts with a remark)."""
     return read_text(path, names=RAW_COLUMNS, comment="|")
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding; education-num repeats education and is dropped.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """The paper's coding; education-num repeats education and is dropped."""
     columns = [
         np.clip(whole(raw, "age") // 10, 1, 9),
         positions(raw, "workclass", WORKCLASS),

@@ -45,34 +45,12 @@ NO_LEAK = Schema(attributes=tuple(SCHEMA.attributes[i] for i in KEPT), target=SC
 
 
 def read(path: Path) -> Raw:
-    """compas-scores-two-years.csv as ProPublica published it.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """compas-scores-two-years.csv as ProPublica published it."""
     return read_text(path)
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """The paper's coding."""
     need_columns(raw, RAW_COLUMNS, "compas")
     columns = [
         positions(raw, "sex", ("Male", "Female")),

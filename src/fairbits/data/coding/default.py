@@ -83,34 +83,12 @@ SCHEMA = Schema(
 
 
 def read(path: Path) -> Raw:
-    """UCI_Credit_Card.csv: the UCI sheet as text, with the last column named target.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """UCI_Credit_Card.csv: the UCI sheet as text, with the last column named target."""
     return read_text(path)
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding: money in units of 10,000 cut towards zero, which puts the limit at 1 to 100.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """The paper's coding: money in units of 10,000 cut towards zero, which puts the limit at 1 to 100."""
     need_columns(raw, (*RAW_COLUMNS, "target"), "default")
     return finish([_column(raw, name) for name in RAW_COLUMNS], whole(raw, "target"), SCHEMA)
 

@@ -37,35 +37,13 @@ SCHEMA = Schema(
 
 
 def read(path: Path) -> Raw:
-    """diabetes.csv, with the usual header or OpenML's.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """diabetes.csv, with the usual header or OpenML's."""
     raw = read_text(path)
     return from_openml(raw) if "preg" in raw else raw
 
 
 def from_openml(raw: Raw) -> Raw:
-    """OpenML's column names and classes in those of the usual file.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """OpenML's column names and classes in those of the usual file."""
     renamed = {column: raw[theirs] for column, theirs, *_ in COLUMNS.values() if theirs in raw}
     if "class" in raw:
         renamed[OUTCOME] = np.where(raw["class"] == "tested_positive", "1", "0")
@@ -73,18 +51,7 @@ def from_openml(raw: Raw) -> Raw:
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding: every column in nine bins of equal width between its smallest and largest value.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """The paper's coding: every column in nine bins of equal width between its smallest and largest value."""
     need_columns(raw, [*(column for column, *_ in COLUMNS.values()), OUTCOME], "diabetes")
     columns = [equal_bins(floats(raw, column), low, high, 9) for column, _, low, high, _ in COLUMNS.values()]
     return finish(columns, positions(raw, OUTCOME, ("0", "1")), SCHEMA)

@@ -97,34 +97,12 @@ SCHEMA = Schema(
 
 
 def read(path: Path) -> Raw:
-    """german.data as UCI has it: blanks between fields, no header.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """german.data as UCI has it: blanks between fields, no header."""
     return read_text(path, delimiter=" ", names=RAW_COLUMNS)
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """The paper's coding."""
     columns = [_column(raw, name) for name in RAW_COLUMNS[:-1]]
     return finish(columns, (whole(raw, "risk") == 1), SCHEMA)
 

@@ -51,18 +51,7 @@ SCHEMA = Schema(
 
 
 def read(path: Path) -> Raw:
-    """The combined table of the four clinics, with labels; Cleveland comes first.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """The combined table of the four clinics, with labels; Cleveland comes first."""
     raw = read_text(path)
     need_columns(raw, RAW_COLUMNS, "heart")
     return raw
@@ -72,16 +61,6 @@ def code(raw: Raw) -> Coded:
     """The 297 complete rows of Cleveland in the paper's coding.
 
     The published files call grade 1 healthy; the usual rule would be grade 1 and up.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
     """
     complete = whole(raw, "id") <= CLEVELAND
     for name in ("slope", "ca", "thal"):

@@ -150,38 +150,14 @@ Numbers = Mapping[str, Floats]
 
 
 def read_csv(path: Path) -> Numbers:
-    """The selected rows as text: raw codes under the columns' short names, sex 1 for women, the label last.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Numbers
-        Columns of numbers.
-    """
+    """The selected rows as text: raw codes under the columns' short names, sex 1 for women, the label last."""
     raw = read_text(path)
     need_columns(raw, (*RAW_COLUMNS, UTILISATION), "meps")
     return {name: floats(raw, name) for name in (*RAW_COLUMNS, UTILISATION)}
 
 
 def code(numbers: Numbers, year: Year) -> Coded:
-    """The selected rows in the paper's coding: bins for age and the two scores, positions for everything else.
-
-    Parameters
-    ----------
-    numbers
-        Columns of numbers of the selected people, by name.
-    year
-        Which survey.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """The selected rows in the paper's coding: bins for age and the two scores, positions for everything else."""
     region, *others = (_position(numbers, column, [raw for raw, _ in words]) for _, column, words in CATEGORIES)
     columns = [
         equal_bins(numbers["AGE"], 0, 85, 9),

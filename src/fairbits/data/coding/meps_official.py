@@ -39,18 +39,7 @@ SCORES = ("PCS42", "MCS42", "K6SUM42")
 
 
 def columns_of(year: Year) -> dict[str, str]:
-    """Names of the variables in the file of a year, by our names.
-
-    Parameters
-    ----------
-    year
-        Which survey.
-
-    Returns
-    -------
-    dict[str, str]
-        From our name to the file's.
-    """
+    """Names of the variables in the file of a year, by our names."""
     plain = (column for _, column, _ in CATEGORIES)
     names = {name: name for name in ("PANEL", "RACEV2X", "HISPANX", "SEX", *SCORES, *ALSO_KNOWN, *plain)}
     names |= BY_ROUND
@@ -59,40 +48,14 @@ def columns_of(year: Year) -> dict[str, str]:
 
 
 def read_official(path: Path, year: Year) -> Numbers:
-    """The selected people of an official file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    year
-        Which survey.
-
-    Returns
-    -------
-    Numbers
-        Columns of numbers.
-    """
+    """The selected people of an official file."""
     names = columns_of(year)
     table = _read_xport(path, year, list(names.values()))
     return select({ours: table[theirs] for ours, theirs in names.items()}, year)
 
 
 def select(table: Numbers, year: Year) -> Numbers:
-    """The people of one panel without unknown answers; race, sex and label recoded.
-
-    Parameters
-    ----------
-    table
-        Columns of numbers, by our names.
-    year
-        Which survey.
-
-    Returns
-    -------
-    Numbers
-        Columns of numbers.
-    """
+    """The people of one panel without unknown answers; race, sex and label recoded."""
     categories = [column for _, column, _ in CATEGORIES]
     keep = table["PANEL"] == year.panel
     for name in ALWAYS_KNOWN:

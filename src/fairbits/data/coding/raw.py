@@ -20,15 +20,7 @@ Raw = Mapping[str, npt.NDArray[np.str_]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """A subject's rows as codes, and the class of each row.
-
-    Parameters
-    ----------
-    codes
-        The rows, (n, attributes).
-    labels
-        The class of each row, from 0.
-    """
+    """A subject's rows as codes, and the class of each row."""
 
     codes: Ints
     labels: Ints
@@ -43,29 +35,6 @@ def read_text(
     """A delimited file as columns of stripped text.
 
     A column name that comes twice gets ``.1`` the second time, as most readers do.
-
-    Parameters
-    ----------
-    path
-        The file.
-    delimiter
-        What separates fields.
-    names
-        Names of columns for a file without a header.
-    comment
-        Lines that begin with this are passed over; "" for none.
-    encoding
-        Text encoding of the file.
-
-    Returns
-    -------
-    dict[str, npt.NDArray[np.str_]]
-        Columns, by name.
-
-    Raises
-    ------
-    TableError
-        If the file cannot be read, or rows differ in length.
     """
     try:
         with path.open(newline="", encoding=encoding) as file:
@@ -93,38 +62,12 @@ def _unique(header: Iterable[str]) -> list[str]:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The items of a list written as one line of text.
-
-    Parameters
-    ----------
-    text
-        Items with commas between them.
-
-    Returns
-    -------
-    tuple[str, ...]
-        The items.
-    """
+    """The items of a list written as one line of text."""
     return tuple(text.split(","))
 
 
 def need_columns(raw: Raw, wanted: Iterable[str], what: str) -> None:
-    """Refuse a table that lacks columns.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-    wanted
-        Columns that must be there.
-    what
-        Name of the subject, for the message.
-
-    Raises
-    ------
-    TableError
-        If a column is missing.
-    """
+    """Refuse a table that lacks columns."""
     wanted = list(wanted)
     missing = [name for name in wanted if name not in raw]
     if missing:
@@ -135,25 +78,7 @@ def need_columns(raw: Raw, wanted: Iterable[str], what: str) -> None:
 
 
 def floats(raw: Raw, name: str) -> Floats:
-    """A column of numbers.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-    name
-        Name of the column.
-
-    Returns
-    -------
-    Floats
-        The column as numbers, (n,).
-
-    Raises
-    ------
-    TableError
-        If a value is no number.
-    """
+    """A column of numbers."""
     try:
         return raw[name].astype(np.float64)
     except ValueError:
@@ -164,25 +89,7 @@ def floats(raw: Raw, name: str) -> Floats:
 
 
 def whole(raw: Raw, name: str) -> Ints:
-    """A column of whole numbers.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-    name
-        Name of the column.
-
-    Returns
-    -------
-    Ints
-        The column as integers, (n,).
-
-    Raises
-    ------
-    TableError
-        If a value is no whole number.
-    """
+    """A column of whole numbers."""
     values = floats(raw, name)
     rounded = np.rint(values)
     if not np.array_equal(values, rounded):
@@ -192,27 +99,7 @@ def whole(raw: Raw, name: str) -> Ints:
 
 
 def positions(raw: Raw, name: str, known: Sequence[str]) -> Ints:
-    """Position of each text in a list of known ones.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-    name
-        Name of the column.
-    known
-        Texts in order of their codes.
-
-    Returns
-    -------
-    Ints
-        Positions, counted from 0, (n,).
-
-    Raises
-    ------
-    TableError
-        If a text is not in the list.
-    """
+    """Position of each text in a list of known ones."""
     found, inverse = np.unique(raw[name], return_inverse=True)
     strange = next((str(text) for text in found if text not in known), None)
     if strange is not None:
@@ -222,27 +109,7 @@ def positions(raw: Raw, name: str, known: Sequence[str]) -> Ints:
 
 
 def finish(columns: Sequence[npt.NDArray[np.int64]], labels: npt.ArrayLike, schema: Schema) -> Coded:
-    """Codes and labels of a table, checked against the schema's domain.
-
-    Parameters
-    ----------
-    columns
-        Codes of each attribute, (n,) each.
-    labels
-        Positions of the classes, (n,).
-    schema
-        The attributes, and what is decided.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-
-    Raises
-    ------
-    TableError
-        If a code is outside its domain.
-    """
+    """Codes and labels of a table, checked against the schema's domain."""
     codes = np.column_stack(columns).astype(np.int64)
     check_domain(codes.astype(np.float64), schema)
     return Coded(codes, np.asarray(labels).astype(np.int64))

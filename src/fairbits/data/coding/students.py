@@ -107,20 +107,7 @@ SCHEMA = Schema(
 
 
 def read(mathematics: Path, portuguese: Path) -> Raw:
-    """The tables of both courses, one below the other; some pupils are in both.
-
-    Parameters
-    ----------
-    mathematics
-        Student-mat.csv.
-    portuguese
-        Student-por.csv.
-
-    Returns
-    -------
-    Raw
-        Columns of text.
-    """
+    """The tables of both courses, one below the other; some pupils are in both."""
     parts = [read_text(path, delimiter=";") for path in (mathematics, portuguese)]
     for part in parts:
         need_columns(part, (*NAMES, "G3"), "students")
@@ -128,18 +115,7 @@ def read(mathematics: Path, portuguese: Path) -> Raw:
 
 
 def code(raw: Raw) -> Coded:
-    """The paper's coding; a final grade of 10 of 20 passes.
-
-    Parameters
-    ----------
-    raw
-        Columns of text, by name.
-
-    Returns
-    -------
-    Coded
-        Codes and labels.
-    """
+    """The paper's coding; a final grade of 10 of 20 passes."""
     return finish([_column(raw, column) for column in NAMES], whole(raw, "G3") >= 10, SCHEMA)
 
 

@@ -21,23 +21,6 @@ def check_rules(schema: Schema, rows: Codes) -> tuple[str, ...]:
 
     Exact where rules look at one attribute at a time. Beyond that, rules are refused when no row of the table keeps
     them all and none of 50,000 people drawn at random does either: then a search could not find anybody who does.
-
-    Parameters
-    ----------
-    schema
-        Attributes and rules.
-    rows
-        People of the table, (n, attributes).
-
-    Returns
-    -------
-    tuple[str, ...]
-        Notes on rules that rows of the table break.
-
-    Raises
-    ------
-    SchemaError
-        If nobody can keep the rules.
     """
     if not schema.rules:
         return ()
@@ -49,23 +32,7 @@ def check_rules(schema: Schema, rows: Codes) -> tuple[str, ...]:
 
 
 def left_values(schema: Schema) -> list[Codes | None]:
-    """Values of each attribute that the rules about it alone allow.
-
-    Parameters
-    ----------
-    schema
-        Attributes and rules.
-
-    Returns
-    -------
-    list[Codes | None]
-        Codes for each attribute; None where they cannot be listed.
-
-    Raises
-    ------
-    SchemaError
-        If the rules leave an attribute without a value.
-    """
+    """Values of each attribute that the rules about it alone allow."""
     left: list[Codes | None] = []
     for column, attribute in enumerate(schema.attributes):
         if not attribute.discrete and not attribute.allowed:

@@ -39,23 +39,7 @@ MAX_OPERATORS = 200
 
 
 def parse(rule: str) -> Node:
-    """Parse a rule.
-
-    Parameters
-    ----------
-    rule
-        Text of the rule.
-
-    Returns
-    -------
-    Node
-        Its syntax tree, with names as they were written.
-
-    Raises
-    ------
-    SchemaError
-        If the text is no rule; the message names the character.
-    """
+    """Parse a rule."""
     parser = _Parser(rule)
     tree = parser.rule()
     if parser.here.kind != "end":

@@ -33,23 +33,7 @@ class Binder:
         self._rule = rule
 
     def truth(self, node: Node) -> Node:
-        """Bind a part of the rule that is true or false: names become columns, labels become codes.
-
-        Parameters
-        ----------
-        node
-            Part of a parsed rule.
-
-        Returns
-        -------
-        Node
-            The same part, bound.
-
-        Raises
-        ------
-        SchemaError
-            If a name or label is unknown, or values cannot be compared.
-        """
+        """Bind a part of the rule that is true or false: names become columns, labels become codes."""
         match node:
             case Join(junction, left, right, at):
                 return Join(junction, self.truth(left), self.truth(right), at)

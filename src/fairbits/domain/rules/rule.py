@@ -47,15 +47,6 @@ _CALCULATE: dict[str, Callable[[Any, Any], Any]] = {"+": np.add, "-": np.subtrac
 class Rule:
     """What must hold for every person, as it was written and as it is computed.
 
-    Attributes
-    ----------
-    text
-        The rule as it was written.
-    tree
-        The rule as it is computed; make one with ``of``, which reads the text.
-    columns
-        Positions of the attributes that it names.
-
     Examples
     --------
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
@@ -71,43 +62,14 @@ class Rule:
 
     @classmethod
     def of(cls, text: str, attributes: Sequence[Attribute]) -> Rule:
-        """Parse a rule and bind it to attributes.
-
-        Parameters
-        ----------
-        text
-            Text of the rule.
-        attributes
-            All attributes in column order.
-
-        Returns
-        -------
-        Rule
-            The rule.
-
-        Raises
-        ------
-        SchemaError
-            If the text is no rule, does not fit the attributes, or mentions none.
-        """
+        """Parse a rule and bind it to attributes."""
         tree = Binder(attributes, text).truth(parse(text))
         if not names_in(tree):
             raise SchemaError(f"rule {shown(text)!r} mentions no attribute; it is about nobody.")
         return cls(text, tree, tuple(dict.fromkeys(name.column for name in names_in(tree))))
 
     def holds(self, codes: Codes) -> Truth:
-        """Which people keep the rule.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Truth
-            Truth values, (n,).
-        """
+        """Which people keep the rule."""
         return np.broadcast_to(self.over(lambda column: codes[:, column]), (len(codes),))
 
     def over(self, columns: Columns) -> Truth:
@@ -115,16 +77,6 @@ class Rule:
 
         Free attributes as (n, 1) and protected ones as (1, m) give the answer for all twins, and whatever
         part of the rule looks only at one side is computed on that side only.
-
-        Parameters
-        ----------
-        columns
-            Gives the codes of an attribute by its position; arrays that broadcast against each other.
-
-        Returns
-        -------
-        Truth
-            Truth values in the common shape.
         """
         return np.asarray(_truth(self.tree, columns))
 
@@ -133,11 +85,6 @@ class Rule:
 
         Each is an operation and its operands: ``["->", a, b]``, ``["<", a, b]``, ``["in", a, [b, …]]``, ``["not", a]``,
         ``["+", a, b]``, ``["neg", a]``, ``["column", number]``, ``["number", value]``. Columns and values are codes.
-
-        Returns
-        -------
-        list
-            JSON can hold it.
 
         Examples
         --------
@@ -153,20 +100,7 @@ class Rule:
 
 
 def over(node: Node, columns: Columns) -> Truth:
-    """Where a part of a rule holds.
-
-    Parameters
-    ----------
-    node
-        Part of a bound rule that is true or false.
-    columns
-        Gives the codes of an attribute by its position.
-
-    Returns
-    -------
-    Truth
-        Truth values in the shape that the columns broadcast to.
-    """
+    """Where a part of a rule holds."""
     return np.asarray(_truth(node, columns))
 
 

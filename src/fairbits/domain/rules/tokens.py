@@ -44,62 +44,18 @@ class Token:
 
 
 def complain(rule: str, at: int, what: str) -> NoReturn:
-    """Raise the error about a rule: which rule, where, what.
-
-    Parameters
-    ----------
-    rule
-        Text of the rule.
-    at
-        Position of the character, counted from 0.
-    what
-        Rest of the sentence.
-
-    Raises
-    ------
-    SchemaError
-        Always.
-    """
+    """Raise the error about a rule: which rule, where, what."""
     raise SchemaError(f"rule {shown(rule)!r}, character {at + 1}: {what}")
 
 
 def shown(rule: str, *, max_letters: int = 100) -> str:
-    """A rule in a message: short, and on one line.
-
-    Parameters
-    ----------
-    rule
-        Text of the rule.
-    max_letters
-        Length at most.
-
-    Returns
-    -------
-    str
-        The text on one line, shortened.
-    """
+    """A rule in a message: short, and on one line."""
     line = " ".join(rule.split())
     return line if len(line) <= max_letters else line[: max_letters - 1] + "…"
 
 
 def tokens_of(rule: str) -> list[Token]:
-    """All tokens of a rule, and one that marks the end.
-
-    Parameters
-    ----------
-    rule
-        The text of the rule.
-
-    Returns
-    -------
-    list[Token]
-        The tokens with their positions.
-
-    Raises
-    ------
-    SchemaError
-        If a character belongs to no token.
-    """
+    """All tokens of a rule, and one that marks the end."""
     found = []
     at = _after_space(rule, 0)
     while at < len(rule):

@@ -99,34 +99,12 @@ Node = NumberLiteral | Text | Name | Negative | Arithmetic | Compare | Among | N
 
 
 def is_truth(node: Node) -> bool:
-    """Whether a node is true or false, and not a value.
-
-    Parameters
-    ----------
-    node
-        Part of a parsed rule.
-
-    Returns
-    -------
-    bool
-        True for comparisons, memberships, negations and junctions.
-    """
+    """Whether a node is true or false, and not a value."""
     return isinstance(node, Compare | Among | Not | Join)
 
 
 def write(node: Node) -> str:  # noqa: PLR0911 - one for each kind of node
-    """The node as text that is parsed to the same node; brackets wherever two operators meet.
-
-    Parameters
-    ----------
-    node
-        Part of a parsed rule.
-
-    Returns
-    -------
-    str
-        Text of the rule.
-    """
+    """The node as text that is parsed to the same node; brackets wherever two operators meet."""
     match node:
         case NumberLiteral(value):
             return number_text(value)
@@ -145,52 +123,19 @@ def write(node: Node) -> str:  # noqa: PLR0911 - one for each kind of node
 
 
 def name_text(name: str) -> str:
-    """A name as it is written in a rule: in backticks unless it is a plain word.
-
-    Parameters
-    ----------
-    name
-        Name of an attribute.
-
-    Returns
-    -------
-    str
-        The name, in backticks unless it is a plain word.
-    """
+    """A name as it is written in a rule: in backticks unless it is a plain word."""
     if PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
 def number_text(value: float) -> str:
-    """A number without an exponent where that is short, and never with a sign of its own.
-
-    Parameters
-    ----------
-    value
-        A number that is not negative.
-
-    Returns
-    -------
-    str
-        Its shortest exact text.
-    """
+    """A number without an exponent where that is short, and never with a sign of its own."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
 def names_in(node: Node) -> tuple[Name, ...]:
-    """All attributes that a node mentions, in order.
-
-    Parameters
-    ----------
-    node
-        Part of a parsed rule.
-
-    Returns
-    -------
-    tuple[Name, ...]
-        Names with their positions, repeated as often as they occur.
-    """
+    """All attributes that a node mentions, in order."""
     match node:
         case Name():
             return (node,)

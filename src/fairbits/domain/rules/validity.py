@@ -35,17 +35,7 @@ class _Exceptions:
 
 
 class Validity:
-    """The rules of a schema, over people and over their twins.
-
-    Parameters
-    ----------
-    schema
-        The attributes and rules.
-    twins
-        The combinations of protected values.
-    rows
-        Codes of real people, who exist whatever the rules say; None where there are none.
-    """
+    """The rules of a schema, over people and over their twins."""
 
     def __init__(self, schema: Schema, twins: Twins, rows: Codes | None = None):
         self.schema = schema
@@ -74,18 +64,7 @@ class Validity:
         return bool(self._of_twins) and len(self._real_twins.keys) > 0
 
     def twins(self, codes: Codes) -> Truth:
-        """Which twins of these people can exist under the rules, or occur in the table.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Truth
-            Truth values, (n, m).
-        """
+        """Which twins of these people can exist under the rules, or occur in the table."""
         valid = np.ones((len(codes), self._twins.m), dtype=np.bool_)
         for rule in self._of_twins:
             valid &= rule.over(lambda column: self._column(codes, column))
@@ -95,18 +74,7 @@ class Validity:
         return valid
 
     def people(self, codes: Codes) -> Truth:
-        """Which people can exist: the rules about people hold, and at least one twin can exist.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Truth
-            Truth values, (n,).
-        """
+        """Which people can exist: the rules about people hold, and at least one twin can exist."""
         valid = np.ones(len(codes), dtype=np.bool_)
         for rule in self._of_people:
             valid &= rule.holds(codes)
@@ -167,18 +135,6 @@ def with_stand_ins(values: npt.NDArray[Any], valid: Truth | None) -> npt.NDArray
     """Values of twins, where those that cannot exist stand where the person's first one stands that can.
 
     So nobody's twins are further apart than those who exist.
-
-    Parameters
-    ----------
-    values
-        A number or a vector for each twin, (n, m) or (n, m, width).
-    valid
-        Which twins can exist, (n, m); None where all can.
-
-    Returns
-    -------
-    npt.NDArray[Any]
-        Values of the same shape.
     """
     if valid is None:
         return values

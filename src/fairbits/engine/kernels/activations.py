@@ -124,23 +124,7 @@ gelu_slope, gelu_tanh_slope, elu_slope = lanewise(_gelu_slope), lanewise(_gelu_t
 
 @inlined
 def activate(values, source, target, count, activation, alpha):
-    """Apply a smooth activation to neurons of a tile.
-
-    Parameters
-    ----------
-    values
-        Working memory of the tile, flat.
-    source
-        Position of the pre-activations.
-    target
-        Position of the result; may be the same.
-    count
-        Number of neurons.
-    activation
-        Code of the activation.
-    alpha
-        Its parameter.
-    """
+    """Apply a smooth activation to neurons of a tile."""
     for neuron in range(count):
         x = load(values, source + neuron * PEOPLE)
         if activation == TANH:
@@ -158,23 +142,7 @@ def activate(values, source, target, count, activation, alpha):
 
 @inlined
 def steepen(values, before, target, count, activation, alpha):
-    """Multiply neurons of a tile by the slope of a smooth activation at its pre-activations.
-
-    Parameters
-    ----------
-    values
-        Working memory of the tile, flat.
-    before
-        Position of the pre-activations.
-    target
-        Position of the neurons, changed in place.
-    count
-        Number of neurons.
-    activation
-        Code of the activation.
-    alpha
-        Its parameter.
-    """
+    """Multiply neurons of a tile by the slope of a smooth activation at its pre-activations."""
     for neuron in range(count):
         x = load(values, before + neuron * PEOPLE)
         if activation == TANH:

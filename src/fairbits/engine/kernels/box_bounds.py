@@ -29,24 +29,7 @@ SLOPES = 0.3
 
 
 class Layers(NamedTuple):
-    """A ReLU network with one output, its first layer seen from the attributes, in float64.
-
-    Attributes
-    ----------
-    widths : (layers,) the widths of the hidden layers.
-    bias : (h,) of the first layer, for step 0 of every numeric attribute.
-    twins : (m, h) what each twin adds to it.
-    reach : (2, h) the least and the most that any twin adds.
-    steps : (h, inputs) what one step of a numeric attribute adds (the first ``numeric`` inputs), then what each value
-        of the other attributes adds.
-    numeric : how many numeric attributes there are.
-    first_value : (lookups + 1,) where the values of each other attribute begin among the inputs.
-    down : weights of the layers after the first, each (outputs, inputs), one after the other.
-    positive, negative : the same, as (inputs, outputs), the positive and the negative ones apart.
-    biases : biases of these layers.
-    slack : how far rounding may move a bound of the margin.
-    slacks : (layers,) and a bound of each hidden layer's pre-activations.
-    """
+    """A ReLU network with one output, its first layer seen from the attributes, in float64."""
 
     widths: Integers
     bias: Doubles
@@ -80,33 +63,7 @@ def bound_boxes(  # noqa: PLR0912 - the whole of one box, step by step
     highs: Any,
     gaps: Any,
 ) -> None:
-    """Bound the margin of every twin over some boxes, and what follows about its side of ``cut``.
-
-    Parameters
-    ----------
-    layers
-        The network.
-    cut
-        A decision is favourable where the margin is at least this.
-    firsts, lasts
-        Steps of numeric attributes, (boxes, numeric).
-    masks
-        Sets of values, (boxes, lookups).
-    states
-        What is known about the neurons, (boxes, neurons), updated in place.
-    status
-        Gets OPEN, STEADY or FLIPPING, (boxes,).
-    steady, flipping
-        Get the shares of the box that certainly do not flip, and certainly do, (boxes,).
-    split
-        Gets the attribute to split next (numeric ones first), or −1, (boxes,).
-    bins
-        Steps into which sums are cut to count people; 0 leaves the counting out.
-    lows, highs
-        Get bounds of each twin's margin over ``cut``, (boxes, m); empty where they are not wanted.
-    gaps
-        Gets the largest difference of two twins' margins, (boxes,); empty where it is not wanted.
-    """
+    """Bound the margin of every twin over some boxes, and what follows about its side of ``cut``."""
     m = layers.twins.shape[0]
     neurons = 0
     widest = 1

@@ -24,24 +24,7 @@ SHARE_ROUNDING = 1e-10
 
 @linked
 def least_value(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> Any:
-    """The least value of slopes · person over a box.
-
-    Parameters
-    ----------
-    layers
-        The network, a ``Layers``.
-    slopes
-        What one step of each numeric attribute, then each value of the others, adds, (inputs,).
-    first, last
-        Steps of the numeric attributes of the box, both included, (numeric,).
-    masks
-        Sets of values of the other attributes, as bit masks, (lookups,).
-
-    Returns
-    -------
-    float
-        The least value.
-    """
+    """The least value of slopes · person over a box."""
     total = 0.0
     for i in range(layers.numeric):
         total += slopes[i] * (first[i] if slopes[i] >= 0.0 else last[i])
@@ -57,20 +40,7 @@ def least_value(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> 
 
 @linked_raw
 def count_people(first: Any, last: Any, mask: Any) -> Any:
-    """How many people a box holds.
-
-    Parameters
-    ----------
-    first, last
-        Steps of the numeric attributes of the box, both included, (numeric,).
-    mask
-        Sets of values of the other attributes, as bit masks, (lookups,).
-
-    Returns
-    -------
-    float
-        The number, as a float because it may be beyond 64-bit integers.
-    """
+    """How many people a box holds."""
     total = 1.0
     for i in range(first.shape[0]):
         total *= last[i] - first[i] + 1.0
@@ -168,28 +138,7 @@ def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
 def share_above(
     layers: Any, slopes: Any, constant: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
-    """A share of the box, rounded down, for which slopes · person + constant > 0 holds for certain.
-
-    Parameters
-    ----------
-    layers
-        The network, a ``Layers``.
-    slopes
-        What one step of each numeric attribute, then each value of the others, adds, (inputs,).
-    constant
-        What is added for everybody.
-    first, last
-        Steps of the numeric attributes of the box, both included, (numeric,).
-    masks
-        Sets of values of the other attributes, as bit masks, (lookups,).
-    parts, spare
-        Room to work in, (bins,) each, at least two; more bins count more exactly.
-
-    Returns
-    -------
-    float
-        A share of the box's people, never too large but for rounding (``SHARE_ROUNDING``).
-    """
+    """A share of the box, rounded down, for which slopes · person + constant > 0 holds for certain."""
     smallest, step, _, rounding = _sums(layers, slopes, first, last, masks, parts, spare)
     base = smallest + constant - rounding
     total = 0.0
@@ -216,26 +165,6 @@ def share_flipping(
 
     One twin's margin is at least below · x + under, another's at most −above · x − over; both are compared with one
     linear function between the two, so that a single count of its values settles it.
-
-    Parameters
-    ----------
-    layers
-        The network, a ``Layers``.
-    below, under
-        Slopes, (inputs,), and constant of a bound from below of one twin's margin over the cut.
-    above, over
-        Slopes, (inputs,), and constant of the same for the opposite of another twin's margin.
-    first, last
-        Steps of the numeric attributes of the box, both included, (numeric,).
-    mask
-        Sets of values of the other attributes, as bit masks, (lookups,).
-    parts, spare
-        Room to work in, (bins,) each, at least two; more bins count more exactly.
-
-    Returns
-    -------
-    float
-        A share of the box's people, never too large but for rounding (``SHARE_ROUNDING``).
     """
     inputs = below.shape[0]
     mean, rest = np.empty(inputs), np.empty(inputs)

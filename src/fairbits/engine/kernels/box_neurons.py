@@ -23,41 +23,7 @@ def lower(  # noqa: PLR0912 - one pass through the layers
     layers: Any, depth: int, row: Any, spare: Any, constant: float, low: Any, high: Any, centre: Any, first: Any,
     last: Any, masks: Any, slopes: Any, front: Any, blur: Any,
 ) -> Any:  # fmt: skip
-    """Lower bound of row · (outputs of hidden layer ``depth``) + constant by a linear function of the person.
-
-    Parameters
-    ----------
-    layers
-        The network, a ``Layers``.
-    depth
-        Number of the hidden layer, counted from 0.
-    row
-        Factors of that layer's outputs, (widest,); overwritten.
-    spare
-        Room to work in, (widest,).
-    constant
-        What is added to the sum.
-    low, high
-        Bounds of the pre-activations of all neurons up to that layer, (neurons,).
-    centre
-        Their pre-activations at the middle of the box, (neurons,), from :func:`forward`.
-    first, last
-        Steps of the numeric attributes of the box, both included, (numeric,).
-    masks
-        Sets of values of the other attributes, as bit masks, (lookups,).
-    slopes
-        Gets the slopes of the function, (inputs,).
-    front
-        Gets its factors at the first layer, where twins come in, (h,).
-    blur
-        Each neuron of the first layer that may be on or off adds here how loose it makes the bound, for each unit of
-        its range, (h,); empty where that is not wanted.
-
-    Returns
-    -------
-    tuple of float
-        The function's least value over the box without any twin's part, and its constant.
-    """
+    """Lower bound of row · (outputs of hidden layer ``depth``) + constant by a linear function of the person."""
     widths = layers.widths
     here, there = row, spare
     begin, start, offset = 0, 0, 0
@@ -146,17 +112,6 @@ def forward(layers: Any, first: Any, last: Any, masks: Any, centre: Any) -> None
 
     That choice costs one forward pass and certifies more than choosing by the neuron's bounds, which are lopsided in
     deep layers.
-
-    Parameters
-    ----------
-    layers
-        The network, a ``Layers``.
-    first, last
-        Steps of the numeric attributes of the box, both included, (numeric,).
-    masks
-        Sets of values of the other attributes, as bit masks, (lookups,).
-    centre
-        Gets the pre-activations of all hidden neurons, (neurons,).
     """
     widths = layers.widths
     for k in range(widths[0]):
@@ -203,29 +158,7 @@ def bound_neurons(  # noqa: PLR0912 - one pass through the layers
     slopes: Any,
     front: Any,
 ) -> None:
-    """Bounds of every hidden neuron's pre-activation over a box and all twins, and the neurons' states.
-
-    Parameters
-    ----------
-    layers
-        The network, a ``Layers``.
-    first, last
-        Steps of the numeric attributes of the box, both included, (numeric,).
-    masks
-        Sets of values of the other attributes, as bit masks, (lookups,).
-    state
-        What is known of every hidden neuron from a larger box (OFF, EITHER or ON), (neurons,); updated in place.
-    low, high
-        Get the bounds, (neurons,).
-    centre
-        Pre-activations at the middle of the box, (neurons,), from :func:`forward`.
-    rows
-        Room to work in, (2, widest).
-    slopes
-        Room to work in, (inputs,).
-    front
-        Room to work in, (h,).
-    """
+    """Bounds of every hidden neuron's pre-activation over a box and all twins, and the neurons' states."""
     widths = layers.widths
     for k in range(widths[0]):
         floor, roof = layers.bias[k] + layers.reach[0, k], layers.bias[k] + layers.reach[1, k]

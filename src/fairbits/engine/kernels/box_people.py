@@ -14,20 +14,7 @@ OPEN, STEADY, FLIPPING = 0, 1, 2
 
 @linked_raw
 def next_value(bits: Any, after: int) -> Any:
-    """The next member of a set that is written as a bit mask, or −1.
-
-    Parameters
-    ----------
-    bits
-        The set, 64 bits without sign.
-    after
-        The member before it; −1 for the first one.
-
-    Returns
-    -------
-    int
-        The member, or −1 where there is none left.
-    """
+    """The next member of a set that is written as a bit mask, or −1."""
     for v in range(after + 1, 64):
         if (bits >> np.uint64(v)) & np.uint64(1):
             return v
@@ -69,31 +56,7 @@ def ask_everybody(
     layers: Any, cut: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, margins: Any, box: int,
     status: Any, steady: Any, flipping: Any,
 ) -> None:  # fmt: skip
-    """Ask every twin of everybody in a small box. ``margins`` gets those of the last person.
-
-    Parameters
-    ----------
-    layers
-        The network, a ``Layers``.
-    cut
-        A decision is favourable where the margin is at least this.
-    first, last
-        Steps of the numeric attributes of the box, both included, (numeric,).
-    mask
-        Sets of values of the other attributes, as bit masks, (lookups,).
-    person
-        Room to work in, (attributes,).
-    rows
-        Room to work in, (2, widest).
-    margins
-        Gets what each twin's margin is over the cut, (m,).
-    box
-        Which place of the next three arrays is filled.
-    status
-        Gets OPEN, STEADY or FLIPPING, (boxes,).
-    steady, flipping
-        Get the shares of the box's people who certainly do not flip, and certainly do, (boxes,).
-    """
+    """Ask every twin of everybody in a small box. ``margins`` gets those of the last person."""
     numeric, m = layers.numeric, layers.twins.shape[0]
     for i in range(numeric):
         person[i] = first[i]
@@ -132,15 +95,7 @@ def ask_everybody(
 
 @compiled
 def flipping_people(layers: Any, cut: float, people: Any, flips: Any) -> None:
-    """Who certainly flips: one twin above the cut, another below, both by more than the slack.
-
-    Parameters
-    ----------
-    layers : the network.
-    cut : a decision is favourable where the margin is at least this.
-    people : (n, attributes) steps of the numeric attributes, then members of the sets.
-    flips : (n,) booleans, filled.
-    """
+    """Who certainly flips: one twin above the cut, another below, both by more than the slack."""
     widest = 1
     for width in layers.widths:
         widest = max(widest, width)

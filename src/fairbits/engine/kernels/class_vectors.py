@@ -35,29 +35,6 @@ def vectors(
     """Figures of people whose twins have a probability for every class.
 
     Low and high are those of the favourable class; ``decisions`` counts the different most likely classes.
-
-    Parameters
-    ----------
-    scores
-        Probabilities, (n, m, classes).
-    valid
-        Which twins can exist, (n, m); None means all.
-    epsilon
-        Tolerance between scores that count as the same.
-    favourable
-        Position of the favourable class.
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    Evaluation
-        Figures, (n,).
-
-    Raises
-    ------
-    OptionError
-        If the shape is wrong, or there is no such class.
     """
     if scores.ndim != 3 or not 0 <= favourable < scores.shape[2]:
         raise OptionError(f"scores must have shape (n, m, classes) and favourable be one, but got {scores.shape}.")
@@ -77,27 +54,7 @@ def vectors(
 
 @compiled
 def vectors_chunk(scores, valid, start, favourable, ruler, figures, twins, decisions):
-    """Figures of every row of probabilities.
-
-    Parameters
-    ----------
-    scores
-        Probabilities, (n, m, classes).
-    valid
-        Which twins can exist, (n, m).
-    start
-        Row from which results are written.
-    favourable
-        Position of the favourable class.
-    ruler
-        Tolerance, partition and threshold.
-    figures
-        Where the figures are written.
-    twins
-        Where the numbers of valid twins are written.
-    decisions
-        Where the numbers of different decisions are written.
-    """
+    """Figures of every row of probabilities."""
     n, m, classes = scores.shape
     rest = np.empty(m, np.int64)
     lows, highs = np.empty(classes, np.float32), np.empty(classes, np.float32)

@@ -38,18 +38,7 @@ compiled_elsewhere: list[Callable[[str], bool]] = []
 
 
 def is_on_disk(kernel: Any) -> bool:
-    """Whether some process on this machine has compiled a kernel.
-
-    Parameters
-    ----------
-    kernel
-        A kernel.
-
-    Returns
-    -------
-    bool
-        Also true where nothing can be kept on disk, so that there is nothing to be found there.
-    """
+    """Whether some process on this machine has compiled a kernel."""
     cache = kernel._cache
     if not isinstance(cache, KernelCache):
         return True
@@ -62,30 +51,12 @@ class KernelCache(FunctionCache):  # type: ignore[misc] # Numba has no types
     Before it reads a copy, Numba looks through all installed packages for extensions of its own and fills its tables
     of everything that it could compile, which takes longer than reading and running a kernel. A copy is machine code
     and needs none of that; where there is no copy, both are done before Numba begins to compile.
-
-    Attributes
-    ----------
-    seconds_waited
-        How long this process has waited for kernels that another one compiled.
     """
 
     seconds_waited = 0.0
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Read the copy for a signature.
-
-        Parameters
-        ----------
-        sig
-            Types of the arguments.
-        target_context
-            Where machine code goes.
-
-        Returns
-        -------
-        Any
-            What Numba calls a compile result; None where there is no copy.
-        """
+        """Read the copy for a signature."""
         rtsys.initialize(target_context)  # the memory manager, which machine code calls
         found = self._read(sig, target_context)
         if found is None and compiled_elsewhere:
@@ -169,16 +140,6 @@ def compiled(function: Callable[..., Any]) -> Any:
 
     Numba looks only at the file of the function itself to see whether its copy on disk is still good. A kernel
     is made from all files of the engine, so their fingerprint becomes part of the name of the copy.
-
-    Parameters
-    ----------
-    function
-        The kernel.
-
-    Returns
-    -------
-    Any
-        The compiled kernel.
     """
     function.__qualname__ = f"{function.__qualname__}_{_fingerprint()}"
     options = {"no_cfunc_wrapper": True, "error_model": "numpy", "pipeline_class": KernelCompiler}
@@ -196,50 +157,18 @@ def _later() -> None:
 
 
 def linked(function: Callable[..., Any]) -> Any:
-    """Make a function that only kernels call; LLVM chooses where it is called and where it is put in.
-
-    Parameters
-    ----------
-    function
-        Part of a kernel.
-
-    Returns
-    -------
-    Any
-        The function for Numba.
-    """
+    """Make a function that only kernels call; LLVM chooses where it is called and where it is put in."""
     return _part(function, PartCompiler)
 
 
 def linked_raw(function: Callable[..., Any]) -> Any:
-    """The same for a part that is optimised in its kernel only: quicker to compile, and not for hot loops.
-
-    Parameters
-    ----------
-    function
-        Part of a kernel.
-
-    Returns
-    -------
-    Any
-        The function for Numba.
-    """
+    """The same for a part that is optimised in its kernel only: quicker to compile, and not for hot loops."""
     return _part(function, RawCompiler)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Make a part that is put into every caller: an array crosses a call boundary as seven arguments, too dear in a
     hot loop.
-
-    Parameters
-    ----------
-    function
-        Part of a kernel, with loops of its own.
-
-    Returns
-    -------
-    Any
-        The function for Numba.
     """
     return _part(function, PartCompiler, forceinline=True)
 
@@ -248,16 +177,6 @@ def inlined_raw(function: Callable[..., Any]) -> Any:
     """The same for a part that is optimised in its caller only, which is quicker to compile.
 
     LLVM makes 3 % slower code of the kernel that scores twins that way: its parts are ``inlined``.
-
-    Parameters
-    ----------
-    function
-        Part of a kernel.
-
-    Returns
-    -------
-    Any
-        The function for Numba.
     """
     return _part(function, RawCompiler, forceinline=True)
 
@@ -268,16 +187,5 @@ def _part(function: Callable[..., Any], compiler: type[PartCompiler], **options:
 
 
 def primitive(typer: Callable[..., Any]) -> Any:
-    """Make a function that emits LLVM code callable from kernels.
-
-    Parameters
-    ----------
-    typer
-        Gives type signature and code generator.
-
-    Returns
-    -------
-    Any
-        The function for Numba.
-    """
+    """Make a function that emits LLVM code callable from kernels."""
     return intrinsic(typer)

@@ -58,18 +58,7 @@ def _full_add(builder: Any, one: ir.Value, two: ir.Value, three: ir.Value) -> tu
 
 @primitive
 def start(_typing: Any, shape: Any, _value: Any) -> Any:
-    """Counters that all hold one value.
-
-    Parameters
-    ----------
-    shape
-        A tuple with as many entries as there are planes.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """Counters that all hold one value."""
     kind = CountersType(shape.count)
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
@@ -91,18 +80,6 @@ def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: 
     """Count the rows of four bitsets: eight words of each, at an offset in bytes from four consecutive addresses.
 
     The addresses are read here because an index that Numba sees is tested for being negative, four times over.
-
-    Parameters
-    ----------
-    counters
-        The counters.
-    addresses
-        Array of addresses.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
     """
     planes = counters.planes
 
@@ -130,18 +107,7 @@ def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: 
 
 @primitive
 def overflown(_typing: Any, counters: Any) -> Any:
-    """Whether any counter has overflown.
-
-    Parameters
-    ----------
-    counters
-        The counters.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """Whether any counter has overflown."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         rows = builder.extract_value(values[0], counters.planes)
@@ -154,18 +120,7 @@ def overflown(_typing: Any, counters: Any) -> Any:
 
 @primitive
 def write_out(_typing: Any, counters: Any, _address: Any) -> Any:
-    """Write the planes, then the overflown rows, to an address with room for planes + 1 vectors.
-
-    Parameters
-    ----------
-    counters
-        The counters.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """Write the planes, then the overflown rows, to an address with room for planes + 1 vectors."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         target = builder.inttoptr(values[1], VECTOR.as_pointer())

@@ -26,27 +26,7 @@ LINE = 8  # float64 numbers in a cache line
 
 @inlined
 def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, slope):
-    """A layer, four outputs at a time: their accumulators stay in registers over the whole input loop.
-
-    Parameters
-    ----------
-    tile
-        Working memory of a tile of people, flat.
-    source, target
-        Positions of inputs and outputs in the tile.
-    weights
-        Weights of all layers, flat.
-    at
-        Position of this layer's weights.
-    biases
-        Biases of all layers, flat.
-    bias_at
-        Position of this layer's biases.
-    inputs, outputs
-        Widths.
-    slope
-        Slope of the inputs below zero.
-    """
+    """A layer, four outputs at a time: their accumulators stay in registers over the whole input loop."""
     below = splat(slope)
     output = 0
     while output + 4 <= outputs:
@@ -85,18 +65,7 @@ def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, s
 
 @inlined
 def harmless(trouble):
-    """Whether every person's sum of deviations is zero: neither above it nor NaN.
-
-    Parameters
-    ----------
-    trouble
-        Sum of deviations of each person.
-
-    Returns
-    -------
-    bool
-        True where all are zero.
-    """
+    """Whether every person's sum of deviations is zero: neither above it nor NaN."""
     return lowest(if_greater(splat(TINY), trouble, splat(ZERO), splat(-ONE))) == ZERO
 
 
@@ -105,22 +74,6 @@ def read_codes(program, codes, first, tile):
     """Put code − shift of every attribute into the tile.
 
     A category is replaced by a valid index in any case, so that nothing is ever read outside of a table.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    codes
-        People, (n, attributes).
-    first
-        Row of the tile's first person.
-    tile
-        Working memory of a tile of people, flat.
-
-    Returns
-    -------
-    bool
-        Whether all codes can be used.
     """
     d = codes.shape[1]
     inputs = program.columns.size - program.lookup_sizes.size
@@ -143,43 +96,14 @@ def read_codes(program, codes, first, tile):
 
 @inlined
 def prefetch_codes(codes, first):
-    """Prefetch the codes of a tile of people.
-
-    Parameters
-    ----------
-    codes
-        People, (n, attributes).
-    first
-        Row of the tile's first person.
-    """
+    """Prefetch the codes of a tile of people."""
     for ahead in range(0, PEOPLE * codes.shape[1], LINE):
         prefetch(codes, first * codes.shape[1] + ahead)
 
 
 @inlined
 def table_row(program, tile, table, person, stride, neuron):
-    """24 neurons of a person's row of a merged table; unsigned, so that Numba does not test for −1.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    tile
-        Working memory of a tile of people, flat.
-    table
-        Position of the table.
-    person
-        Position of the person in the tile.
-    stride
-        Length of a row, padded to whole tiles.
-    neuron
-        Position of the first neuron.
-
-    Returns
-    -------
-    lanes
-        The neurons.
-    """
+    """24 neurons of a person's row of a merged table; unsigned, so that Numba does not test for −1."""
     row = np.int64(tile[np.uint64(program.rows + table * PEOPLE + person)])
     return load(program.tables, row * stride + neuron)
 
@@ -189,17 +113,6 @@ def add_lookups(program, tile, h, tables):
     """Add a row of each of the first tables to the first pre-activation, 24 neurons at a time.
 
     A person's rows are summed with neurons in the lanes, and the square of 24 people is then transposed.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    tile
-        Working memory of a tile of people, flat.
-    h
-        Width of the first layer.
-    tables
-        Number of tables.
     """
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE
     for neuron in range(0, h, PEOPLE):
@@ -219,19 +132,7 @@ def add_lookups(program, tile, h, tables):
 
 @inlined
 def first_layer(program, tile, h, tables):
-    """The first pre-activation, without the part of the twins.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    tile
-        Working memory of a tile of people, flat.
-    h
-        Width of the first layer.
-    tables
-        Number of tables.
-    """
+    """The first pre-activation, without the part of the twins."""
     inputs = program.columns.size - program.lookup_sizes.size
     zero = np.int64(0)
     dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
@@ -244,22 +145,6 @@ def score_twins(program, tile, m, threshold):
     """Run every twin of the tile's people through the network.
 
     NaN inside the network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    tile
-        Working memory of a tile of people, flat.
-    m
-        Number of twins.
-    threshold
-        Score from which a decision is favourable.
-
-    Returns
-    -------
-    tuple
-        Number of favourable decisions, and whether all outputs are finite.
     """
     widths, h, layers = program.widths, program.widths[0], program.widths.size - 1
     favourable, trouble = splat(ZERO), splat(ZERO)
@@ -302,25 +187,7 @@ def score_twins(program, tile, m, threshold):
 
 @inlined
 def extremes(tile, scores, m, favourable, first, people, figures):
-    """Write the lowest and highest score of each person, the first twin that has it, and the decisions.
-
-    Parameters
-    ----------
-    tile
-        Working memory of a tile of people, flat.
-    scores
-        Position of the scores in the tile.
-    m
-        Number of twins.
-    favourable
-        Number of favourable decisions of each person.
-    first
-        Row of the tile's first person.
-    people
-        Number of people in the tile.
-    figures
-        Where the figures are written.
-    """
+    """Write the lowest and highest score of each person, the first twin that has it, and the decisions."""
     low, high = splat(INFINITY), splat(-INFINITY)
     low_twin, high_twin = splat(ZERO), splat(ZERO)
     for twin in range(m):
@@ -346,32 +213,7 @@ def extremes(tile, scores, m, favourable, first, people, figures):
 
 @compiled
 def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
-    """Evaluate people, tile by tile.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    scratch
-        Working memory.
-    codes
-        People, (n, attributes).
-    n
-        Number of people.
-    start
-        Row from which results are written.
-    ruler
-        Tolerance, partition and threshold.
-    figures
-        Where the figures are written.
-    ready
-        Where the scores go, if it has columns.
-
-    Returns
-    -------
-    int
-        The row where the first tile begins that has an unusable code or overflows the network, or −1.
-    """
+    """Evaluate people, tile by tile."""
     tile, h = scratch.tile, program.widths[0]
     m = program.twins.size // h
     for first in range(0, n, PEOPLE):

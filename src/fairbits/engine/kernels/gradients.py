@@ -23,19 +23,7 @@ INFINITY = np.float32(np.inf)
 
 @inlined_raw
 def read_twins(program, twins, first, tile):
-    """Put the row of each person's twin behind the rows of the merged tables.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    twins
-        Position of one twin of each person, (n,).
-    first
-        Row of the tile's first person.
-    tile
-        Working memory of a tile of people, flat.
-    """
+    """Put the row of each person's twin behind the rows of the merged tables."""
     at = program.rows + program.table_starts.size * PEOPLE
     for person in range(PEOPLE):
         tile[np.uint64(at + person)] = np.float32(program.twin_rows + twins[np.uint64(first + person)])
@@ -43,19 +31,7 @@ def read_twins(program, twins, first, tile):
 
 @inlined_raw
 def activation(program, adjoint, tile, layer):
-    """Put the outputs of a layer into ``near``; its pre-activations stay where they are.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    adjoint
-        The layers in reverse, for gradients.
-    tile
-        Working memory of a tile of people, flat.
-    layer
-        Position of the layer.
-    """
+    """Put the outputs of a layer into ``near``; its pre-activations stay where they are."""
     before, count = adjoint.before[layer], program.widths[layer]
     if program.curves[layer] == IDENTITY:
         below = splat(program.slopes[layer])
@@ -67,21 +43,7 @@ def activation(program, adjoint, tile, layer):
 
 @inlined_raw
 def activation_slope(program, adjoint, tile, layer, target):
-    """Turn the gradient at a layer's outputs, in place, into that at its pre-activations.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    adjoint
-        The layers in reverse, for gradients.
-    tile
-        Working memory of a tile of people, flat.
-    layer
-        Position of the layer.
-    target
-        Position of the gradient.
-    """
+    """Turn the gradient at a layer's outputs, in place, into that at its pre-activations."""
     before, count = adjoint.before[layer], program.widths[layer]
     if program.curves[layer] == IDENTITY:
         below = splat(program.slopes[layer])
@@ -97,19 +59,6 @@ def head_slope(program, adjoint, tile, layer, score):
     """Put the gradient at the outputs x of the last layer into ``near``.
 
     The margin against several classes is −log(sum of exp(−x)), and exp(−x) are the odds against the score.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    adjoint
-        The layers in reverse, for gradients.
-    tile
-        Working memory of a tile of people, flat.
-    layer
-        Position of the layer.
-    score
-        Take the gradient of the score instead of the margin.
     """
     outputs, at = program.widths[layer], adjoint.before[layer]
     least, trouble = splat(INFINITY), splat(ZERO)
@@ -143,19 +92,6 @@ def there_and_back(program, adjoint, tile, h, score):
     """Run the layers forwards and in reverse, and the steady steps at the end.
 
     All of them are dense layers on a tape, because every call of ``dense`` in a kernel is compiled anew.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    adjoint
-        The layers in reverse, for gradients.
-    tile
-        Working memory of a tile of people, flat.
-    h
-        Width of the first layer.
-    score
-        Take the gradient of the score instead of the margin.
     """
     layers, weight, bias = program.widths.size - 1, np.int64(0), np.int64(0)
     for step in range(adjoint.sources.size):
@@ -176,43 +112,14 @@ def there_and_back(program, adjoint, tile, h, score):
 
 @inlined_raw
 def step_place(adjoint, tile, attribute, person):
-    """Where a person's row of an attribute's steps begins.
-
-    Parameters
-    ----------
-    adjoint
-        The layers in reverse, for gradients.
-    tile
-        Working memory of a tile of people, flat.
-    attribute
-        Position of the attribute.
-    person
-        Position of the person in the tile.
-
-    Returns
-    -------
-    tuple
-        Row and start.
-    """
+    """Where a person's row of an attribute's steps begins."""
     row = np.int64(tile[np.uint64(adjoint.table_indices[np.uint64(attribute)] + person)])
     return row, adjoint.table_starts[np.uint64(attribute)]
 
 
 @inlined_raw
 def transpose_layer(tile, gradient, h, stride):
-    """Transpose the gradient at the first layer, in place: from people in the lanes to neurons in the lanes.
-
-    Parameters
-    ----------
-    tile
-        Working memory of a tile of people, flat.
-    gradient
-        Position of the gradient in the tile.
-    h
-        Width of the first layer.
-    stride
-        Length of a row, padded to whole tiles.
-    """
+    """Transpose the gradient at the first layer, in place: from people in the lanes to neurons in the lanes."""
     for j in range(h, stride):
         store(tile, gradient + j * PEOPLE, splat(ZERO))
     for j in range(0, stride, PEOPLE):
@@ -221,19 +128,7 @@ def transpose_layer(tile, gradient, h, stride):
 
 @inlined_raw
 def table_steps(adjoint, tile, gradient, stride):
-    """Multiply each person's gradient with the rows of steps that the codes point at, four rows at a time.
-
-    Parameters
-    ----------
-    adjoint
-        The layers in reverse, for gradients.
-    tile
-        Working memory of a tile of people, flat.
-    gradient
-        Position of the gradient in the tile.
-    stride
-        Length of a row, padded to whole tiles.
-    """
+    """Multiply each person's gradient with the rows of steps that the codes point at, four rows at a time."""
     attributes = adjoint.table_starts.size
     for attribute in range(0, attributes, 4):
         for person in range(PEOPLE):
@@ -253,22 +148,7 @@ def table_steps(adjoint, tile, gradient, stride):
 
 @inlined_raw
 def finite(adjoint, tile, end):
-    """Whether all results up to a position of the tile's buffer are finite.
-
-    Parameters
-    ----------
-    adjoint
-        The layers in reverse, for gradients.
-    tile
-        Working memory of a tile of people, flat.
-    end
-        The position.
-
-    Returns
-    -------
-    bool
-        True where none is NaN or infinite.
-    """
+    """Whether all results up to a position of the tile's buffer are finite."""
     trouble = splat(ZERO)
     for at in range(adjoint.trouble, end, PEOPLE):
         x = load(tile, at)
@@ -278,23 +158,7 @@ def finite(adjoint, tile, end):
 
 @inlined_raw
 def write(adjoint, tile, first, people, moves, result):
-    """Write the derivatives of the tile's people to their columns.
-
-    Parameters
-    ----------
-    adjoint
-        The layers in reverse, for gradients.
-    tile
-        Working memory of a tile of people, flat.
-    first
-        Row of the tile's first person.
-    people
-        Number of people in the tile.
-    moves
-        Also write those of tables.
-    result
-        Where derivatives are written, (n, attributes).
-    """
+    """Write the derivatives of the tile's people to their columns."""
     steady, moving = adjoint.steady_columns, adjoint.table_columns
     for person in range(people):
         row = np.uint64(first + person)
@@ -307,23 +171,7 @@ def write(adjoint, tile, first, people, moves, result):
 
 @inlined_raw
 def write_inner(tile, gradient, stride, first, people, inner):
-    """Write the gradients at the first layer.
-
-    Parameters
-    ----------
-    tile
-        Working memory of a tile of people, flat.
-    gradient
-        Position of the gradient in the tile.
-    stride
-        Length of a row, padded to whole tiles.
-    first
-        Row of the tile's first person.
-    people
-        Number of people in the tile.
-    inner
-        Where they are written, flat.
-    """
+    """Write the gradients at the first layer."""
     for person in range(people):
         for j in range(0, stride, PEOPLE):
             store(inner, (first + person) * stride + j, load(tile, gradient + (j + person) * PEOPLE))
@@ -335,34 +183,6 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, res
 
     With room in ``inner``, the gradients at the first layer's pre-activations are written there, and the derivatives by
     the codes of tables are left out.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    adjoint
-        The layers in reverse, for gradients.
-    buffer
-        Working memory.
-    codes
-        People, (n, attributes).
-    twins
-        Position of one twin of each person, (n,).
-    n
-        Number of people.
-    start
-        Row from which results are written.
-    score
-        Take the gradient of the score instead of the margin.
-    result
-        Where derivatives are written, (n, attributes).
-    inner
-        Where gradients at the first layer are written.
-
-    Returns
-    -------
-    int
-        The row where the first tile begins that has an unusable code or overflows the network, or −1.
     """
     tile, h = buffer.tile, program.widths[0]
     stride = (h + PEOPLE - 1) // PEOPLE * PEOPLE

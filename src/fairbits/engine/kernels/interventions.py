@@ -66,24 +66,7 @@ class Decision(NamedTuple):
 
 @inlined_raw
 def start_tile(program, codes, first, tile):
-    """Put the people of a tile through the first layer, without the part of the twins.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    codes
-        People, (n, attributes).
-    first
-        Row of the tile's first person.
-    tile
-        Working memory of a tile of people, flat.
-
-    Returns
-    -------
-    bool
-        Whether their codes can be used.
-    """
+    """Put the people of a tile through the first layer, without the part of the twins."""
     usable = read_codes(program, codes, first, tile)
     if usable:
         first_layer(program, tile, program.widths[0], program.table_starts.size)
@@ -92,19 +75,7 @@ def start_tile(program, codes, first, tile):
 
 @inlined_raw
 def shared_layers(program, tile, twin, held):
-    """Run one twin through the layers that no intervention changes, and the pre-activation after them.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    tile
-        Working memory of a tile of people, flat.
-    twin
-        Position of the twin.
-    held
-        The interventions in one layer, and where their buffers lie.
-    """
+    """Run one twin through the layers that no intervention changes, and the pre-activation after them."""
     widths, h = program.widths, program.widths[0]
     near, far, weight, bias = program.near, program.far, np.int64(0), np.int64(0)
     below = splat(program.slopes[0])
@@ -129,26 +100,7 @@ def shared_layers(program, tile, twin, held):
 
 @inlined_raw
 def later_layers(program, tile, held, do, weight, bias):
-    """Run one intervention through the rest of the network.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    tile
-        Working memory of a tile of people, flat.
-    held
-        The interventions in one layer, and where their buffers lie.
-    do
-        Position of the intervention.
-    weight, bias
-        Positions of the layer after the intervened one.
-
-    Returns
-    -------
-    int
-        Position of the outputs.
-    """
+    """Run one intervention through the rest of the network."""
     widths, layers = program.widths, program.widths.size - 1
     near, far, layer = program.near, program.far, held.layer + 1
     outputs, neuron = widths[layer], held.neurons[do]
@@ -172,20 +124,7 @@ def later_layers(program, tile, held, do, weight, bias):
 
 @inlined_raw
 def places(program, held):
-    """Where the weights and biases of the layer after the intervened one begin.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    held
-        The interventions in one layer, and where their buffers lie.
-
-    Returns
-    -------
-    tuple
-        Both positions.
-    """
+    """Where the weights and biases of the layer after the intervened one begin."""
     weight, bias = np.int64(0), np.int64(0)
     for layer in range(1, held.layer + 1):
         weight += program.widths[layer - 1] * program.widths[layer]
@@ -195,24 +134,7 @@ def places(program, held):
 
 @inlined_raw
 def count_classes(tile, start, m, epsilon):
-    """k of the tile's people, as ``partition.sweep`` counts it, without the sizes of the classes.
-
-    Parameters
-    ----------
-    tile
-        Working memory of a tile of people, flat.
-    start
-        Position of the scores in the tile.
-    m
-        Number of twins.
-    epsilon
-        Tolerance between scores that count as the same.
-
-    Returns
-    -------
-    lanes
-        k of each person.
-    """
+    """k of the tile's people, as ``partition.sweep`` counts it, without the sizes of the classes."""
     opened = splat(INFINITY)
     for twin in range(m):
         opened = minimum(load(tile, start + twin * PEOPLE), opened)
@@ -232,36 +154,7 @@ def count_classes(tile, start, m, epsilon):
 
 @inlined_raw
 def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold):
-    """Keep the scores of one twin under one intervention, and count the favourable decisions.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    tile
-        Working memory of a tile of people, flat.
-    near
-        Position of the outputs.
-    held
-        The interventions in one layer, and where their buffers lie.
-    slot
-        Position of the intervention in its block.
-    twin
-        Position of the twin.
-    m
-        Number of twins.
-    missing
-        Gaps: which twins cannot exist.
-    gap
-        Position of the tile's gaps.
-    threshold
-        Score from which a decision is favourable.
-
-    Returns
-    -------
-    lanes
-        Zero for everybody whose outputs are finite, and NaN for the others.
-    """
+    """Keep the scores of one twin under one intervention, and count the favourable decisions."""
     outputs = program.widths[program.widths.size - 1]
     score = load(tile, near)
     trouble = sub(score, score)
@@ -290,33 +183,7 @@ def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold
 
 @inlined_raw
 def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, missing, first):
-    """Count the classes under one intervention of the block and write the people's figures.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    scratch
-        Working memory.
-    held
-        The interventions in one layer, and where their buffers lie.
-    slot
-        Position of the intervention in its block.
-    m
-        Number of twins.
-    ruler
-        Tolerance, partition and threshold.
-    counts
-        Where figures are written.
-    row
-        Row from which they are written.
-    people
-        Number of people in the tile.
-    missing
-        Gaps: which twins cannot exist.
-    first
-        Number of the tile's first person among all.
-    """
+    """Count the classes under one intervention of the block and write the people's figures."""
     tile, at, width = scratch.tile, held.scores + slot * m * PEOPLE, ruler.epsilon
     if ruler.grid:
         to_bins(tile, at, m, width, ruler.last)
@@ -339,36 +206,7 @@ def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, m
 
 @compiled
 def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all, missing):
-    """Figures of people under every intervention.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    scratch
-        Working memory.
-    codes
-        People, (n, attributes).
-    n
-        Number of people.
-    start
-        Row from which results are written.
-    held
-        The interventions in one layer, and where their buffers lie.
-    ruler
-        Tolerance, partition and threshold.
-    counts
-        Where figures are written.
-    people_in_all
-        Number of people of all chunks.
-    missing
-        Gaps: which twins cannot exist.
-
-    Returns
-    -------
-    int
-        The row where the first tile begins that has an unusable code or overflows the network, or −1.
-    """
+    """Figures of people under every intervention."""
     tile = scratch.tile
     m = program.twins.size // program.widths[0]
     weight, bias = places(program, held)
@@ -397,34 +235,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
 
 @compiled
 def accuracy_chunk(program, scratch, codes, labels, n, start, held, decision, hits):
-    """Count the rows that each intervention leaves decided as labelled.
-
-    Parameters
-    ----------
-    program
-        The plan as flat arrays for the kernels.
-    scratch
-        Working memory.
-    codes
-        People, (n, attributes).
-    labels
-        Positions of classes, (n,).
-    n
-        Number of people.
-    start
-        Row from which results are written.
-    held
-        The interventions in one layer, and where their buffers lie.
-    decision
-        How scores become a class.
-    hits
-        Counts, added to in place.
-
-    Returns
-    -------
-    int
-        The row where the first tile with an unusable code begins, or −1.
-    """
+    """Count the rows that each intervention leaves decided as labelled."""
     tile = scratch.tile
     weight, bias = places(program, held)
     for do in range(held.neurons.size):

@@ -36,32 +36,7 @@ def masked(
     threshold: float = 0.5,
     threads: int | None = None,
 ) -> Evaluation:
-    """Figures over the valid twins of people; someone without any has k = 1 and no span.
-
-    Parameters
-    ----------
-    scores
-        Scores, (n, m).
-    valid
-        Which twins can exist, (n, m).
-    epsilon
-        Tolerance between scores that count as the same.
-    partition
-        "constrained" or "grid".
-    bounded
-        Whether scores are probabilities.
-    decides
-        Whether a score of at least ``threshold`` is a favourable decision; a regression decides nothing.
-    threshold
-        Score from which a decision is favourable.
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    Evaluation
-        Figures, (n,).
-    """
+    """Figures over the valid twins of people; someone without any has k = 1 and no span."""
     n, m = scores.shape
     figures, twins = empty_figures(n), np.empty(n, np.int32)
     ruler = ruler_of(m, epsilon, partition, bounded, threshold)
@@ -76,25 +51,7 @@ def masked(
 
 @compiled
 def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
-    """Figures of every row of scores.
-
-    Parameters
-    ----------
-    scores
-        Scores, (n, m).
-    valid
-        Which twins can exist, (n, m).
-    start
-        Row from which results are written.
-    ruler
-        Tolerance, partition and threshold.
-    decides
-        Whether scores are decisions.
-    figures
-        Where the figures are written.
-    twins
-        Where the numbers of valid twins are written.
-    """
+    """Figures of every row of scores."""
     n, m = scores.shape
     rest = np.empty(m, np.float32)
     for person in range(n):

@@ -25,20 +25,7 @@ def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.V
 
 @primitive
 def load(_typing: Any, array: Any, index: Any) -> Any:
-    """The tile that starts at ``index`` of a flat float32 array.
-
-    Parameters
-    ----------
-    array
-        A flat float32 array.
-    index
-        Position in the array.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """The tile that starts at ``index`` of a flat float32 array."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         start = _pointer(context, builder, signature.args[0], *values)
@@ -54,22 +41,7 @@ def load(_typing: Any, array: Any, index: Any) -> Any:
 
 @primitive
 def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write a tile to ``index`` of a flat float32 array.
-
-    Parameters
-    ----------
-    array
-        A flat float32 array.
-    index
-        Position in the array.
-    value
-        The tile.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """Write a tile to ``index`` of a flat float32 array."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         start = _pointer(context, builder, signature.args[0], *values[:2])
@@ -84,20 +56,7 @@ def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 @primitive
 def prefetch(_typing: Any, array: Any, index: Any) -> Any:
-    """Prefetch a place that will be read soon; it may lie beyond the array, since a prefetch cannot fail.
-
-    Parameters
-    ----------
-    array
-        A flat float32 array.
-    index
-        Position in the array.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """Prefetch a place that will be read soon; it may lie beyond the array, since a prefetch cannot fail."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         place = _pointer(context, builder, signature.args[0], *values)
@@ -114,24 +73,7 @@ def prefetch(_typing: Any, array: Any, index: Any) -> Any:
 
 @primitive
 def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any:
-    """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then.
-
-    Parameters
-    ----------
-    codes
-        A flat float64 array.
-    index
-        Position in the array.
-    stride
-        Distance between two people.
-    shift
-        What is subtracted.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         array, index, stride, shift = values
@@ -176,20 +118,7 @@ def splat(_typing: Any, _number: Any) -> Any:
 
 @primitive
 def splat_at(_typing: Any, array: Any, index: Any) -> Any:
-    """The number at `index` of a flat float32 array, for every person.
-
-    Parameters
-    ----------
-    array
-        A flat float32 array.
-    index
-        Position in the array.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """The number at `index` of a flat float32 array, for every person."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         return _everywhere(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
@@ -234,20 +163,7 @@ def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
 
 @primitive
 def transpose(_typing: Any, array: Any, index: Any) -> Any:
-    """Transpose, in place, the square of 24 tiles that starts at ``index`` of a flat float32 array.
-
-    Parameters
-    ----------
-    array
-        A flat float32 array.
-    index
-        Position in the array.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """Transpose, in place, the square of 24 tiles that starts at ``index`` of a flat float32 array."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         start = _pointer(context, builder, signature.args[0], *values)
@@ -274,20 +190,7 @@ def transpose(_typing: Any, array: Any, index: Any) -> Any:
 
 @primitive
 def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
-    """Add up the lanes of each of four tiles, and write the four sums to `index` of a flat float32 array.
-
-    Parameters
-    ----------
-    array
-        A flat float32 array.
-    index
-        Position in the array.
-
-    Returns
-    -------
-    Any
-        Type signature and code generator.
-    """
+    """Add up the lanes of each of four tiles, and write the four sums to `index` of a flat float32 array."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         def fold(one: ir.Value, two: ir.Value, orders: tuple[tuple[int, ...], ...]) -> ir.Value:

@@ -45,19 +45,7 @@ Floats = NDArray[np.float64]
 
 
 class Domain(NamedTuple):
-    """The free attributes, as the kernel takes them; one entry each.
-
-    Parameters
-    ----------
-    columns
-        Column of the codes.
-    low, high
-        Lowest and highest code.
-    stride
-        Step between neighbouring codes.
-    discrete
-        Whether only whole steps are allowed.
-    """
+    """The free attributes, as the kernel takes them; one entry each."""
 
     columns: NDArray[np.int64]
     low: Floats
@@ -67,15 +55,7 @@ class Domain(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What is known about the members: logit margins of their extreme twins, and what changes do to these.
-
-    Parameters
-    ----------
-    low, high
-        Margin of the twin with the lowest, and with the highest score.
-    below, above
-        Gradients at the twin with the lowest, and with the highest score.
-    """
+    """What is known about the members: logit margins of their extreme twins, and what changes do to these."""
 
     low: Floats
     high: Floats
@@ -91,35 +71,12 @@ def tries(attributes: int, twins: int) -> int:
 
     With few attributes the best of many would be the same one again and again. And with more than two twins there is
     k to climb, which is not what a change is chosen for.
-
-    Parameters
-    ----------
-    attributes
-        Number of free attributes.
-    twins
-        Number of twins.
-
-    Returns
-    -------
-    int
-        Number of changes.
     """
     return min(max(attributes // 2, FEWEST), MOST if twins == 2 else SOME)
 
 
 def more(attributes: int) -> float:
-    """Probability of a second change at once: with few attributes, single changes soon lead to people met before.
-
-    Parameters
-    ----------
-    attributes
-        Number of free attributes.
-
-    Returns
-    -------
-    float
-        The probability.
-    """
+    """Probability of a second change at once: with few attributes, single changes soon lead to people met before."""
     return min(max(4.0 / attributes, 0.2), 0.8)
 
 
@@ -133,30 +90,7 @@ def change_some(
     twins: int,
     threads: int | None,
 ) -> Floats:
-    """Copies of the members, (n, attributes), each with a few of its free values changed.
-
-    Parameters
-    ----------
-    domain
-        Bounds and strides of the free attributes.
-    people
-        People, (n, attributes).
-    contributions
-        What codes add to the sums of the first layer.
-    outlook
-        Forecast of what changes do, where the model has gradients.
-    rng
-        Source of random numbers.
-    twins
-        Number of twins.
-    threads
-        Number of threads; None means all cores.
-
-    Returns
-    -------
-    Floats
-        People, (n, attributes).
-    """
+    """Copies of the members, (n, attributes), each with a few of its free values changed."""
     free = len(domain.columns)
     habits = tries(free, twins), more(free)
     key = rng.integers(0, 2**64, dtype=np.uint64)
@@ -171,24 +105,7 @@ def change_some(
 
 @inlined
 def another(low, high, discrete, here, draw):
-    """A value uniform over the others in the domain.
-
-    Parameters
-    ----------
-    low, high
-        Bounds of the attribute.
-    discrete
-        Whether it takes whole codes only.
-    here
-        Its present value.
-    draw
-        Random number from 0 to below 1.
-
-    Returns
-    -------
-    float
-        The value.
-    """
+    """A value uniform over the others in the domain."""
     if not discrete:
         return low + draw * (high - low)
     there = low + np.floor(draw * (high - low))  # one value fewer than there are, then past the present one
@@ -197,26 +114,7 @@ def another(low, high, discrete, here, draw):
 
 @inlined
 def near(low, high, stride, here, draw, sign):
-    """A value a few strides away, on the other side at a bound.
-
-    Parameters
-    ----------
-    low, high
-        Bounds of the attribute.
-    stride
-        Size of a step.
-    here
-        Its present value.
-    draw
-        Random number from 0 to below 1.
-    sign
-        Direction, −1 or 1.
-
-    Returns
-    -------
-    float
-        The value.
-    """
+    """A value a few strides away, on the other side at a bound."""
     length = sign * stride * LENGTHS[min(int(draw * len(LENGTHS)), len(LENGTHS) - 1)]
     there = here + length
     if there < low or there > high:
@@ -229,20 +127,6 @@ def some_change(domain, person, draw):
     """A free attribute, its value, and another for it, all from one random number.
 
     The digits that one choice leaves of the number make the next one.
-
-    Parameters
-    ----------
-    domain
-        Bounds and strides of the free attributes.
-    person
-        Codes of the person.
-    draw
-        Random number from 0 to below 1.
-
-    Returns
-    -------
-    tuple
-        Position of the attribute, old and new value.
     """
     free = len(domain.columns)
     which = draw * free
@@ -257,44 +141,13 @@ def some_change(domain, person, draw):
 
 @inlined
 def drawn(key, place):
-    """A random number from 0 to below 1 for every position, so that threads need not take turns.
-
-    Parameters
-    ----------
-    key
-        Seed of the numbers.
-    place
-        The position.
-
-    Returns
-    -------
-    float
-        The number.
-    """
+    """A random number from 0 to below 1 for every position, so that threads need not take turns."""
     return np.float64(mixed(key + np.uint64(place) * GOLDEN) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
 def change_chunk(domain, contributions, outlook, habits, key, people, start, stop):
-    """Change some values of each of the members of a range.
-
-    Parameters
-    ----------
-    domain
-        Bounds and strides of the free attributes.
-    contributions
-        What codes add to the sums of the first layer.
-    outlook
-        Forecast of what changes do.
-    habits
-        Number of tries, and probability of a second change.
-    key
-        Seed of the random numbers.
-    people
-        Members, (n, attributes), changed in place.
-    start, stop
-        The range.
-    """
+    """Change some values of each of the members of a range."""
     known, (attempts, second) = len(outlook.low) > 0, habits
     low_inner, high_inner, sums = outlook.below.inner.ravel(), outlook.above.inner.ravel(), outlook.below.inner.shape[1]
     foreseen = np.empty(4, np.float32)
@@ -333,17 +186,6 @@ def change_chunk(domain, contributions, outlook, habits, key, people, start, sto
 
 
 def margins(scores: NDArray[Any]) -> Floats:
-    """Logits of scores, kept finite.
-
-    Parameters
-    ----------
-    scores
-        Probabilities, any shape.
-
-    Returns
-    -------
-    Floats
-        Logits of the same shape.
-    """
+    """Logits of scores, kept finite."""
     inside = np.clip(scores.astype(np.float64), 1e-7, 1 - 1e-7)
     return np.log(inside / (1.0 - inside))

@@ -25,37 +25,13 @@ INFINITY = np.float32(np.inf)
 
 
 def entropy_terms(m: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """c log2 c for c = 0..m, so that the kernels need no logarithm.
-
-    Parameters
-    ----------
-    m
-        Number of twins.
-
-    Returns
-    -------
-    np.ndarray[tuple[int], np.dtype[np.float64]]
-        Terms, (m + 1,).
-    """
+    """c log2 c for c = 0..m, so that the kernels need no logarithm."""
     counts = np.arange(m + 1, dtype=np.float64)
     return counts * np.log2(np.maximum(counts, 1.0))
 
 
 def last_bin(epsilon: float, bounded: bool) -> np.float32:
-    """The bin of a score of 1: it closes the last bin of the unit interval and opens none.
-
-    Parameters
-    ----------
-    epsilon
-        Tolerance between scores that count as the same.
-    bounded
-        Whether scores are probabilities.
-
-    Returns
-    -------
-    np.float32
-        Number of the bin; infinite where scores have no bounds.
-    """
+    """The bin of a score of 1: it closes the last bin of the unit interval and opens none."""
     return np.float32(np.ceil(1.0 / epsilon - 1e-9) - 1.0) if bounded else INFINITY
 
 
@@ -71,31 +47,7 @@ class Ruler(NamedTuple):
 
 
 def ruler_of(m: int, epsilon: float, partition: str, bounded: bool, threshold: float = 0.5) -> Ruler:
-    """Tolerance, partition and threshold for m twins, checked.
-
-    Parameters
-    ----------
-    m
-        Number of twins.
-    epsilon
-        Tolerance between scores that count as the same.
-    partition
-        "constrained" or "grid".
-    bounded
-        Whether scores are probabilities.
-    threshold
-        Score from which a decision is favourable.
-
-    Returns
-    -------
-    Ruler
-        The ruler.
-
-    Raises
-    ------
-    OptionError
-        If the tolerance is not positive, or there is no such partition.
-    """
+    """Tolerance, partition and threshold for m twins, checked."""
     if not (epsilon > 0 and np.isfinite(epsilon)):
         raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
     if partition not in ("constrained", "grid"):
@@ -106,21 +58,7 @@ def ruler_of(m: int, epsilon: float, partition: str, bounded: bool, threshold: f
 
 @inlined
 def to_bins(scores, start, m, epsilon, last):
-    """Replace scores by the number of their bin of width epsilon, counted from zero.
-
-    Parameters
-    ----------
-    scores
-        Working memory of the tile, flat.
-    start
-        Position of the scores.
-    m
-        Number of twins.
-    epsilon
-        Tolerance between scores that count as the same.
-    last
-        The largest bin.
-    """
+    """Replace scores by the number of their bin of width epsilon, counted from zero."""
     for twin in range(m):
         at = start + twin * PEOPLE
         bins = floor(div(load(scores, at), splat(epsilon)))
@@ -132,27 +70,6 @@ def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):
     """Write k and Q1 of the tile's `people`, from row `first` on.
 
     Two scores are in different classes when ``score - opened > epsilon`` in float32; `scores` may be bins.
-
-    Parameters
-    ----------
-    scores
-        Working memory of the tile, flat.
-    start
-        Position of the scores.
-    m
-        Number of twins.
-    epsilon
-        Tolerance between scores that count as the same.
-    terms
-        Those of ``entropy_terms``.
-    scratch
-        Working memory.
-    figures
-        Where the figures are written.
-    first
-        Row of the tile's first person.
-    people
-        Number of people in the tile.
     """
     counts, bits = scratch.counts, scratch.bits
     for person in range(PEOPLE):
@@ -189,21 +106,7 @@ def sweep(scores, start, m, epsilon, terms, scratch, figures, first, people):
 
 @compiled
 def classes_chunk(ready, scratch, start, ruler, figures):
-    """k and Q1 of every row of scores.
-
-    Parameters
-    ----------
-    ready
-        Scores, (n, m).
-    scratch
-        Working memory.
-    start
-        Row from which results are written.
-    ruler
-        Tolerance, partition and threshold.
-    figures
-        Where the figures are written.
-    """
+    """k and Q1 of every row of scores."""
     n, m = ready.shape
     tile = scratch.tile
     for first in range(0, n, PEOPLE):

@@ -25,15 +25,7 @@ STRIP = 32 * WORDS
 
 @compiled
 def settle_rows(keys, homes):
-    """Put each row into the first free slot from its key on; half of the slots stay empty.
-
-    Parameters
-    ----------
-    keys
-        Hash of each row.
-    homes
-        The slots, changed in place.
-    """
+    """Put each row into the first free slot from its key on; half of the slots stay empty."""
     last = np.uint64(len(homes) - 1)
     for row in range(len(keys)):
         home = keys[row] & last
@@ -44,24 +36,7 @@ def settle_rows(keys, homes):
 
 @inlined
 def look_up(rows, people, i, key):
-    """The row of the table that is this person.
-
-    Parameters
-    ----------
-    rows
-        Rows of the table and their slots.
-    people
-        People, (n, attributes).
-    i
-        Position of the person.
-    key
-        Hash of a person.
-
-    Returns
-    -------
-    int
-        Position of the row, −1 where there is none.
-    """
+    """The row of the table that is this person."""
     homes, columns, codes = rows.homes, rows.columns, rows.codes
     last = np.uint64(len(homes) - 1)
     home = key & last
@@ -78,20 +53,7 @@ def look_up(rows, people, i, key):
 
 @inlined
 def highest(top, planes):
-    """The largest counter among the overflown rows, and the first row that holds it.
-
-    Parameters
-    ----------
-    top
-        Planes of the counters, then the overflown rows.
-    planes
-        Number of planes.
-
-    Returns
-    -------
-    tuple
-        Value and row.
-    """
+    """The largest counter among the overflown rows, and the first row that holds it."""
     over = planes * WORDS
     value = 0
     for plane in range(planes - 1, -1, -1):
@@ -118,30 +80,6 @@ def place_strip(sets, wanted, cursors, i, found, begin, spare, addresses):
     """Put down where the strip of each wanted value's bitset lies; lists are entered into ``spare`` first.
 
     The first strip of ``spare`` is always empty: it pads the addresses to fours.
-
-    Parameters
-    ----------
-    sets
-        Sets of rows by value.
-    wanted
-        Numbers of the person's values.
-    cursors
-        How far the list of each value has been read.
-    i
-        Position of the person.
-    found
-        Number of wanted values.
-    begin
-        First word of the strip.
-    spare
-        Bitsets for values that are kept as lists.
-    addresses
-        Where the addresses are written.
-
-    Returns
-    -------
-    int
-        How many were lists.
     """
     slots, ends, members, words = sets.slots, sets.ends, sets.members, sets.words
     base, spare_base = np.int64(sets.bitsets.ctypes.data), np.int64(spare.ctypes.data)
@@ -161,28 +99,7 @@ def place_strip(sets, wanted, cursors, i, found, begin, spare, addresses):
 
 @inlined
 def scan_strip(shape, addresses, found, words, best, top):
-    """The first row of a strip that is in the largest number of sets.
-
-    Parameters
-    ----------
-    shape
-        Tuple with as many entries as counters have planes.
-    addresses
-        Where the sets' strips lie.
-    found
-        Number of sets.
-    words
-        Length of the strip.
-    best
-        Number to beat.
-    top
-        Working memory.
-
-    Returns
-    -------
-    tuple
-        The row (−1 where none beats ``best``), and the number of sets.
-    """
+    """The first row of a strip that is in the largest number of sets."""
     ceiling = (1 << len(shape)) - 1
     nearest = -1
     for block in range(0, words, WORDS):
@@ -200,21 +117,7 @@ def scan_strip(shape, addresses, found, words, best, top):
 
 @inlined
 def write_figures(rows, people, i, row, figures):
-    """Write attributes changed between person and row, the row's position in the table, and the L1 distance.
-
-    Parameters
-    ----------
-    rows
-        Rows of the table.
-    people
-        People, (n, attributes).
-    i
-        Position of the person.
-    row
-        Position of the row.
-    figures
-        Where the figures are written.
-    """
+    """Write attributes changed between person and row, the row's position in the table, and the L1 distance."""
     columns, codes, widths = rows.columns, rows.codes, rows.widths
     changed, distance = 0, 0.0
     for attribute in range(len(columns)):
@@ -228,23 +131,7 @@ def write_figures(rows, people, i, row, figures):
 
 @compiled
 def nearest_chunk(rows, sets, shape, people, keys, figures):
-    """Nearest row of every person.
-
-    Parameters
-    ----------
-    rows
-        Rows of the table and their slots.
-    sets
-        Sets of rows by value.
-    shape
-        Tuple with as many entries as counters have planes.
-    people
-        People, (n, attributes).
-    keys
-        Hash of each person.
-    figures
-        Where the figures are written.
-    """
+    """Nearest row of every person."""
     n, attributes = len(people), len(rows.columns)
     nearest = np.zeros(n, np.int64)
     best, found = np.zeros(n, np.int64), np.zeros(n, np.int64)

@@ -96,18 +96,7 @@ class Vector:
         return 0.0 - self
 
     def fma(self, factor: Vector | float, summand: Vector | float) -> Vector:
-        """Self · factor + summand, rounded once.
-
-        Parameters
-        ----------
-        factor, summand
-            Vectors or numbers.
-
-        Returns
-        -------
-        Vector
-            The result.
-        """
+        """Self · factor + summand, rounded once."""
         return self._call("fma", factor, summand)
 
     def floor(self) -> Vector:
@@ -115,67 +104,21 @@ class Vector:
         return self._call("floor")
 
     def if_greater(self, than: Vector | float, yes: Vector | float, no: Vector | float) -> Vector:
-        """Lane by lane, `yes` where self > than and `no` elsewhere (also where either is NaN).
-
-        Parameters
-        ----------
-        than
-            What self is compared with.
-        yes, no
-            Vectors or numbers.
-
-        Returns
-        -------
-        Vector
-            The result.
-        """
+        """Lane by lane, `yes` where self > than and `no` elsewhere (also where either is NaN)."""
         chosen = self.builder.fcmp_ordered(">", self.value, self._lift(than))
         return self._wrap(self.builder.select(chosen, self._lift(yes), self._lift(no)))
 
     def at_least(self, other: Vector | float) -> Vector:
-        """The larger of two.
-
-        Parameters
-        ----------
-        other
-            A vector or number.
-
-        Returns
-        -------
-        Vector
-            The result.
-        """
+        """The larger of two."""
         return self.if_greater(other, self, other)
 
     def at_most(self, other: Vector | float) -> Vector:
-        """The smaller of two.
-
-        Parameters
-        ----------
-        other
-            A vector or number.
-
-        Returns
-        -------
-        Vector
-            The result.
-        """
+        """The smaller of two."""
         larger = self.builder.fcmp_ordered("<", self.value, self._lift(other))
         return self._wrap(self.builder.select(larger, self.value, self._lift(other)))
 
     def between(self, low: float, high: float) -> Vector:
-        """The nearest number within low..high; NaN stays NaN.
-
-        Parameters
-        ----------
-        low, high
-            The bounds.
-
-        Returns
-        -------
-        Vector
-            The result.
-        """
+        """The nearest number within low..high; NaN stays NaN."""
         below = self.builder.fcmp_ordered("<", self.value, self._lift(low))
         raised = self.builder.select(below, self._lift(low), self.value)
         above = self.builder.fcmp_ordered(">", raised, self._lift(high))
@@ -190,18 +133,7 @@ class Vector:
 
 
 def lanewise(formula: Callable[..., Vector]) -> Any:
-    """Make a formula over vectors a function of tiles that kernels can call.
-
-    Parameters
-    ----------
-    formula
-        A formula over vectors.
-
-    Returns
-    -------
-    Any
-        The function for Numba.
-    """
+    """Make a formula over vectors a function of tiles that kernels can call."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         tile = ir.Constant(TILE, ir.Undefined)

@@ -34,24 +34,7 @@ TILE = 8
 
 @inlined
 def bins_by_table(table, low, codes, bins):
-    """Bins of codes that are whole numbers.
-
-    Parameters
-    ----------
-    table
-        Bin of each code.
-    low
-        The code of the table's first entry.
-    codes
-        Codes of one attribute, (n,).
-    bins
-        Where bins are written, (n,).
-
-    Returns
-    -------
-    int
-        The first person whose code has no bin, or −1.
-    """
+    """Bins of codes that are whole numbers."""
     size = len(table) - 1
     for p in range(len(codes)):
         code = codes[p]
@@ -67,25 +50,7 @@ def bins_by_table(table, low, codes, bins):
 
 @inlined
 def bins_by_search(cuts, hints, first, stretch, shift, scale, single, codes, bins):
-    """Bins of codes by the cuts that they lie between; bin 0 is for missing ones.
-
-    Parameters
-    ----------
-    cuts
-        Cuts of the attribute, rising.
-    hints
-        Where to begin the search.
-    first, stretch
-        Place a value among the hints.
-    shift, scale
-        Make a feature of a code.
-    single
-        Round to float32 before comparing.
-    codes
-        Codes of one attribute, (n,).
-    bins
-        Where bins are written, (n,).
-    """
+    """Bins of codes by the cuts that they lie between; bin 0 is for missing ones."""
     for p in range(len(codes)):
         value = (codes[p] - shift) * scale
         if single:
@@ -108,24 +73,7 @@ def bins_by_search(cuts, hints, first, stretch, shift, scale, single, codes, bin
 
 @compiled
 def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a block, step by step
-    """Sums of all twins of every person.
-
-    Parameters
-    ----------
-    plan
-        The trees and attributes as arrays.
-    codes
-        People, (n, attributes).
-    block
-        People who are handled at once.
-    sums
-        Where sums are written, (n, outputs, m).
-
-    Returns
-    -------
-    int
-        The first row with a code of no bin, or −1.
-    """
+    """Sums of all twins of every person."""
     n = len(codes)
     attributes = plan.attributes
     count = len(attributes.columns)
@@ -191,95 +139,35 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
 
 @inlined
 def add(into, more):
-    """Add, person by person.
-
-    Parameters
-    ----------
-    into
-        Changed in place.
-    more
-        What is added.
-    """
+    """Add, person by person."""
     for p in range(len(into)):
         into[p] += more[p]
 
 
 @inlined
 def clear_range(reached, mine, low, span, mask):
-    """Close leaves for everybody whose bin is outside of a range.
-
-    Parameters
-    ----------
-    reached
-        Leaves still open for each person, as bits.
-    mine
-        Bin of each person.
-    low
-        First bin of the range.
-    span
-        Length of the range less 1.
-    mask
-        Leaves that stay where the test fails.
-    """
+    """Close leaves for everybody whose bin is outside of a range."""
     for p in range(len(reached)):
         reached[p] &= ALL if np.uint32(mine[p] - low) <= span else mask
 
 
 @inlined
 def clear_members(reached, mine, members, mask):
-    """Close leaves for everybody whose bin is not in a set.
-
-    Parameters
-    ----------
-    reached
-        Leaves still open for each person, as bits.
-    mine
-        Bin of each person.
-    members
-        Whether each bin is in the set.
-    mask
-        Leaves that stay where the test fails.
-    """
+    """Close leaves for everybody whose bin is not in a set."""
     for p in range(len(reached)):
         reached[p] &= ALL if members[mine[p]] else mask
 
 
 @inlined
 def take_values(found, reached, kept, values):
-    """The value of the lowest leaf that is open.
-
-    Parameters
-    ----------
-    found
-        Where values are written, one per person.
-    reached
-        Leaves still open for each person, as bits.
-    kept
-        Mask of the leaves that count.
-    values
-        Values of the leaves.
-    """
+    """The value of the lowest leaf that is open."""
     for p in range(len(found)):
         found[p] = values[trailing_zeros(reached[p] & kept)]
 
 
 @inlined
 def take_first(found, open_, reached, kept, values):
-    """The value of the lowest leaf that is open, over several words: a leaf in an earlier word counts first.
-
-    Parameters
-    ----------
-    found
-        Where values are written, one per person.
-    open_
-        Who has no leaf yet, changed in place.
-    reached
-        Leaves still open for each person, as bits.
-    kept
-        Mask of the leaves that count.
-    values
-        Values of the leaves.
-    """
+    """The value of the lowest leaf that is open, over several words: a leaf in an earlier word counts first."""
     for p in range(len(found)):
         left = reached[p] & kept
         if open_[p] and left != 0:
@@ -289,19 +177,7 @@ def take_first(found, open_, reached, kept, values):
 
 @compiled
 def small_trees(small, bins, lanes, totals):
-    """Add the values of every small tree to its cells: combinations of the protected values that it looks at.
-
-    Parameters
-    ----------
-    small
-        The small trees as arrays.
-    bins
-        Bins of people, (attributes, people).
-    lanes
-        People who are handled at once.
-    totals
-        Sums by cell, changed in place.
-    """
+    """Add the values of every small tree to its cells: combinations of the protected values that it looks at."""
     reached = np.empty((small.words.max() if len(small.words) else 1, lanes), np.uint64)
     found = np.empty(lanes, np.float64)
     open_ = np.empty(lanes, np.bool_)
@@ -336,26 +212,7 @@ def small_trees(small, bins, lanes, totals):
 
 @inlined
 def split_people(order, low, high, mine, first, span):
-    """Put the people of a stretch who go left before those who go right, without a branch.
-
-    Parameters
-    ----------
-    order
-        People in the order of their nodes, changed in place.
-    low, high
-        The stretch of people.
-    mine
-        Bin of each person.
-    first
-        First bin that goes left.
-    span
-        Number of bins that go left less 1.
-
-    Returns
-    -------
-    int
-        Where those who go right begin.
-    """
+    """Put the people of a stretch who go left before those who go right, without a branch."""
     middle = low
     for place in range(low, high):
         person = order[place]
@@ -368,24 +225,7 @@ def split_people(order, low, high, mine, first, span):
 
 @inlined
 def split_members(order, low, high, mine, members):
-    """Put the people of a stretch whose bin is in a set before the others, without a branch.
-
-    Parameters
-    ----------
-    order
-        People in the order of their nodes, changed in place.
-    low, high
-        The stretch of people.
-    mine
-        Bin of each person.
-    members
-        Whether each bin is in the set.
-
-    Returns
-    -------
-    int
-        Where the others begin.
-    """
+    """Put the people of a stretch whose bin is in a set before the others, without a branch."""
     middle = low
     for place in range(low, high):
         person = order[place]
@@ -398,15 +238,7 @@ def split_members(order, low, high, mine, members):
 
 @inlined
 def add_up(steps, axes):
-    """Steps from twin to twin become what each twin has: sums along one protected attribute after the other.
-
-    Parameters
-    ----------
-    steps
-        Steps of one output, (m, people), changed in place.
-    axes
-        How many values each protected attribute has.
-    """
+    """Steps from twin to twin become what each twin has: sums along one protected attribute after the other."""
     stride = len(steps)
     for axis in range(len(axes)):
         whole = stride
@@ -424,24 +256,6 @@ def large_trees(plan, bins, people, base, steps, order, stack):  # noqa: PLR0912
     attribute both sides get all people of the node. Twins form a grid of protected values, and those of a leaf mostly a
     box in it: what a leaf adds is kept as steps at the box's corners, which are few, and added up once at the end. What
     is added at the first twin is added to all of them.
-
-    Parameters
-    ----------
-    plan
-        The trees and attributes as arrays.
-    bins
-        Bins of people, (attributes, people).
-    people
-        Number of people.
-    base
-        Sums that all twins of a person share, (outputs, people), added to in place.
-    steps
-        Steps between neighbouring twins, (outputs · m, people), added to in place; see :func:`add_up`. Few twins are
-        corners of many boxes: their rows stay in the cache.
-    order
-        People in the order of their nodes, changed in place.
-    stack
-        Working memory.
     """
     large, m = plan.large, plan.m
     rows = large.rows

@@ -27,25 +27,7 @@ _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDrop
 
 
 def import_keras(purpose: str) -> Any:
-    """Import Keras.
-
-    Parameters
-    ----------
-    purpose
-        What it is needed for, for the message.
-
-    Returns
-    -------
-    Any
-        The module.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    ModelError
-        If its backend cannot be used.
-    """
+    """Import Keras."""
     _choose_backend()
     try:
         import keras
@@ -82,23 +64,7 @@ def _configured_backend() -> str:
 
 
 def read_keras(path: str | Path) -> Any:
-    """The model in a .keras file, in safe mode: no code from the file is run.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Any
-        A Keras model.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read.
-    """
+    """The model in a .keras file, in safe mode: no code from the file is run."""
     keras = import_keras("reading .keras files")
     try:
         return keras.saving.load_model(str(path), compile=False, safe_mode=True)
@@ -107,27 +73,7 @@ def read_keras(path: str | Path) -> Any:
 
 
 def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A Keras model, native where its layers form a chain of dense ones.
-
-    Parameters
-    ----------
-    model
-        The model.
-    schema
-        The attributes, and what is decided.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model, with what is known of its inputs and classes.
-
-    Raises
-    ------
-    ModelError
-        If it does not fit the schema.
-    """
+    """A Keras model, native where its layers form a chain of dense ones."""
     try:
         return Loaded(read_output(chain_of_keras(model).network(options.favourable), options))
     except NotNative as error:
@@ -195,23 +141,7 @@ def _given(model: Any, slots: tuple[Slot, ...], rows: Any) -> Any:
 
 
 def chain_of_keras(model: Any) -> Chain:
-    """The operations of a Sequential or functional model in order.
-
-    Parameters
-    ----------
-    model
-        The model.
-
-    Returns
-    -------
-    Chain
-        The operations.
-
-    Raises
-    ------
-    NotNative
-        If an operation is no part of a feed-forward network.
-    """
+    """The operations of a Sequential or functional model in order."""
     chain = Chain()
     for layer in _in_order(model):
         _take(chain, layer)
@@ -219,22 +149,7 @@ def chain_of_keras(model: Any) -> Chain:
 
 
 def rewrite_keras(network: Network, original: Any, path: str | Path) -> None:
-    """Write the original model with the weights of a network.
-
-    Parameters
-    ----------
-    network
-        The network.
-    original
-        The file, or the model in memory.
-    path
-        Where to write.
-
-    Raises
-    ------
-    ModelError
-        If the original has other layers.
-    """
+    """Write the original model with the weights of a network."""
     model = read_keras(original) if isinstance(original, str | Path) else _copy(original)
     chain = chain_of_keras(model)
     chain.network()

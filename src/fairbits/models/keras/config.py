@@ -36,25 +36,7 @@ _HOMES = ("keras", "builtins", "")
 
 
 def check_keras(path: Path, options: ModelOptions) -> bool:
-    """Hold what a .keras file declares against the limits.
-
-    Parameters
-    ----------
-    path
-        The file.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    bool
-        Whether it is made of plain dense layers only, which need not be tried out in a child process.
-
-    Raises
-    ------
-    ModelError
-        If it declares more than was granted, or asks for classes that are not Keras's own.
-    """
+    """Hold what a .keras file declares against the limits."""
     entries = {entry.filename for entry in check_archive(path, options.max_model_bytes)}
     if _CONFIG not in entries:
         raise ModelError(f"the model {str(path)!r} is not a readable .keras file: it has no {_CONFIG}; save it again.")
@@ -88,18 +70,7 @@ def _check_weights(path: Path, weights: bytes, options: ModelOptions) -> None:
 
 
 def read_weights(given: tuple[bytes, int], _notify: sandbox.Notify) -> None:
-    """Read every number of a weight file once, in the child process; links out of the file are refused.
-
-    Parameters
-    ----------
-    given
-        Content of the file, and the allowed number of bytes.
-
-    Raises
-    ------
-    ModelError
-        If it is too large, or links elsewhere.
-    """
+    """Read every number of a weight file once, in the child process; links out of the file are refused."""
     import h5py
 
     content, limit = given

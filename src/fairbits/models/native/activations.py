@@ -19,16 +19,7 @@ _GELU_SCALE = float(np.sqrt(2 / np.pi))
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """An activation by name.
-
-    Parameters
-    ----------
-    name
-        "relu", "leaky_relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh" or "identity".
-    alpha
-        What the curve does below zero: the slope of a leaky ReLU, or the depth of the floor of an ELU. Others ignore
-        it.
-    """
+    """An activation by name."""
 
     name: str = "relu"
     alpha: float = 0.0
@@ -42,38 +33,11 @@ class Activation:
         return _FUNCTIONS[self.name].value(x, self.alpha)
 
     def slope(self, x: Array) -> Array:
-        """The derivative at pre-activations.
-
-        Parameters
-        ----------
-        x
-            Pre-activations, any shape.
-
-        Returns
-        -------
-        Array
-            Slopes of the same shape.
-        """
+        """The derivative at pre-activations."""
         return _FUNCTIONS[self.name].slope(x, self.alpha)
 
     def inverse(self, y: float) -> float:
-        """A pre-activation whose activation is ``y``: what surgery writes into the bias.
-
-        Parameters
-        ----------
-        y
-            The wanted output.
-
-        Returns
-        -------
-        float
-            The pre-activation.
-
-        Raises
-        ------
-        ModelError
-            If the activation never takes this value.
-        """
+        """A pre-activation whose activation is ``y``: what surgery writes into the bias."""
         x = _FUNCTIONS[self.name].inverse(y, self.alpha)
         if x is None or not np.isfinite(x):
             raise ModelError(f"a {self.name} neuron can never put out {y:g}; choose a value in its range.")

@@ -33,18 +33,7 @@ class ParameterSource:
     plus: Matrix | float = 0.0
 
     def restore(self, array: Matrix) -> Matrix:
-        """The parameter's own array, from the one used here.
-
-        Parameters
-        ----------
-        array
-            The array used here.
-
-        Returns
-        -------
-        Matrix
-            The array as the foreign model has it.
-        """
+        """The parameter's own array, from the one used here."""
         return (array.T if self.transposed else array) / self.gain + self.plus
 
 
@@ -90,20 +79,7 @@ class Chain:
         return None if not self.layers else self.layers[-1].matrix.shape[1]  # type: ignore[union-attr]
 
     def multiply(self, matrix: Matrix, source: ParameterSource | None = None) -> None:
-        """Take a product: x ↦ x @ matrix.
-
-        Parameters
-        ----------
-        matrix
-            Weights, (inputs, outputs).
-        source
-            The foreign parameter, where it may be changed.
-
-        Raises
-        ------
-        NotNative
-            If it does not fit what came before.
-        """
+        """Take a product: x ↦ x @ matrix."""
         self._going_on("a product")
         if matrix.ndim != 2:
             raise NotNative(f"a product with an array of shape {matrix.shape} is not a dense layer.")
@@ -118,20 +94,7 @@ class Chain:
         self._open = layer
 
     def scale(self, factor: Matrix | float, offset: Matrix | float, source: ParameterSource | None = None) -> None:
-        """Take a scaling: x ↦ factor · x + offset, value by value.
-
-        Parameters
-        ----------
-        factor, offset
-            One number, or one for each value.
-        source
-            The foreign parameter, where the offset is a bias that may be changed.
-
-        Raises
-        ------
-        NotNative
-            If it does not fit what came before.
-        """
+        """Take a scaling: x ↦ factor · x + offset, value by value."""
         self._going_on("a scaling")
         factor = np.asarray(factor, dtype=np.float64).ravel()
         offset = np.asarray(offset, dtype=np.float64).ravel()
@@ -152,18 +115,7 @@ class Chain:
             layer.after, layer.shift = layer.after * factor, layer.shift * factor + offset
 
     def activate(self, activation: Activation) -> None:
-        """Take an activation, which ends the open layer.
-
-        Parameters
-        ----------
-        activation
-            The activation.
-
-        Raises
-        ------
-        NotNative
-            If it follows no dense layer.
-        """
+        """Take an activation, which ends the open layer."""
         self._going_on(activation.name)
         if self._open is None:
             if not self.layers:
@@ -172,18 +124,7 @@ class Chain:
         self._close(activation)
 
     def end(self, head: Head) -> None:
-        """Take the head, after which nothing may follow.
-
-        Parameters
-        ----------
-        head
-            How outputs become a decision.
-
-        Raises
-        ------
-        NotNative
-            If there was a head already.
-        """
+        """Take the head, after which nothing may follow."""
         self._going_on(f"a {head} output")
         self.head = head
 
@@ -195,23 +136,7 @@ class Chain:
             self.activate(Activation("sigmoid"))
 
     def network(self, favourable: int | None = None) -> Network:
-        """The native network of everything that was taken.
-
-        Parameters
-        ----------
-        favourable
-            Position of the favourable class.
-
-        Returns
-        -------
-        Network
-            The network.
-
-        Raises
-        ------
-        NotNative
-            If there is no dense layer, or the outputs make no decision.
-        """
+        """The native network of everything that was taken."""
         if self._open is None and not self.layers:
             raise NotNative("it has no dense layer.")
         if self._open is None or self._open.matrix is None:  # an identity layer carries what is left to the output
@@ -228,23 +153,7 @@ class Chain:
         )
 
     def parameters(self, network: Network) -> dict[str, Matrix]:
-        """Foreign parameters with which the foreign model is the given network.
-
-        Parameters
-        ----------
-        network
-            The network.
-
-        Returns
-        -------
-        dict[str, Matrix]
-            Arrays by name; only those that change.
-
-        Raises
-        ------
-        ModelError
-            If the original has other layers, or a shared parameter would have to differ.
-        """
+        """Foreign parameters with which the foreign model is the given network."""
         closed = [*self.layers, self._last()]
         if network.widths != tuple(layer.folded()[0].shape[1] for layer in closed):
             raise ModelError(f"the original has other layers than the network, whose widths are {network.widths}.")

@@ -17,25 +17,7 @@ from fairbits.models.native.network import Network
 
 
 def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Network:
-    """A network from a .npz file: never runs code from it, and unpacks no more than is allowed.
-
-    Parameters
-    ----------
-    path
-        The file.
-    max_model_bytes
-        Allowed size in bytes.
-
-    Returns
-    -------
-    Network
-        The network.
-
-    Raises
-    ------
-    ModelError
-        If it is no such file, or declares more than allowed.
-    """
+    """A network from a .npz file: never runs code from it, and unpacks no more than is allowed."""
     path = Path(path)
     if not is_archive(path):
         raise ModelError(f"the network {str(path)!r} is not a readable .npz file: it is no zip archive.")
@@ -87,15 +69,7 @@ def _network(arrays: dict[str, npt.NDArray[Any]], layers: int) -> Network:
 
 
 def write_npz(network: Network, path: str | Path) -> None:
-    """Write a network so that ``read_npz`` reads it.
-
-    Parameters
-    ----------
-    network
-        The network.
-    path
-        The file.
-    """
+    """Write a network so that ``read_npz`` reads it."""
     arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         arrays[f"W{i}"], arrays[f"b{i}"] = w, b

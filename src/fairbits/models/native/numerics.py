@@ -14,15 +14,5 @@ def without_denormals(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float3
 
     Training leaves weights of 1e-40, which cost some processors a hundred times as much as others and add nothing that
     a float32 sum could hold.
-
-    Parameters
-    ----------
-    weights
-        Parameters of any shape.
-
-    Returns
-    -------
-    ndarray
-        The same shape.
     """
     return np.where(np.abs(weights) < SMALLEST, np.float32(0), weights)

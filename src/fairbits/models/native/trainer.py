@@ -31,25 +31,7 @@ _LOWEST = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """How long and how hard to train. The learning rate falls to zero over the updates.
-
-    Parameters
-    ----------
-    updates
-        Number of steps.
-    batch
-        Rows of a step.
-    learning_rate
-        Adam's rate at the first step.
-    consistency
-        Weight of the squared difference between the scores of a pair that should be scored alike; 0 leaves pairs out.
-    whole
-        Whether pairs are compared in the probabilities of all classes instead of the score alone.
-    seconds
-        Ends the training early. The result then depends on the machine, so there is no limit by default.
-    prejudice
-        Weight of what the score says about the groups that ``refit`` is given; 0 leaves them out.
-    """
+    """How long and how hard to train. The learning rate falls to zero over the updates."""
 
     updates: int = 2000
     batch: int = 256
@@ -81,41 +63,7 @@ def refit(
     sample_weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
 ) -> Network:
-    """A network of the same shape, trained further on encoded rows.
-
-    Parameters
-    ----------
-    network
-        The network.
-    inputs
-        Encoded rows, (n, inputs).
-    targets
-        Positions of classes or values, (n,), or probabilities of the classes, (n, classes).
-    rng
-        Source of random numbers, for the order of rows.
-    fitting
-        Rate, epochs and other settings of the training.
-    pairs
-        Pairs of rows that should be scored alike.
-    frozen
-        Positions of inputs whose weights stay as they are.
-    sample_weights
-        How much each row counts, 1 on average.
-    groups
-        One number from 0 per row: what the score should not tell, where ``prejudice`` is above 0.
-
-    Returns
-    -------
-    Network
-        A new network.
-
-    Raises
-    ------
-    ModelError
-        If rows and targets differ in number.
-    OptionError
-        If a penalty on pairs or groups is asked for and none are given, or weights do not fit the rows.
-    """
+    """A network of the same shape, trained further on encoded rows."""
     from threadpoolctl import threadpool_limits
 
     fitting = fitting or Fitting()
@@ -187,15 +135,7 @@ class Slopes:
     biases: list[Floats]
 
     def add(self, other: Slopes, factor: float) -> None:
-        """Add another loss, weighted.
-
-        Parameters
-        ----------
-        other
-            The other loss.
-        factor
-            Its weight.
-        """
+        """Add another loss, weighted."""
         self.loss += factor * other.loss
         self.flat += self.flat.dtype.type(factor) * other.flat
 
@@ -234,20 +174,6 @@ class Learner:
         """Cross-entropy against classes, or the squared error against values, with its slopes.
 
         Targets of shape (n, classes) are probabilities: the cross-entropy against them (Hinton et al. 2015).
-
-        Parameters
-        ----------
-        rows
-            Encoded rows, (n, inputs).
-        targets
-            Positions of classes or values, (n,), or probabilities, (n, classes).
-        weights
-            How much each row counts; None for all alike.
-
-        Returns
-        -------
-        Slopes
-            Loss and slopes.
         """
         befores, afters = self._forward(rows)
         slope, losses = self._losses(afters[-1], targets)
@@ -284,18 +210,6 @@ class Learner:
 
         With p_s the mean score of group s and p that of everybody, it is the mean over groups of KL(p_s ‖ p), whose
         slope along the score of one of n_s people is share_s / n_s · (logit p_s − logit p).
-
-        Parameters
-        ----------
-        rows
-            Encoded rows, as many people of each group, group after group.
-        shares
-            The groups' sizes, adding up to 1.
-
-        Returns
-        -------
-        Slopes
-            Loss and slopes.
         """
         befores, afters = self._forward(rows)
         scores, tilt = self._scores(afters[-1])
@@ -308,20 +222,7 @@ class Learner:
         return self._backward(rows, befores, afters, (tilt * pull[:, None]).astype(rows.dtype), loss)
 
     def pair_slopes(self, one: Floats, other: Floats, *, whole: bool = False) -> Slopes:
-        """The squared difference between the scores of pairs, with its slopes.
-
-        Parameters
-        ----------
-        one, other
-            Encoded rows of the pairs, (n, inputs).
-        whole
-            Compare vectors of all class probabilities.
-
-        Returns
-        -------
-        Slopes
-            Loss and slopes.
-        """
+        """The squared difference between the scores of pairs, with its slopes."""
         rows = np.concatenate([one, other])
         befores, afters = self._forward(rows)
         if whole and self._origin.head == "softmax":
@@ -337,15 +238,7 @@ class Learner:
         return self._backward(rows, befores, afters, slope.astype(rows.dtype), float(np.mean(difference**2)))
 
     def step(self, slopes: Slopes, rate: float) -> None:
-        """One update of Adam.
-
-        Parameters
-        ----------
-        slopes
-            Slopes of the loss.
-        rate
-            Learning rate.
-        """
+        """One update of Adam."""
         self._time += 1
         rate *= float(np.sqrt(1 - _DECAY_2**self._time) / (1 - _DECAY_1**self._time))
         slope = slopes.flat

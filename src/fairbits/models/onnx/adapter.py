@@ -39,27 +39,7 @@ _ODD = (ValueError, TypeError, IndexError, KeyError, OverflowError)
 
 
 def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
-    """The model in an ONNX file: native where it can be, else in ONNX Runtime.
-
-    Parameters
-    ----------
-    path
-        The file.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model, with what is known of its inputs and classes.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read, or does not fit the schema.
-    """
+    """The model in an ONNX file: native where it can be, else in ONNX Runtime."""
     options = options or ModelOptions()
     graph = named(path, options.max_model_bytes)
     try:
@@ -82,25 +62,7 @@ def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOpti
 
 
 def named(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Graph:
-    """The graph in a file; errors name the file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    max_model_bytes
-        Allowed size in bytes.
-
-    Returns
-    -------
-    Graph
-        The graph.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read.
-    """
+    """The graph in a file; errors name the file."""
     proto = read_proto(path, max_model_bytes)
     try:
         return Graph(proto)

@@ -32,25 +32,7 @@ def import_onnx() -> ModuleType:
 
 
 def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:
-    """A checked ONNX model, within the limits of what it declares.
-
-    Parameters
-    ----------
-    path
-        The file.
-    max_model_bytes
-        Allowed size in bytes.
-
-    Returns
-    -------
-    Any
-        The model's protocol buffer.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read, or declares more than allowed.
-    """
+    """A checked ONNX model, within the limits of what it declares."""
     onnx = import_onnx()
     from google.protobuf.message import DecodeError
 
@@ -67,18 +49,7 @@ def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:
 
 
 def side_files(path: Path) -> tuple[str, ...]:
-    """Files beside a model that hold some of its weights, as ONNX may; paths from its folder.
-
-    Parameters
-    ----------
-    path
-        The model's file.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Paths; empty for other formats, and where everything is in one file.
-    """
+    """Files beside a model that hold some of its weights, as ONNX may; paths from its folder."""
     if path.suffix.lower() != ".onnx":
         return ()
     from google.protobuf.message import DecodeError
@@ -121,18 +92,7 @@ class Graph:
         self.inputs = [_input(e) for e in graph.input if e.name not in self.constants and e.name in used]
 
     def leading_to(self, name: str) -> list[Any]:
-        """The nodes that a value follows from, in order, without constants.
-
-        Parameters
-        ----------
-        name
-            Name of the value.
-
-        Returns
-        -------
-        list[Any]
-            Nodes.
-        """
+        """The nodes that a value follows from, in order, without constants."""
         wanted, needed = [name], set()
         while wanted:
             node = self.made_by.get(wanted.pop())
@@ -171,22 +131,7 @@ class Graph:
 
 
 def piece(graph: Graph, nodes: list[Any], output: str) -> bytes:
-    """Part of a graph as a model of its own.
-
-    Parameters
-    ----------
-    graph
-        The ONNX graph.
-    nodes
-        Nodes of the part.
-    output
-        Name of the value at which it ends.
-
-    Returns
-    -------
-    bytes
-        The model as bytes.
-    """
+    """Part of a graph as a model of its own."""
     onnx = import_onnx()
     model = onnx.ModelProto()
     model.CopyFrom(graph.model)
@@ -214,48 +159,14 @@ def _text(value: object) -> str:
 
 
 def as_reals(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """A constant as numbers.
-
-    Parameters
-    ----------
-    array
-        The constant.
-
-    Returns
-    -------
-    npt.NDArray[np.float64]
-        The same as float64.
-
-    Raises
-    ------
-    ModelError
-        If it holds no numbers.
-    """
+    """A constant as numbers."""
     if array.dtype.kind not in "fiub":
         raise ModelError(f"it computes with a constant of {array.dtype} where numbers were expected.")
     return np.asarray(array, dtype=np.float64)
 
 
 def stated_favourable(graph: Graph, options: ModelOptions) -> int | None:
-    """Which output speaks of the favourable class, as the options or the file itself say; None where neither does.
-
-    Parameters
-    ----------
-    graph
-        The graph, with what its writer noted.
-    options
-        How the model is to be read.
-
-    Returns
-    -------
-    int | None
-        Position of the output.
-
-    Raises
-    ------
-    ModelError
-        If the file states something that is no position.
-    """
+    """Which output speaks of the favourable class, as the options or the file itself say; None where neither does."""
     if options.favourable is not None:
         return options.favourable
     stated = {entry.key: entry.value for entry in graph.model.metadata_props}.get(FAVOURABLE_KEY)

@@ -63,22 +63,7 @@ _SIZES = {"Shape", "Size"}
 
 
 def check_proto(model: Any, path: Path, max_model_bytes: int) -> None:
-    """Refuse a graph with more nodes or larger tensors than granted, and data outside the model's folder.
-
-    Parameters
-    ----------
-    model
-        The model's protocol buffer.
-    path
-        The file.
-    max_model_bytes
-        Allowed size in bytes.
-
-    Raises
-    ------
-    ModelError
-        If it has too many nodes or too large tensors, or data outside its folder.
-    """
+    """Refuse a graph with more nodes or larger tensors than granted, and data outside the model's folder."""
     nodes = total = 0
     for graph in _graphs(model, path):
         nodes += len(graph.node)
@@ -99,22 +84,7 @@ def check_proto(model: Any, path: Path, max_model_bytes: int) -> None:
 
 
 def check_operators(model: Any, nodes: list[Any], max_model_bytes: int) -> None:
-    """Refuse operators that are not known, or that could make more than granted.
-
-    Parameters
-    ----------
-    model
-        The model, whose functions and constants the nodes may use.
-    nodes
-        The nodes that are going to run.
-    max_model_bytes
-        Allowed size in bytes.
-
-    Raises
-    ------
-    ModelError
-        If an operator is unknown, or could make more than allowed.
-    """
+    """Refuse operators that are not known, or that could make more than granted."""
     scope = _Scope(model.graph, nodes)
     scope.functions = {function.name for function in model.functions}
     _check_nodes(nodes, scope, max_model_bytes)
@@ -240,20 +210,7 @@ def _tensors(graph: Any) -> Iterator[Any]:
 
 
 def places_of_data(model: Any, path: Path) -> tuple[str, ...]:
-    """Where constants lie that are not in the file itself, as paths from its folder.
-
-    Parameters
-    ----------
-    model
-        The model's protocol buffer.
-    path
-        The file.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Paths in order; empty where everything is in the file.
-    """
+    """Where constants lie that are not in the file itself, as paths from its folder."""
     tensors = (tensor for graph in _graphs(model, path) for tensor in _tensors(graph) if tensor.external_data)
     return tuple(sorted({_stated(tensor).get("location", "") for tensor in tensors}))
 

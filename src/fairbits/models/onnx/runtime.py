@@ -25,29 +25,7 @@ _TRIAL = 64
 
 
 def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], npt.NDArray[Any]]:
-    """A function that runs part of a graph in ONNX Runtime.
-
-    Parameters
-    ----------
-    graph
-        The ONNX graph.
-    nodes
-        Nodes of the part.
-    output
-        Name of the value at which it ends.
-
-    Returns
-    -------
-    Callable[[Feed], npt.NDArray[Any]]
-        From inputs by name to the value.
-
-    Raises
-    ------
-    MissingDependencyError
-        If ONNX Runtime is not installed.
-    ModelError
-        If it does not take the graph.
-    """
+    """A function that runs part of a graph in ONNX Runtime."""
     try:
         import onnxruntime as runtime
     except ImportError:
@@ -83,18 +61,7 @@ class Feeder:
         return self.feed(codes[:, self._pick])
 
     def feed(self, seen: Codes) -> Feed:
-        """Inputs of the graph.
-
-        Parameters
-        ----------
-        seen
-            Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Feed
-            Arrays by name of the input.
-        """
+        """Inputs of the graph."""
         if len(self.inputs) == 1:
             entry = self.inputs[0]
             rows = self.decoder.array(seen) if entry.kind == TEXT else _numeric(self.decoder, seen)
@@ -104,13 +71,7 @@ class Feeder:
         return {entry.name: values if entry.flat else values[:, None] for entry, values in typed}
 
     def notes(self, options: ModelOptions) -> tuple[str, ...]:
-        """What is guessed about the columns.
-
-        Parameters
-        ----------
-        options
-            ``columns`` says it all.
-        """
+        """What is guessed about the columns."""
         if not self.guessed:
             return ()
         coded = len(self.inputs) == 1 and self.inputs[0].kind != TEXT and self.decoder.mixed
@@ -155,18 +116,7 @@ class SlotFeeder:
         self._schema = schema
 
     def feed(self, rows: npt.NDArray[Any]) -> Feed:
-        """Inputs of the graph.
-
-        Parameters
-        ----------
-        rows
-            Encoded people, (n, width).
-
-        Returns
-        -------
-        Feed
-            Arrays by name of the input.
-        """
+        """Inputs of the graph."""
         found: Feed = {}
         for entry, slot in zip(self.inputs, self.slots, strict=True):
             values = np.asarray(rows[:, slot.start : slot.stop])
@@ -177,13 +127,7 @@ class SlotFeeder:
         return found
 
     def notes(self, options: ModelOptions) -> tuple[str, ...]:
-        """What is guessed about the inputs.
-
-        Parameters
-        ----------
-        options
-            ``columns`` states the order.
-        """
+        """What is guessed about the inputs."""
         return slots_note(self.slots, options)
 
     def _texts(self, name: str, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -192,20 +136,7 @@ class SlotFeeder:
 
 
 def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | SlotFeeder:
-    """What fills the inputs: one by one from the columns of their names, else by names and types of groups.
-
-    Parameters
-    ----------
-    graph
-        The ONNX graph.
-    schema, options
-        What there is; ``options.columns`` narrows it.
-
-    Returns
-    -------
-    Feeder | SlotFeeder
-        From codes, or from encoded rows.
-    """
+    """What fills the inputs: one by one from the columns of their names, else by names and types of groups."""
     inputs = graph.inputs
     known = table_columns(schema)
     wide = any(entry.width not in (None, 1) for entry in inputs)
@@ -216,29 +147,7 @@ def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | S
 
 
 def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why: str = "") -> Loaded:
-    """The whole graph as a black box. Without a schema its rows are those of its single numeric input.
-
-    Parameters
-    ----------
-    graph
-        The ONNX graph.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-    why
-        Why it is not read as a network, for a note.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If the inputs are no table of numbers and there is no schema.
-    """
+    """The whole graph as a black box. Without a schema its rows are those of its single numeric input."""
     run = session_of(graph, graph.nodes, graph.output)
     name = "the ONNX model"
     if schema is None:

@@ -18,20 +18,7 @@ _OPERATIONS = {"relu": "Relu", "leaky_relu": "LeakyRelu", "tanh": "Tanh", "sigmo
 
 
 def write_onnx(network: Network, path: str | Path) -> None:
-    """Write a network as an ONNX file: Gemm and activation by turns, probabilities at the end.
-
-    Parameters
-    ----------
-    network
-        The network.
-    path
-        The file.
-
-    Raises
-    ------
-    MissingDependencyError
-        If onnx is not installed.
-    """
+    """Write a network as an ONNX file: Gemm and activation by turns, probabilities at the end."""
     onnx = import_onnx()
     helper = onnx.helper
     nodes, constants, current = [], [], "inputs"
@@ -57,26 +44,7 @@ def write_graph(
     name: str = "fairbits",
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Check a graph that leads from "inputs" to "output", and write it.
-
-    Parameters
-    ----------
-    network
-        The network whose inputs and outputs it has.
-    nodes, constants
-        Its parts.
-    path
-        The file.
-    name
-        What the graph is called.
-    properties
-        What else the file says, by key.
-
-    Raises
-    ------
-    MissingDependencyError
-        If onnx is not installed.
-    """
+    """Check a graph that leads from "inputs" to "output", and write it."""
     from fairbits._version import __version__
 
     onnx = import_onnx()
@@ -98,24 +66,7 @@ def write_graph(
 
 
 def activation_node(helper: Any, activation: Activation, source: str, result: str) -> Any:
-    """The node of an activation.
-
-    Parameters
-    ----------
-    helper
-        ``onnx.helper``.
-    activation
-        The activation.
-    source
-        Name of its input.
-    result
-        Name of its output.
-
-    Returns
-    -------
-    Any
-        A node.
-    """
+    """The node of an activation."""
     if activation.name in {"gelu", "gelu_tanh"}:
         approximate = "tanh" if activation.name == "gelu_tanh" else "none"
         return helper.make_node("Gelu", [source], [result], approximate=approximate)
@@ -126,38 +77,12 @@ def activation_node(helper: Any, activation: Activation, source: str, result: st
 
 
 def has_encoders(path: str | Path) -> bool:
-    """Whether a graph takes a table with labels and encodes it itself.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    bool
-        True where it does.
-    """
+    """Whether a graph takes a table with labels and encodes it itself."""
     return bool(GraphReader(named(path)).stem)
 
 
 def rewrite_onnx(network: Network, original: str | Path, path: str | Path) -> None:
-    """The original graph with the network's weights: same shape, same encoders, other numbers.
-
-    Parameters
-    ----------
-    network
-        The network.
-    original
-        The file that the network came from.
-    path
-        Where to write.
-
-    Raises
-    ------
-    ModelError
-        If the original has other layers.
-    """
+    """The original graph with the network's weights: same shape, same encoders, other numbers."""
     onnx = import_onnx()
     graph = named(original)
     reader = GraphReader(graph)

@@ -23,23 +23,7 @@ _PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous"
 
 
 def import_torch(purpose: str) -> Any:
-    """Import PyTorch.
-
-    Parameters
-    ----------
-    purpose
-        What it is needed for, for the message.
-
-    Returns
-    -------
-    Any
-        The module.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    """
+    """Import PyTorch."""
     try:
         import torch
     except ImportError:
@@ -48,27 +32,7 @@ def import_torch(purpose: str) -> Any:
 
 
 def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A PyTorch module as a model, native where it is a chain of dense layers.
-
-    Parameters
-    ----------
-    module
-        The module.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If it is no module, or does not fit the schema.
-    """
+    """A PyTorch module as a model, native where it is a chain of dense layers."""
     if not isinstance(module, import_torch("reading PyTorch modules").nn.Module):
         raise ModelError(f"a {type(module).__name__!r} of PyTorch is no module; hand over the nn.Module itself.")
     module.eval()  # dropout and batch statistics belong to training
@@ -87,23 +51,7 @@ def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loa
 
 
 def chain_of_module(module: Any) -> Chain:
-    """The operations of a module in order; parameters are named as in its state dict.
-
-    Parameters
-    ----------
-    module
-        The module.
-
-    Returns
-    -------
-    Chain
-        The operations.
-
-    Raises
-    ------
-    NotNative
-        If it cannot be traced, or is no chain.
-    """
+    """The operations of a module in order; parameters are named as in its state dict."""
     torch = import_torch("reading PyTorch modules")
     if isinstance(module, torch.jit.ScriptModule):
         script = Chain()
@@ -176,24 +124,7 @@ def _parameters(module: Any, path: str) -> Parameters:
 
 
 def take_operation(chain: Chain, name: str, given: dict[str, Any], held: Parameters) -> None:
-    """Add one operation to a chain.
-
-    Parameters
-    ----------
-    chain
-        Operations so far.
-    name
-        Plain name of the operation.
-    given
-        Its settings.
-    held
-        Its parameters.
-
-    Raises
-    ------
-    NotNative
-        If it is no part of a feed-forward network.
-    """
+    """Add one operation to a chain."""
     if given.get("train") is True or given.get("training") is True:
         raise NotNative(f"the operation {name} was recorded while training; call eval() first.")
     if name in _PASS:

@@ -25,27 +25,7 @@ _OF_TENSORS = {"torch", "torch._utils", "torch.storage", "collections"}
 
 
 def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """An exported program: read as data where it is a chain of dense layers, else run, if trusted.
-
-    Parameters
-    ----------
-    path
-        The file.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read, or would have to run and is not trusted.
-    """
+    """An exported program: read as data where it is a chain of dense layers, else run, if trusted."""
     archive = Archive(path)
     try:
         return Loaded(read_output(archive.chain().network(options.favourable), options))
@@ -84,27 +64,7 @@ def _fixed_rows(program: Any) -> int | None:
 
 
 def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A state dict for the module that ``factory`` builds; a whole pickled module only if trusted.
-
-    Parameters
-    ----------
-    path
-        The file.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read, there is no factory, or it is not trusted.
-    """
+    """A state dict for the module that ``factory`` builds; a whole pickled module only if trusted."""
     if options.factory is not None:
         check_reference(options.factory, trust_code=options.trust_code)
     elif not options.trust_pickle:
@@ -115,25 +75,7 @@ def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Lo
 
 
 def module_of(path: Path, options: ModelOptions) -> Any:
-    """The module with its weights in place.
-
-    Parameters
-    ----------
-    path
-        The file.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Any
-        A PyTorch module.
-
-    Raises
-    ------
-    ModelError
-        If there is no factory, or it makes something else.
-    """
+    """The module with its weights in place."""
     torch = import_torch("reading PyTorch weights")
     held = load_content(torch, path, options)
     if isinstance(held, torch.nn.Module):
@@ -185,22 +127,7 @@ def _no_factory(path: Path) -> ModelError:
 
 
 def load_content(torch: Any, path: Path, options: ModelOptions) -> Any:
-    """What a file holds: tensors by name, or a module where the user trusts pickles.
-
-    Parameters
-    ----------
-    torch
-        The library, imported.
-    path
-        The file.
-    options
-        Says whether it may be unpickled.
-
-    Raises
-    ------
-    ModelError
-        If it is damaged, or holds more than weights and is not trusted.
-    """
+    """What a file holds: tensors by name, or a module where the user trusts pickles."""
     with path.open("rb") as file:
         start = file.read(2)
     if not start.startswith((b"PK", b"\x80")):  # a zip archive, or a pickle from before PyTorch 1.6

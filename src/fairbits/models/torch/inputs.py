@@ -29,31 +29,7 @@ _TRIAL = 64
 def running(
     module: Any, schema: Schema | None, options: ModelOptions, why: str, *, names: Sequence[str] | None = None
 ) -> Loaded:
-    """A module as a model that runs in PyTorch.
-
-    Parameters
-    ----------
-    module
-        The PyTorch module.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-    why
-        Why it is not native, for the note.
-    names
-        Names of its inputs, where they are known better than by its ``forward``.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If an input cannot be mapped to attributes, or it fails on people of the schema.
-    """
+    """A module as a model that runs in PyTorch."""
     names = list(names or input_names(module))
     note = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
     if len(names) > 1:
@@ -75,18 +51,7 @@ def running(
 
 
 def input_names(module: Any) -> list[str]:
-    """Names of the arguments that ``forward`` must be given.
-
-    Parameters
-    ----------
-    module
-        The PyTorch module.
-
-    Returns
-    -------
-    list[str]
-        Names; empty where they cannot be found out.
-    """
+    """Names of the arguments that ``forward`` must be given."""
     method = attribute(module, "forward")
     script = attribute(method, "schema")  # TorchScript has no Python signature
     if script is not None:

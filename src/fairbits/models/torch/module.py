@@ -28,28 +28,7 @@ _TRIAL = 64
 
 
 class TorchModel(SeveralClasses):
-    """A PyTorch module that is asked as it is, where it is no chain of layers that can be read.
-
-    Parameters
-    ----------
-    module
-        The module, in evaluation mode.
-    inputs, outputs
-        Numbers of inputs and outputs.
-    output
-        What the outputs are (logits, probabilities, values).
-    layers
-        Names of submodules whose outputs are (n, width): the layers that debugging sees, the last one after its head.
-    favourable
-        Position of the output that is the score; 1 by default.
-    held
-        Neurons that are held at a value.
-    batch
-        Rows that go through the module at a time.
-    someone
-        One encoded person whom the module takes, (1, inputs), by which widths of layers are found out; zeros by
-        default.
-    """
+    """A PyTorch module that is asked as it is, where it is no chain of layers that can be read."""
 
     def __init__(
         self,
@@ -80,31 +59,7 @@ class TorchModel(SeveralClasses):
     def of(
         cls, module: Any, schema: Schema | None, options: ModelOptions, *, trial: npt.NDArray[Any] | None = None
     ) -> TorchModel:
-        """A module as it is, tried on a few encoded people to learn its width, its layers and its kind of output.
-
-        Parameters
-        ----------
-        module
-            The PyTorch module.
-        schema
-            The attributes, and what is decided; None where they are not known.
-        options
-            How the model is to be read and called.
-        trial
-            Encoded rows to try it on; None makes some.
-
-        Returns
-        -------
-        TorchModel
-            The model.
-
-        Raises
-        ------
-        OptionError
-            If a named layer does not exist.
-        ModelError
-            If it fails on the rows.
-        """
+        """A module as it is, tried on a few encoded people to learn its width, its layers and its kind of output."""
         run = cls(module, 0, 1, "value", ())._run
         rows = rows_for(run, module, schema, options, _TRIAL) if trial is None else trial
         inputs = rows.shape[1]
@@ -129,57 +84,17 @@ class TorchModel(SeveralClasses):
         return 0 if self.output == "value" else max(self.outputs, 2)
 
     def with_favourable(self, index: int) -> TorchModel:
-        """The same model, scoring another class.
-
-        Parameters
-        ----------
-        index
-            Position of the class.
-
-        Returns
-        -------
-        TorchModel
-            A new model.
-        """
+        """The same model, scoring another class."""
         return self._changed(favourable=index)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each encoded row.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-        """
+        """The favourable-class probability (or the predicted value) of each encoded row."""
         with self._torch.no_grad(), self._hooked():
             pieces = [self._score(self._forward(rows)).numpy() for rows in self._pieces(inputs)]
         return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.float32)
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
-        """Slope of the score, the logit margin or the loss with respect to the inputs.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-        of
-            "score", "margin" or "loss".
-
-        Returns
-        -------
-        Array
-            Slopes, (n, inputs).
-
-        Raises
-        ------
-        OptionError
-            If there are no such gradients.
-        """
+        """Slope of the score, the logit margin or the loss with respect to the inputs."""
         if of not in get_args(Slope):
             raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
         pieces = []
@@ -191,18 +106,7 @@ class TorchModel(SeveralClasses):
         return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
-        """Outputs of the named layers, and the output after its head.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        tuple[Array, ...]
-            One array per layer, (n, neurons).
-        """
+        """Outputs of the named layers, and the output after its head."""
         pieces = []
         with self._torch.no_grad():
             for rows in self._pieces(inputs):
@@ -213,40 +117,14 @@ class TorchModel(SeveralClasses):
         return tuple(np.concatenate([p.numpy() for p in parts]) for parts in zip(*pieces, strict=True))
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each encoded row.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, classes).
-        """
+        """The probability of every class of each encoded row."""
         with self._torch.no_grad(), self._hooked():
             found = [self._probabilities(self._forward(rows)).numpy() for rows in self._pieces(inputs)]
         table = np.concatenate(found) if found else np.empty((0, self.outputs), dtype=np.float32)
         return np.hstack([1 - table, table]) if self.outputs == 1 else table
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
-        """Slope of Σ slopes · outputs of a layer with respect to the inputs; the last as the module puts it out.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-        layer
-            Position of the layer, counted from 0.
-        slopes
-            Weights of the layer's outputs, (n, neurons).
-
-        Returns
-        -------
-        Array
-            Slopes, (n, inputs).
-        """
+        """Slope of Σ slopes · outputs of a layer with respect to the inputs; the last as the module puts it out."""
         pieces, start = [], 0
         with self._torch.enable_grad():
             for rows in self._pieces(inputs):
@@ -261,23 +139,7 @@ class TorchModel(SeveralClasses):
         return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
 
     def with_interventions(self, interventions: Sequence[Do]) -> TorchModel:
-        """The same model with some neurons held at a value while it runs; the module itself stays as it is.
-
-        Parameters
-        ----------
-        interventions
-            Layer, neuron and value of each.
-
-        Returns
-        -------
-        TorchModel
-            A new model.
-
-        Raises
-        ------
-        OptionError
-            If there is no such neuron.
-        """
+        """The same model with some neurons held at a value while it runs; the module itself stays as it is."""
         widths = [a.shape[1] for a in self.activations(self.someone)[:-1]]
         for do in interventions:
             if not 0 <= do.layer < len(widths):
@@ -287,18 +149,7 @@ class TorchModel(SeveralClasses):
         return self._changed(held=(*self.held, *interventions))
 
     def save(self, path: str | Path) -> None:
-        """Write the module: .pt2 (torch.export, interventions included) or .pt (its state dict).
-
-        Parameters
-        ----------
-        path
-            The file.
-
-        Raises
-        ------
-        ModelError
-            If the ending is another one, or interventions would be lost.
-        """
+        """Write the module: .pt2 (torch.export, interventions included) or .pt (its state dict)."""
         from fairbits.models.torch.writer import write_module
 
         with self._hooked():

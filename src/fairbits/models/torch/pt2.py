@@ -51,23 +51,7 @@ class Archive:
             raise NotNative(f"its graph is damaged or of an unknown form ({reason(error)})") from None
 
     def weight(self, name: str) -> npt.NDArray[Any]:
-        """One parameter of the module, by its name.
-
-        Parameters
-        ----------
-        name
-            Name of the parameter.
-
-        Returns
-        -------
-        npt.NDArray[Any]
-            Its values.
-
-        Raises
-        ------
-        NotNative
-            If it is pickled, a view, or of an unknown type.
-        """
+        """One parameter of the module, by its name."""
         held = self.config[name]
         if held.get("use_pickle"):
             raise NotNative(f"its parameter {name!r} is pickled.")
@@ -82,15 +66,7 @@ class Archive:
         return values[: math.prod(shape)].reshape(shape)
 
     def write(self, path: str | Path, changed: dict[str, npt.NDArray[np.float64]]) -> None:
-        """Write the archive with other values for some parameters.
-
-        Parameters
-        ----------
-        path
-            Where to write.
-        changed
-            Arrays by name of the parameter.
-        """
+        """Write the archive with other values for some parameters."""
         entries = dict(self.entries)
         for name, array in changed.items():
             old = self.weight(name)

@@ -25,29 +25,6 @@ def rows_for(
     """Encoded people that the module takes: by the plain encodings where there is a schema, else by its first layer.
 
     Where people are known they are never random numbers: an embedding takes the codes of labels and nothing else.
-
-    Parameters
-    ----------
-    run
-        Calls the module.
-    module
-        The PyTorch module.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-    count
-        Number of rows.
-
-    Returns
-    -------
-    npt.NDArray[np.floating]
-        Rows, (count, inputs).
-
-    Raises
-    ------
-    ModelError
-        If it takes none of them.
     """
     complaint = "it has no dense layer that tells; give a schema."
     tried: list[npt.NDArray[np.floating]] = []
@@ -72,20 +49,6 @@ def rows_for(
 
 def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:
     """Names of layers to look into: activations with one (n, width) output that run once, or dense layers but the last.
-
-    Parameters
-    ----------
-    run
-        Calls the module.
-    module
-        The PyTorch module.
-    rows
-        Encoded rows, (n, inputs).
-
-    Returns
-    -------
-    tuple[str, ...]
-        Names of submodules.
     """
     torch = import_torch("running PyTorch modules")
     calls: dict[str, int] = {}

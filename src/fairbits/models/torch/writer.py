@@ -16,24 +16,7 @@ from fairbits.models.torch.pt2 import Archive
 
 
 def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) -> None:
-    """Write a module as .pt2, or its state dict as .pt or .pth.
-
-    Parameters
-    ----------
-    module
-        The PyTorch module.
-    inputs
-        Width of its input.
-    path
-        The file.
-    plain
-        Whether no neurons are held, which a state dict could not keep.
-
-    Raises
-    ------
-    ModelError
-        If the ending is another one, or interventions would be lost.
-    """
+    """Write a module as .pt2, or its state dict as .pt or .pth."""
     torch = import_torch("writing PyTorch files")
     if path.suffix in {".pt", ".pth"}:
         if not plain:
@@ -49,17 +32,7 @@ def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) ->
 
 
 def rewrite_pt2(network: Network, original: Path, path: Path) -> None:
-    """Write the original archive with the network's weights.
-
-    Parameters
-    ----------
-    network
-        The network.
-    original
-        The archive that the network came from.
-    path
-        Where to write.
-    """
+    """Write the original archive with the network's weights."""
     archive = Archive(original)
     chain = archive.chain()
     chain.network()
@@ -67,19 +40,7 @@ def rewrite_pt2(network: Network, original: Path, path: Path) -> None:
 
 
 def rewrite_weights(network: Network, original: Path, path: Path, options: ModelOptions) -> None:
-    """Write the original file with the network's weights: a state dict, or a whole module where it held one.
-
-    Parameters
-    ----------
-    network
-        The network.
-    original
-        The file that the network came from.
-    path
-        Where to write.
-    options
-        How the model is to be read and called.
-    """
+    """Write the original file with the network's weights: a state dict, or a whole module where it held one."""
     torch = import_torch("writing PyTorch files")
     held = load_content(torch, original, options)
     if isinstance(held, torch.nn.Module):
@@ -90,17 +51,7 @@ def rewrite_weights(network: Network, original: Path, path: Path, options: Model
 
 
 def rewrite_module(network: Network, module: Any, path: Path) -> None:
-    """Write a module's state dict (or its export) with the network's weights; the module itself stays as it is.
-
-    Parameters
-    ----------
-    network
-        The network.
-    module
-        The PyTorch module.
-    path
-        Where to write.
-    """
+    """Write a module's state dict (or its export) with the network's weights; the module itself stays as it is."""
     torch = import_torch("writing PyTorch files")
     state = _changed_state(network, module)
     if path.suffix in {".pt", ".pth"}:

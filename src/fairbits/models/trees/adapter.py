@@ -32,27 +32,7 @@ MAX_BYTES = 2_000_000_000
 
 
 def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A booster's own file: LightGBM's text, XGBoost's JSON or UBJSON, CatBoost's .cbm or JSON.
-
-    Parameters
-    ----------
-    file
-        The file.
-    schema
-        The attributes; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If the file is none of these, is damaged, or does not fit the schema.
-    """
+    """A booster's own file: LightGBM's text, XGBoost's JSON or UBJSON, CatBoost's .cbm or JSON."""
     size = file.stat().st_size
     if size > MAX_BYTES:
         raise ModelError(f"the model {str(file)!r} has {size:,} bytes, more than the {MAX_BYTES:,} that are read.")
@@ -118,18 +98,7 @@ def _text(content: bytes) -> str:
 
 
 def is_booster(model: Any) -> bool:
-    """Whether an object in memory is one of the libraries' tree models.
-
-    Parameters
-    ----------
-    model
-        Any object.
-
-    Returns
-    -------
-    bool
-        True where it is.
-    """
+    """Whether an object in memory is one of the libraries' tree models."""
     return is_sklearn_ensemble(model) or _library_of(model) is not None
 
 
@@ -144,50 +113,12 @@ def _library_of(model: Any) -> str | None:
 
 
 def from_booster(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A fitted tree model in memory as a native model.
-
-    Parameters
-    ----------
-    model
-        The object.
-    schema
-        The attributes; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-
-    Raises
-    ------
-    NotNative
-        If its trees are not the whole model; the message says why.
-    """
+    """A fitted tree model in memory as a native model."""
     return tree_loaded(read_object(model, schema), schema, options)
 
 
 def read_object(model: Any, schema: Schema | None) -> Read:
-    """The trees of a fitted model in memory.
-
-    Parameters
-    ----------
-    model
-        The object.
-    schema
-        The attributes; None where they are not known.
-
-    Returns
-    -------
-    Read
-        Trees, features and classes.
-
-    Raises
-    ------
-    NotNative
-        If its trees cannot be read.
-    """
+    """The trees of a fitted model in memory."""
     if is_sklearn_ensemble(model):
         return ensemble_of_sklearn(model)
     library = _library_of(model)
@@ -218,22 +149,7 @@ def read_object(model: Any, schema: Schema | None) -> Read:
 
 
 def tree_loaded(read: Read, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """The model that was read, with its features found in the schema.
-
-    Parameters
-    ----------
-    read
-        Trees, features and classes as they were read.
-    schema
-        The attributes; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Loaded
-        The model.
-    """
+    """The model that was read, with its features found in the schema."""
     read = settled(read, schema, options)
     if schema is None:
         model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
@@ -244,24 +160,7 @@ def tree_loaded(read: Read, schema: Schema | None, options: ModelOptions) -> Loa
 
 
 def with_encoding(read: Read, encoding: Encoding, schema: Schema, notes: tuple[str, ...] = ()) -> Loaded:
-    """The model that was read, behind a known encoding; its classes in the schema's order.
-
-    Parameters
-    ----------
-    read
-        Trees, features and classes as they were read.
-    encoding
-        How attributes become inputs.
-    schema
-        The attributes, and what is decided.
-    notes
-        Notes for whoever reads the results.
-
-    Returns
-    -------
-    Loaded
-        The model.
-    """
+    """The model that was read, behind a known encoding; its classes in the schema's order."""
     ensemble, labels = read.ensemble, read.labels
     if labels is not None and ensemble.outputs > 1 and labels != schema.classes and set(labels) == set(schema.classes):
         ensemble = ensemble.reordered([labels.index(name) for name in schema.classes])
@@ -271,27 +170,7 @@ def with_encoding(read: Read, encoding: Encoding, schema: Schema, notes: tuple[s
 
 
 def settled(read: Read, schema: Schema | None, options: ModelOptions) -> Read:
-    """The model that was read, with the meaning of its output settled: a logit, a probability, or a value.
-
-    Parameters
-    ----------
-    read
-        Trees, features and classes as they were read.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    Read
-        The same, or a new record.
-
-    Raises
-    ------
-    ModelError
-        If it predicts several values at once.
-    """
+    """The model that was read, with the meaning of its output settled: a logit, a probability, or a value."""
     ensemble = read.ensemble
     decides = bool(read.classes) if schema is None or schema.target is None else bool(schema.classes)
     if not read.classes and ensemble.outputs > 1:
@@ -326,22 +205,6 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     """Why the trees that were read do not predict what the model in memory predicts.
 
     A model whose library cannot be asked this way (a bare XGBoost booster wants its own matrices) is believed.
-
-    Parameters
-    ----------
-    loaded
-        The model as it was read.
-    model
-        The model in memory.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    str
-        The reason; "" where they agree.
     """
     from fairbits.models.loaded import fit_to_schema, with_model_classes
 

@@ -42,23 +42,7 @@ _MAX_DEPTH = 64
 
 
 def open_file(file: Path) -> Any:
-    """CatBoost's own object for a .cbm or JSON file.
-
-    Parameters
-    ----------
-    file
-        The file.
-
-    Returns
-    -------
-    Any
-        The object.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be opened.
-    """
+    """CatBoost's own object for a .cbm or JSON file."""
     catboost = _library()
     model = catboost.CatBoost()
     try:
@@ -72,38 +56,12 @@ def open_file(file: Path) -> Any:
 
 
 def read_cbm(file: Path, schema: Schema | None) -> Read:
-    """Read a binary file by way of CatBoost.
-
-    Parameters
-    ----------
-    file
-        The file.
-    schema
-        The attributes, and what is decided; None where they are not known.
-
-    Returns
-    -------
-    Read
-        Trees, features and classes.
-    """
+    """Read a binary file by way of CatBoost."""
     return read_live(open_file(file), schema)
 
 
 def read_live(model: Any, schema: Schema | None) -> Read:
-    """Read a model in memory by way of the JSON that it writes.
-
-    Parameters
-    ----------
-    model
-        The object.
-    schema
-        The attributes, and what is decided; None where they are not known.
-
-    Returns
-    -------
-    Read
-        Trees, features and classes.
-    """
+    """Read a model in memory by way of the JSON that it writes."""
     catboost = _library()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
@@ -117,22 +75,7 @@ def read_live(model: Any, schema: Schema | None) -> Read:
 
 
 def read_document(document: Mapping[str, Any], file: Path, schema: Schema | None) -> Read:
-    """Read a JSON file; where it lacks the hashes of its categories, CatBoost is asked for them.
-
-    Parameters
-    ----------
-    document
-        Content of the file.
-    file
-        The file.
-    schema
-        The attributes, and what is decided; None where they are not known.
-
-    Returns
-    -------
-    Read
-        Trees, features and classes.
-    """
+    """Read a JSON file; where it lacks the hashes of its categories, CatBoost is asked for them."""
     info = document["features_info"]
     if isinstance(info, dict) and info.get("categorical_features") and not info.get("cat_features_hash"):
         _read(document)  # refuses a damaged file before the library sees it

@@ -33,42 +33,6 @@ class Ensemble:
 
     Tree t begins at node ``roots[t]`` and adds the values of the leaf that a row reaches to the outputs from
     ``output[t]`` on.
-
-    Parameters
-    ----------
-    features
-        Number of features that a row has.
-    roots
-        The number of each tree's first node.
-    output
-        The first output that each tree adds to.
-    feature
-        By node, the position of the feature that its split looks at; -1 at a leaf.
-    threshold
-        By node, the largest value that goes left, where the split is a comparison.
-    left, right
-        By node, the numbers of its children.
-    missing
-        By node, what counts as missing: 0 nothing (NaN is read as 0), 1 zeros and NaN, 2 NaN alone.
-    missing_left
-        By node, whether missing values go left.
-    sets
-        By node, the entry of ``members`` that its split looks up; -1 where the split is a comparison.
-    members
-        For each set, by category, whether it goes left.
-    known
-        For each set, by category, whether the split knows it: a category that it does not know counts as missing. None
-        where such a category is merely not in the set.
-    values
-        By node, what a leaf adds, (nodes, width).
-    base
-        What each output starts from.
-    link
-        How the sums become predictions.
-    slope
-        Factor of the sums before the link, where the link has one.
-    precision
-        The precision in which values are compared with thresholds, as the library does it.
     """
 
     features: int
@@ -101,35 +65,7 @@ class Ensemble:
         precision: Literal["float32", "float64"] = "float64",
         scale: float | Sequence[float] = 1.0,
     ) -> Ensemble:
-        """Trees that were read, checked and put one after the other; ``scale`` multiplies what each adds.
-
-        Parameters
-        ----------
-        trees
-            The trees.
-        features
-            Number of features.
-        base
-            Value that each output starts from.
-        link
-            How sums become predictions.
-        slope
-            Factor before a logistic link.
-        precision
-            Number type in which the library compares.
-        scale
-            Factor of what each tree adds: one for all, or one each.
-
-        Returns
-        -------
-        Ensemble
-            The ensemble.
-
-        Raises
-        ------
-        Damaged
-            If something does not fit.
-        """
+        """Trees that were read, checked and put one after the other; ``scale`` multiplies what each adds."""
         base = np.array(base, dtype=np.float64).ravel()
         if not 0 < len(base) <= MAX_OUTPUTS:
             raise Damaged(f"it has {len(base):,} outputs; between 1 and {MAX_OUTPUTS:,} make sense.")
@@ -210,52 +146,17 @@ class Ensemble:
         return self.values.shape[1]
 
     def nodes(self, tree: int) -> slice:
-        """The nodes of one tree.
-
-        Parameters
-        ----------
-        tree
-            Number of the tree, counted from 0.
-
-        Returns
-        -------
-        slice
-            Positions of its nodes.
-        """
+        """The nodes of one tree."""
         end = self.roots[tree + 1] if tree + 1 < self.trees else len(self.feature)
         return slice(int(self.roots[tree]), int(end))
 
     def rounded(self, values: npt.ArrayLike) -> Floats:
-        """Values in the precision in which the library compares them.
-
-        Parameters
-        ----------
-        values
-            Values of features.
-
-        Returns
-        -------
-        Floats
-            The rounded values.
-        """
+        """Values in the precision in which the library compares them."""
         with np.errstate(over="ignore"):
             return np.asarray(np.asarray(values, dtype=self.precision), dtype=np.float64)
 
     def goes_left(self, nodes: npt.NDArray[np.integer[Any]], values: Floats) -> npt.NDArray[np.bool_]:
-        """Which way a value takes at each of some splits.
-
-        Parameters
-        ----------
-        nodes
-            Positions of splits.
-        values
-            Rounded values, one for each.
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            True for left.
-        """
+        """Which way a value takes at each of some splits."""
         rule, sets = self.missing[nodes], self.sets[nodes]
         gone = np.isnan(values)
         numeric = sets < 0
@@ -277,18 +178,7 @@ class Ensemble:
         return inside, np.zeros(len(codes), np.bool_) if known is None else ~(inside | _among(known, codes))
 
     def leaves(self, rows: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        """The leaf (by node) that each row of features reaches in every tree, (n, trees).
-
-        Parameters
-        ----------
-        rows
-            Rows of features, (n, features).
-
-        Returns
-        -------
-        npt.NDArray[np.int32]
-            Positions of nodes, (n, trees).
-        """
+        """The leaf (by node) that each row of features reaches in every tree, (n, trees)."""
         values = self.rounded(rows)
         found = np.empty((len(values), self.trees), dtype=np.int32)
         people = np.arange(len(values))
@@ -304,18 +194,7 @@ class Ensemble:
         return found
 
     def sums(self, rows: npt.ArrayLike) -> Floats:
-        """Sums of the trees' values, before the link.
-
-        Parameters
-        ----------
-        rows
-            Rows of features, (n, features).
-
-        Returns
-        -------
-        Floats
-            Sums, (n, outputs).
-        """
+        """Sums of the trees' values, before the link."""
         leaves = self.leaves(rows)
         total = np.tile(self.base, (len(leaves), 1))
         for tree in range(self.trees):
@@ -324,33 +203,11 @@ class Ensemble:
         return total
 
     def linked(self, sums: Floats) -> Floats:
-        """Predictions from sums: one column, or one for every class.
-
-        Parameters
-        ----------
-        sums
-            Sums of the trees' values, (…, outputs).
-
-        Returns
-        -------
-        Floats
-            Predictions.
-        """
+        """Predictions from sums: one column, or one for every class."""
         return apply_link(sums, self.link, self.slope)
 
     def reordered(self, order: Sequence[int]) -> Ensemble:
-        """The same trees with output ``order[i]`` in place i.
-
-        Parameters
-        ----------
-        order
-            Position of the old output for each new one.
-
-        Returns
-        -------
-        Ensemble
-            A new ensemble.
-        """
+        """The same trees with output ``order[i]`` in place i."""
         if self.width > 1:
             values = np.ascontiguousarray(self.values[:, list(order)])
             return replace(self, values=values, base=self.base[list(order)].copy())
@@ -358,45 +215,14 @@ class Ensemble:
         return replace(self, output=place[self.output], base=self.base[list(order)].copy())
 
     def only_output(self, output: int) -> Ensemble:
-        """The same trees with one of their outputs, where no other is needed to tell it (no softmax).
-
-        Parameters
-        ----------
-        output
-            Position of the output.
-
-        Returns
-        -------
-        Ensemble
-            A new ensemble.
-
-        Raises
-        ------
-        ValueError
-            If trees have leaves of one value.
-        """
+        """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""
         if self.width == 1:
             raise ValueError("trees with leaves of one value belong to one output each.")
         return replace(self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy())
 
 
 def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:  # noqa: PLR0911 - one per link
-    """Predictions from the sums of an ensemble.
-
-    Parameters
-    ----------
-    sums
-        Sums of the trees' values, (…, outputs).
-    link
-        How sums become predictions.
-    slope
-        Factor before a logistic link.
-
-    Returns
-    -------
-    Floats
-        Predictions of the same shape.
-    """
+    """Predictions from the sums of an ensemble."""
     with np.errstate(over="ignore"):
         if link in ("logistic", "logistic_each"):
             return expit(slope * sums)

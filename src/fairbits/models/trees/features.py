@@ -64,27 +64,7 @@ class Read:
 
 
 def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Encoding, tuple[str, ...]]:
-    """How codes become rows of features, and notes on what had to be assumed.
-
-    Parameters
-    ----------
-    read
-        Trees, features and classes as they were read.
-    schema
-        The attributes.
-    options
-        How the model is to be read and called.
-
-    Returns
-    -------
-    tuple[Encoding, tuple[str, ...]]
-        Encoding and notes.
-
-    Raises
-    ------
-    ModelError
-        If a feature cannot be made from the attributes.
-    """
+    """How codes become rows of features, and notes on what had to be assumed."""
     features, notes = read.features, []
     used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
     used |= {feature for feature, _ in features.derived.values()}
@@ -312,18 +292,7 @@ MISSING_TEXTS = (
 
 
 def spellings(text: str) -> tuple[str, ...]:
-    """How a value may have been written as text: truth values and whole numbers have several ways.
-
-    Parameters
-    ----------
-    text
-        A label, or a whole number.
-
-    Returns
-    -------
-    tuple[str, ...]
-        The text itself first.
-    """
+    """How a value may have been written as text: truth values and whole numbers have several ways."""
     if text in ("true", "false"):
         digit = str(int(text == "true"))
         return (text, text.capitalize(), text.upper(), digit, f"{digit}.0")

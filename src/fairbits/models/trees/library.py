@@ -17,31 +17,7 @@ from fairbits.models.trees.lightgbm import is_lightgbm
 
 
 def through_library(content: bytes, file: Path, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
-    """A file whose trees do not say it all, asked through its own library, and the reason as a note.
-
-    Parameters
-    ----------
-    content
-        Bytes of the file.
-    file
-        The file.
-    schema
-        The attributes, and what is decided; None where they are not known.
-    options
-        How the model is to be read and called.
-    why
-        Why it is not read: a sentence.
-
-    Returns
-    -------
-    Loaded
-        The model, with the reason among its notes.
-
-    Raises
-    ------
-    FairbitsError
-        If it cannot be asked either.
-    """
+    """A file whose trees do not say it all, asked through its own library, and the reason as a note."""
     model = library_model(content, file)
     if schema is not None:
         note = f"the model is asked through its own library, not read: {why}"
@@ -54,54 +30,19 @@ def through_library(content: bytes, file: Path, schema: Schema | None, options: 
 
 
 def installed(library: str) -> bool:
-    """Whether a library is there, without importing it.
-
-    Parameters
-    ----------
-    library
-        Name of the package.
-    """
+    """Whether a library is there, without importing it."""
     return importlib.util.find_spec(library) is not None
 
 
 def library_named(content: bytes) -> str:
-    """The library whose file it is.
-
-    Parameters
-    ----------
-    content
-        Bytes of the file.
-
-    Returns
-    -------
-    str
-        "catboost", "lightgbm" or "xgboost".
-    """
+    """The library whose file it is."""
     if content[:4] == b"CBM1" or b'"features_info"' in content[:100_000_000]:
         return "catboost"
     return "lightgbm" if is_lightgbm(content[:64].decode("utf-8", errors="replace")) else "xgboost"
 
 
 def library_model(content: bytes, file: Path) -> Any:
-    """The library's own object for a file.
-
-    Parameters
-    ----------
-    content
-        Bytes of the file.
-    file
-        The file.
-
-    Returns
-    -------
-    Any
-        The object.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the library is not installed.
-    """
+    """The library's own object for a file."""
     name = library_named(content)
     try:
         if name == "catboost":
@@ -134,18 +75,7 @@ class XGBoostBooster:
         self.n_features_in_ = int(booster.num_features())
 
     def predict(self, rows: Any) -> Any:
-        """What the booster predicts for a frame or an array.
-
-        Parameters
-        ----------
-        rows
-            People, as a frame or an array.
-
-        Returns
-        -------
-        Any
-            Predictions, (n,) or (n, classes).
-        """
+        """What the booster predicts for a frame or an array."""
         import xgboost
 
         # The shortcut without a matrix is for trees only.

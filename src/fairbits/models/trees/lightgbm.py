@@ -26,39 +26,12 @@ _VERSIONS = {"v2", "v3", "v4"}
 
 
 def is_lightgbm(text: str) -> bool:
-    """Whether a text begins as LightGBM's files do.
-
-    Parameters
-    ----------
-    text
-        Beginning of a file.
-
-    Returns
-    -------
-    bool
-        True where it does.
-    """
+    """Whether a text begins as LightGBM's files do."""
     return text.lstrip().startswith("tree\n") or text.startswith("tree\r\n")
 
 
 def ensemble_of_text(text: str) -> Read:
-    """Read a model file.
-
-    Parameters
-    ----------
-    text
-        Content of the file.
-
-    Returns
-    -------
-    Read
-        Trees, features and classes.
-
-    Raises
-    ------
-    Damaged
-        If the file is cut off, or of an unknown version.
-    """
+    """Read a model file."""
     head, *blocks = text.replace("\r\n", "\n").partition("\nend of trees")[0].split("\nTree=")
     facts = _facts(head)
     if not is_lightgbm(text):

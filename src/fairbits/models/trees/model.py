@@ -19,21 +19,7 @@ _ROWS = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeModel(SeveralClasses):
-    """An ensemble, and which of its predictions is the score.
-
-    Parameters
-    ----------
-    ensemble
-        The trees.
-    classes
-        Number of classes that it decides between; 0 where it predicts a value, None where that is not known.
-    favourable
-        Position of the class whose probability is the score.
-    names
-        Names of the features, in order; empty where they have none.
-    name
-        What error messages call the model.
-    """
+    """An ensemble, and which of its predictions is the score."""
 
     ensemble: Ensemble
     classes: int | None = None
@@ -47,50 +33,17 @@ class TreeModel(SeveralClasses):
         return self.ensemble.features
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each row of features.
-
-        Parameters
-        ----------
-        inputs
-            Rows of features, (n, features).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-        """
+        """The favourable-class probability (or the predicted value) of each row of features."""
         return self.chosen(self._predictions(inputs)).astype(np.float32)
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each row of features.
-
-        Parameters
-        ----------
-        inputs
-            Rows of features, (n, features).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, classes).
-        """
+        """The probability of every class of each row of features."""
         found = self._predictions(inputs)
         both = found if found.shape[1] > 1 else np.column_stack([1 - found[:, 0], found[:, 0]])
         return both.astype(np.float32)
 
     def chosen(self, predictions: Floats) -> Floats:
-        """The score among the predictions.
-
-        Parameters
-        ----------
-        predictions
-            Predictions, (…, outputs).
-
-        Returns
-        -------
-        Floats
-            Scores, of the shape without the last axis.
-        """
+        """The score among the predictions."""
         if predictions.shape[-1] > 1:
             return predictions[..., self.favourable]
         only = predictions[..., 0]
@@ -102,23 +55,7 @@ class TreeModel(SeveralClasses):
         return bool(self.ensemble.outputs == 1 and self.classes and self.favourable == 0)
 
     def with_favourable(self, index: int) -> TreeModel:
-        """The same trees, scoring another class.
-
-        Parameters
-        ----------
-        index
-            Position of the class.
-
-        Returns
-        -------
-        TreeModel
-            A new model.
-
-        Raises
-        ------
-        ModelError
-            If there is no such class.
-        """
+        """The same trees, scoring another class."""
         if self.classes and not 0 <= index < self.classes:
             raise ModelError(f"class {index} does not exist; {self.name} decides between {self.classes}.")
         return replace(self, favourable=index)

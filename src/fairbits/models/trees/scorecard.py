@@ -30,31 +30,7 @@ _MAX_VALUES = 10_000
 def scorecard_of(
     sums: Sums, schema: Schema, columns: Iterable[str], edges: Floats, *, link: Link
 ) -> tuple[Ensemble, Encoding]:
-    """The trees that a sum of step functions amounts to.
-
-    Parameters
-    ----------
-    sums
-        Sums of people, before the link.
-    schema
-        The attributes.
-    columns
-        Attributes that the model sees.
-    edges
-        Values at which real columns may have steps: those of all bins that the model was fitted with.
-    link
-        What makes predictions of the sums.
-
-    Returns
-    -------
-    tuple[Ensemble, Encoding]
-        The trees, and people as their features.
-
-    Raises
-    ------
-    NotColumnwise
-        If a column is bent or straight instead of having steps, or the sum is none of functions of one column.
-    """
+    """The trees that a sum of step functions amounts to."""
     seen = set(columns)
     someone = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
     base = float(sums(someone)[0])

@@ -25,41 +25,14 @@ _DUMMIES = {"DummyClassifier", "DummyRegressor"}
 
 
 def is_sklearn_ensemble(estimator: Any) -> bool:
-    """Whether it is one of scikit-learn's own tree models (a subclass may predict otherwise).
-
-    Parameters
-    ----------
-    estimator
-        Any object.
-
-    Returns
-    -------
-    bool
-        True where it is.
-    """
+    """Whether it is one of scikit-learn's own tree models (a subclass may predict otherwise)."""
     kind = type(estimator)
     known = _FORESTS | _TREES | _BOOSTERS | _HISTOGRAMS
     return kind.__name__ in known and kind.__module__.startswith("sklearn.")
 
 
 def ensemble_of_sklearn(estimator: Any) -> Read:
-    """Read the trees of a fitted estimator.
-
-    Parameters
-    ----------
-    estimator
-        The estimator.
-
-    Returns
-    -------
-    Read
-        Trees, features and classes.
-
-    Raises
-    ------
-    NotNative
-        If it is not fitted, or predicts several targets.
-    """
+    """Read the trees of a fitted estimator."""
     kind = type(estimator).__name__
     classes = getattr(estimator, "classes_", None)
     if not hasattr(estimator, "n_features_in_"):
@@ -185,18 +158,7 @@ def _histogram_tree(predictor: Any, known: Any, places: Any, *, output: int) -> 
 
 
 def check_trees(model: Any) -> None:
-    """Refuse an object with a scikit-learn tree whose nodes make no tree: predicting would follow them anywhere.
-
-    Parameters
-    ----------
-    model
-        Any object.
-
-    Raises
-    ------
-    ModelError
-        If a tree's nodes lead outside of it, or in a circle.
-    """
+    """Refuse an object with a scikit-learn tree whose nodes make no tree: predicting would follow them anywhere."""
     waiting, seen = [model], set()
     while waiting:
         found = waiting.pop()

@@ -24,29 +24,7 @@ class Damaged(ModelError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """One tree while it is read: arrays by node, the root first.
-
-    Parameters
-    ----------
-    feature
-        Position of the feature that the node's split looks at; -1 at a leaf.
-    threshold
-        Values up to this one go left, where the split is a comparison.
-    left, right
-        Numbers of the child nodes.
-    missing
-        What the split takes for a missing value: 0 nothing (NaN is read as 0), 1 zeros and NaN, 2 NaN alone.
-    missing_left
-        Whether missing values go left.
-    values
-        What each leaf adds to the outputs, (nodes, width).
-    output
-        The first output that the tree adds to.
-    categories
-        Per node, the categories that go left; None where all splits are comparisons.
-    known
-        Per node, the categories that the split knows; others count as missing. None where there are no such splits.
-    """
+    """One tree while it is read: arrays by node, the root first."""
 
     feature: npt.NDArray[np.int64]
     threshold: Floats
@@ -61,22 +39,7 @@ class Tree:
 
 
 def check_tree(tree: Tree, number: int, features: int, outputs: int) -> None:
-    """Refuse arrays that are no tree: children outside, shared or in a circle, features that do not exist.
-
-    Parameters
-    ----------
-    tree
-        The arrays.
-    number
-        Number of the tree, counted from 0.
-    features, outputs
-        Numbers of features and outputs.
-
-    Raises
-    ------
-    Damaged
-        If they are no tree.
-    """
+    """Refuse arrays that are no tree: children outside, shared or in a circle, features that do not exist."""
     n = len(tree.feature)
     name = f"tree {number + 1}"
     if n == 0:
@@ -104,23 +67,6 @@ def check_tree(tree: Tree, number: int, features: int, outputs: int) -> None:
 def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The nodes that can be reached, level by level, the two children of a split side by side; and where each one's
     children stand in that order. What a library has pruned but kept in its arrays is left out.
-
-    Parameters
-    ----------
-    tree
-        The arrays.
-    number
-        Number of the tree, counted from 0.
-
-    Returns
-    -------
-    tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-        Positions of nodes level by level, and of their children in that order.
-
-    Raises
-    ------
-    Damaged
-        If the tree is too deep.
     """
     order, children = [np.zeros(1, dtype=np.int64)], []
     total = 1
@@ -139,27 +85,7 @@ def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
 
 
 def whole_number(facts: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    """A count that a file of trees states, as a number or as text.
-
-    Parameters
-    ----------
-    facts
-        What the file says, by key.
-    key
-        Which count.
-    default
-        The count where the file says nothing; None where it must.
-
-    Returns
-    -------
-    int
-        From 0 to ten million.
-
-    Raises
-    ------
-    Damaged
-        If it is missing, no whole number, or out of bounds.
-    """
+    """A count that a file of trees states, as a number or as text."""
     stated = str(facts.get(key, "" if default is None else default))
     try:
         found = int(stated)

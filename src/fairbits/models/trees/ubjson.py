@@ -17,23 +17,7 @@ _MAX_DEPTH = 64
 
 
 def read_ubjson(content: bytes) -> Any:
-    """The document in a file.
-
-    Parameters
-    ----------
-    content
-        Bytes of the file.
-
-    Returns
-    -------
-    Any
-        The document.
-
-    Raises
-    ------
-    Damaged
-        If it is no readable UBJSON.
-    """
+    """The document in a file."""
     reader = _Reader(content)
     return reader.value(reader.marker(), 0)
 

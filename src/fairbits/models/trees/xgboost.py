@@ -33,25 +33,7 @@ _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "su
 
 
 def ensemble_of_document(document: Any) -> Read:
-    """Read a model's document.
-
-    Parameters
-    ----------
-    document
-        The document.
-
-    Returns
-    -------
-    Read
-        Trees, features and classes.
-
-    Raises
-    ------
-    Damaged
-        If something is missing, or does not fit.
-    NotNative
-        If it is linear, or of a version or an objective that is not known.
-    """
+    """Read a model's document."""
     learner = _table(document, "learner")
     if _major(document) > _NEWEST:
         raise NotNative(
@@ -107,18 +89,7 @@ def ensemble_of_document(document: Any) -> Read:
 
 
 def missing_notes(attributes: Sequence[Attribute]) -> tuple[str, ...]:
-    """A note where numbers end in one that often stands for a missing value: the file does not say which one did.
-
-    Parameters
-    ----------
-    attributes
-        What the model takes.
-
-    Returns
-    -------
-    tuple of str
-        One note, or none.
-    """
+    """A note where numbers end in one that often stands for a missing value: the file does not say which one did."""
     found = [
         (attribute.name, end)
         for attribute in attributes
@@ -300,23 +271,7 @@ def _categories(cats: Any, kinds: list[str], features: int) -> dict[int, tuple[A
 
 
 def document_of_bytes(content: bytes) -> Any:
-    """The document in a JSON or UBJSON file.
-
-    Parameters
-    ----------
-    content
-        Bytes of the file.
-
-    Returns
-    -------
-    Any
-        The document.
-
-    Raises
-    ------
-    Damaged
-        If it cannot be read.
-    """
+    """The document in a JSON or UBJSON file."""
     text = content.lstrip()
     if text[:1] == b"{" and text[1:2] in (b'"', b" ", b"\n", b"\r", b"\t"):
         try:
@@ -352,16 +307,5 @@ def _numbers(parent: Mapping[str, Any], key: str, kind: Any, count: int | None =
 
 
 def is_xgboost(document: Any) -> bool:
-    """Whether a document has the main table of XGBoost's files.
-
-    Parameters
-    ----------
-    document
-        Any document.
-
-    Returns
-    -------
-    bool
-        True where it has.
-    """
+    """Whether a document has the main table of XGBoost's files."""
     return isinstance(document, dict) and isinstance(document.get("learner"), dict)

@@ -50,13 +50,7 @@ class Adversarial:
     updates: int = UPDATES
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Train the network further against an adversary.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        """
+        """Train the network further against an adversary."""
         network = planner.network
         if not isinstance(network, Network):
             raise needs_weights(planner, "adversarial debiasing")

@@ -65,30 +65,7 @@ def trained_anew(
     labels: Doubles,
     rng: np.random.Generator,
 ) -> Anew:
-    """Train a network of the same shape from random weights, blind.
-
-    Parameters
-    ----------
-    network
-        Whose shape it gets.
-    schema, encoding
-        As of the subject.
-    rows, labels
-        Training rows alone.
-    rng
-        Draws folds and weights.
-
-    Returns
-    -------
-    Anew
-        The network with the number of updates that does best out of fold, by the mean of accuracy and balanced
-        accuracy, and with the threshold of the best balanced accuracy that costs next to no accuracy there.
-
-    Raises
-    ------
-    CapabilityError
-        For regressions, more than two classes, and tables too small or too large for it.
-    """
+    """Train a network of the same shape from random weights, blind."""
     if schema.regression or len(schema.classes) != 2 or not FEWEST <= len(rows) <= MOST:
         raise CapabilityError(
             f"a network is trained anew for two classes and {FEWEST} to {MOST:,} training rows, and here are "

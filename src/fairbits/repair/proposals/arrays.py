@@ -34,24 +34,7 @@ class GuardArrays:
 
     @classmethod
     def of(cls, guard: Guard) -> GuardArrays:
-        """The arrays of a guard.
-
-        Parameters
-        ----------
-        guard
-            A guard around a native network.
-
-        Returns
-        -------
-        GuardArrays
-            The arrays.
-
-        Raises
-        ------
-        CapabilityError
-            If the model is no native network, a rule about twins looks at what may be missing, or there are too many
-            twins.
-        """
+        """The arrays of a guard."""
         network = guard.model
         if not isinstance(network, Network):
             raise CapabilityError(

@@ -31,13 +31,7 @@ class Averages:
     distil: bool = True
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Guards for every model; the pupil for networks.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        """
+        """Guards for every model; the pupil for networks."""
         planner.watch("averaging over twins")
         training, setting = planner.halves.training, planner.setting
         guard = Guard.of(

@@ -19,20 +19,7 @@ WARNING = "Blinding ends the direct use of protected attributes only: attributes
 
 
 def protected_inputs(schema: Schema, encoding: Encoding) -> npt.NDArray[np.int64]:
-    """Positions of the network's inputs that protected attributes fill.
-
-    Parameters
-    ----------
-    schema
-        The attributes, and what is decided.
-    encoding
-        How attributes become inputs.
-
-    Returns
-    -------
-    npt.NDArray[np.int64]
-        Positions.
-    """
+    """Positions of the network's inputs that protected attributes fill."""
     return np.concatenate([encoding.parts[i].columns for i in schema.protected_columns])
 
 
@@ -40,29 +27,6 @@ def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, sh
     """The network with protected inputs moved this share of the way to their mean over the rows.
 
     Their weights become ``1 − share`` of what they were, and the first bias takes up the rest: the shape stays.
-
-    Parameters
-    ----------
-    network
-        The network.
-    schema
-        The attributes, and what is decided.
-    encoding
-        How attributes become inputs.
-    rows
-        People whose mean counts, (n, attributes).
-    share
-        From 0 (nothing changes) to 1 (all the way).
-
-    Returns
-    -------
-    Network
-        A new network.
-
-    Raises
-    ------
-    OptionError
-        If the share is outside 0 to 1.
     """
     if not 0 <= share <= 1:
         raise OptionError(f"the share to shrink by is {share}; it must be between 0 and 1.")
@@ -76,42 +40,12 @@ def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, sh
 
 
 def without_weights(network: Network, inputs: npt.NDArray[np.int64]) -> Network:
-    """The same network, which gives some of its inputs no weight.
-
-    Parameters
-    ----------
-    network
-        The network.
-    inputs
-        Positions of the inputs.
-
-    Returns
-    -------
-    Network
-        A new network.
-    """
+    """The same network, which gives some of its inputs no weight."""
     first = network.weights[0].copy()
     first[inputs] = 0
     return replace(network, weights=(first, *network.weights[1:]))
 
 
 def blinded(network: Network, schema: Schema, encoding: Encoding, rows: Codes) -> Network:
-    """The network that sees the mean in place of every protected input: k = 1 for everybody.
-
-    Parameters
-    ----------
-    network
-        The network.
-    schema
-        The attributes, and what is decided.
-    encoding
-        How attributes become inputs.
-    rows
-        People whose mean counts, (n, attributes).
-
-    Returns
-    -------
-    Network
-        A new network.
-    """
+    """The network that sees the mean in place of every protected input: k = 1 for everybody."""
     return shrunk(network, schema, encoding, rows, 1.0)

@@ -27,22 +27,6 @@ def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool =
     Two twins differ by 2·tau at most, and a sweep with classes of width ε covers that with ⌈2·tau/ε⌉ of them. On the
     grid a bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds
     for one box only. One class is the plain average: then nobody's decision depends on a twin either.
-
-    Parameters
-    ----------
-    guarantee
-        Number of classes that nobody may exceed.
-    epsilon
-        Tolerance between scores that count as the same.
-    partition
-        "constrained" or "grid".
-    vector
-        Whether whole vectors of probabilities are compared.
-
-    Returns
-    -------
-    float
-        The half width tau.
     """
     if guarantee == 1:
         return 0.0
@@ -52,24 +36,7 @@ def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool =
 
 
 def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool = False) -> int:
-    """The largest number of classes that anybody can have, for a half width with room for rounding.
-
-    Parameters
-    ----------
-    tau
-        Half width.
-    epsilon
-        Tolerance between scores that count as the same.
-    partition
-        "constrained" or "grid".
-    vector
-        Whether whole vectors of probabilities are compared.
-
-    Returns
-    -------
-    int
-        Number of classes.
-    """
+    """The largest number of classes that anybody can have, for a half width with room for rounding."""
     if tau == 0:
         return 1
     if vector:
@@ -82,37 +49,12 @@ def least_size(tau: float) -> float:
     """The size below which no score counts as smaller where room is left for rounding: 1, or tau.
 
     A score lies within tau of its average, so that it may be as large as tau where the average is 0 (a regression).
-
-    Parameters
-    ----------
-    tau
-        Half width.
-
-    Returns
-    -------
-    float
-        The size.
     """
     return max(1.0, tau)
 
 
 def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Doubles:
-    """Scores with their log-odds (for a regression: their values) moved by the same amount for every twin.
-
-    Parameters
-    ----------
-    scores
-        Scores, any shape.
-    shift
-        What is added.
-    regression
-        Whether scores are values.
-
-    Returns
-    -------
-    Doubles
-        Scores of the same shape.
-    """
+    """Scores with their log-odds (for a regression: their values) moved by the same amount for every twin."""
     exact = np.asarray(scores, dtype=np.float64)
     if shift == 0:
         return exact
@@ -122,44 +64,14 @@ def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Double
 
 
 def moved_odds(scores: Doubles, shift: float | Doubles, tiny: float) -> Doubles:
-    """Probabilities with their log-odds moved.
-
-    Parameters
-    ----------
-    scores
-        Probabilities, any shape.
-    shift
-        What is added to the log-odds.
-    tiny
-        Probabilities nearer to 0 or 1 than this are taken as that near.
-
-    Returns
-    -------
-    Doubles
-        Probabilities of the same shape.
-    """
+    """Probabilities with their log-odds moved."""
     inside = np.clip(scores, tiny, 1 - tiny)
     odds = np.exp(shift) * inside / (1 - inside)
     return np.asarray(odds / (1 + odds))
 
 
 def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.bool_] | None) -> Doubles:
-    """The weighted mean over the twins that can exist; over all where none can.
-
-    Parameters
-    ----------
-    scores
-        Scores, (n, m) or (n, m, classes).
-    weights
-        Share of each twin, (m,).
-    valid
-        Which twins can exist, (n, m); None means all.
-
-    Returns
-    -------
-    Doubles
-        Means, (n,) or (n, classes).
-    """
+    """The weighted mean over the twins that can exist; over all where none can."""
     exact = np.asarray(scores, dtype=np.float64)
     if valid is None:
         return np.asarray(np.tensordot(exact, weights, axes=([1], [0])))
@@ -170,22 +82,7 @@ def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.b
 
 
 def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
-    """Scores moved towards the average until no further from it than tau, less room for rounding.
-
-    Parameters
-    ----------
-    own
-        Scores; broadcast against ``centre``.
-    centre
-        Averages over twins.
-    tau
-        Half width.
-
-    Returns
-    -------
-    Doubles
-        Scores of the common shape.
-    """
+    """Scores moved towards the average until no further from it than tau, less room for rounding."""
     if tau == 0:
         return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
     room = np.maximum(tau - HAIR * np.maximum(least_size(tau), np.abs(centre)), 0.0)
@@ -193,22 +90,7 @@ def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
 
 
 def clipped_vectors(own: Doubles, centre: Doubles, tau: float) -> Doubles:
-    """Vectors of probabilities moved towards the average until no further from it than tau; they still add up to 1.
-
-    Parameters
-    ----------
-    own
-        Probabilities, classes last; broadcast against ``centre``.
-    centre
-        Averages over twins.
-    tau
-        Half width.
-
-    Returns
-    -------
-    Doubles
-        Probabilities of the common shape.
-    """
+    """Vectors of probabilities moved towards the average until no further from it than tau; they still add up to 1."""
     if tau == 0:
         return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
     apart = own - centre

@@ -40,27 +40,7 @@ class Pupil:
 
 
 def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
-    """A model of the same kind that has learned the guard's average.
-
-    Parameters
-    ----------
-    guard
-        The teacher.
-    rows
-        Training rows.
-    rng
-        Draws people near them.
-
-    Returns
-    -------
-    Pupil
-        A network of the same shape; or an estimator of the same library and settings, cloned and fitted again.
-
-    Raises
-    ------
-    CapabilityError
-        For kinds of models that cannot be fitted here.
-    """
+    """A model of the same kind that has learned the guard's average."""
     if isinstance(guard.model, Network):
         words = "a network of the same shape without weights on protected inputs, taught the average over twins"
         return Pupil(distilled(guard, rows, rng), words)
@@ -100,24 +80,7 @@ def _twins(guard: Guard, people: Codes) -> Codes:
 
 
 def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generator) -> Codes:
-    """People near the rows: one to three attributes that are not protected come from another row.
-
-    Parameters
-    ----------
-    schema
-        Says which attributes are not protected.
-    rows
-        People as codes, (n, attributes).
-    count
-        How many people are made.
-    rng
-        Draws rows and attributes.
-
-    Returns
-    -------
-    Codes
-        People as codes, (count, attributes); rules are not looked at.
-    """
+    """People near the rows: one to three attributes that are not protected come from another row."""
     people = rows[rng.integers(0, len(rows), count)].copy()
     donors = rows[rng.integers(0, len(rows), count)]
     free = np.array(schema.free_columns)
@@ -128,29 +91,7 @@ def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generato
 
 
 def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: int = UPDATES) -> Network:
-    """A network of the same shape whose protected inputs have no weight, taught by the guard's average.
-
-    Parameters
-    ----------
-    guard
-        The teacher; it guards a native network.
-    rows
-        Training rows as codes, (n, attributes).
-    rng
-        Draws people near the rows, and the order of training.
-    updates
-        Steps of the training.
-
-    Returns
-    -------
-    Network
-        The new network.
-
-    Raises
-    ------
-    CapabilityError
-        If the guarded model is no native network.
-    """
+    """A network of the same shape whose protected inputs have no weight, taught by the guard's average."""
     network = guard.model
     if not isinstance(network, Network):
         raise CapabilityError(f"a network is distilled from a network, and {type(network).__name__!r} is none.")
@@ -166,24 +107,7 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
 def lessons(
     guard: Guard, rows: Codes, rng: np.random.Generator, *, max_rows: int = MAX_ROWS
 ) -> tuple[Codes, npt.NDArray[np.float64]]:
-    """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression.
-
-    Parameters
-    ----------
-    guard
-        The teacher.
-    rows
-        Training rows as codes, (n, attributes).
-    rng
-        Draws a sample of the rows where there are too many, and people near them.
-    max_rows
-        How many rows are taken, at most, and how many people near them.
-
-    Returns
-    -------
-    tuple[Codes, npt.NDArray[np.float64]]
-        People as codes, (n, attributes), and the average of their twins: (n, classes), or (n,) for a regression.
-    """
+    """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression."""
     if len(rows) > max_rows:
         rows = rows[rng.choice(len(rows), max_rows, replace=False)]
     count = int(np.clip(NEAR * len(rows), min(FEWEST, max_rows), min(MOST, max_rows)))

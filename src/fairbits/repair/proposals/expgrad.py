@@ -38,13 +38,7 @@ class ExponentiatedGradients:
     rounds: int = ROUNDS
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Play the game for each bound.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        """
+        """Play the game for each bound."""
         lessons = Lessons.of(planner, "exponentiated gradient")
         _fairlearn()
         kind = lessons.kind()
@@ -118,15 +112,7 @@ class _Oracle:
 
 
 def pooled(networks: Sequence[Network], weights: npt.NDArray[np.float64]) -> Network:
-    """One network whose logits are the weighted mean of the networks' logits: their layers stand side by side.
-
-    Parameters
-    ----------
-    networks
-        Of one shape.
-    weights
-        Adding up to 1.
-    """
+    """One network whose logits are the weighted mean of the networks' logits: their layers stand side by side."""
     first = networks[0]
     depth = len(first.weights)
     made, biases = [], []
@@ -168,15 +154,7 @@ def _together(kind: Any, members: list[Fitted], weights: npt.NDArray[np.float64]
 
 
 def voted(estimators: Sequence[Any], weights: npt.NDArray[np.float64]) -> Any:
-    """Fitted estimators as one VotingClassifier, by the mean of their probabilities.
-
-    Parameters
-    ----------
-    estimators
-        Fitted, of one kind.
-    weights
-        Their weights, adding up to 1.
-    """
+    """Fitted estimators as one VotingClassifier, by the mean of their probabilities."""
     from sklearn.ensemble import VotingClassifier
     from sklearn.preprocessing import LabelEncoder
 

@@ -30,17 +30,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 class GroupThresholds:
-    """A model whose log-odds are moved by group, so that one threshold decides for all as each group's own would.
-
-    Parameters
-    ----------
-    evaluator
-        Asks the model itself.
-    coding
-        The groups.
-    shifts
-        What is added to the log-odds of each group.
-    """
+    """A model whose log-odds are moved by group, so that one threshold decides for all as each group's own would."""
 
     def __init__(self, evaluator: Evaluator, coding: Coding, shifts: Doubles):
         if len(evaluator.schema.classes) != 2:
@@ -59,13 +49,7 @@ class GroupThresholds:
         self._encoded = np.concatenate([part.encode(values[:, i]) for i, part in enumerate(parts)], axis=1)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The moved score of each encoded row.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-        """
+        """The moved score of each encoded row."""
         rows = checked_rows(inputs, self.inputs, "the model", self.encoding.dtype)
         own = np.asarray(self.model.scores(rows), np.float64)
         return _moved(own, self._by_twin[self._twin_of(rows)])
@@ -76,54 +60,24 @@ class GroupThresholds:
         return self._columns, self._encoded.astype(np.float64), self._by_twin
 
     def people_scores(self, codes: Codes) -> Array:
-        """The moved score of each person, a row of codes.
-
-        Parameters
-        ----------
-        codes
-            People, as rows of codes.
-        """
+        """The moved score of each person, a row of codes."""
         own = np.asarray(self.model.scores(self.encoding.encode(codes)), np.float64)
         return _moved(own, self.shifts[self.coding.of(codes)])
 
     def people_class_scores(self, codes: Codes) -> Array:
-        """The probabilities of both classes of each person.
-
-        Parameters
-        ----------
-        codes
-            People, as rows of codes.
-        """
+        """The probabilities of both classes of each person."""
         return self.schema.rule.both(self.people_scores(codes))
 
     def twin_scores(self, codes: Codes) -> Array:
-        """Moved scores of every twin of every person, (n, m).
-
-        Parameters
-        ----------
-        codes
-            People, as rows of codes.
-        """
+        """Moved scores of every twin of every person, (n, m)."""
         return _moved(self._evaluator.scores(codes).astype(np.float64), self._by_twin[None, :])
 
     def twin_class_scores(self, codes: Codes) -> Array:
-        """Probabilities of both classes for every twin, (n, m, 2).
-
-        Parameters
-        ----------
-        codes
-            People, as rows of codes.
-        """
+        """Probabilities of both classes for every twin, (n, m, 2)."""
         return self.schema.rule.both(self.twin_scores(codes))
 
     def fits(self, evaluator: Evaluator) -> bool:
-        """Whether an evaluator means the same twins.
-
-        Parameters
-        ----------
-        evaluator
-            Asks a model about twins.
-        """
+        """Whether an evaluator means the same twins."""
         return self._evaluator.asks_alike(evaluator)
 
     def _twin_of(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -139,19 +93,7 @@ class GroupThresholds:
 def fitted_thresholds(
     evaluator: Evaluator, coding: Coding, rows: Codes, labels: npt.NDArray[np.float64], *, alike: str
 ) -> GroupThresholds:
-    """The thresholds at which groups are selected as often as everybody is.
-
-    Parameters
-    ----------
-    evaluator
-        Asks the model.
-    coding
-        The groups.
-    rows, labels
-        Training rows.
-    alike
-        "parity": the same selection rate in every group; "opportunity": the same among those labelled favourable.
-    """
+    """The thresholds at which groups are selected as often as everybody is."""
     schema = evaluator.schema
     scores = np.clip(np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)), np.float64), TINY, 1 - TINY)
     counted = np.ones(len(rows), bool) if alike == "parity" else labels == schema.favourable_index
@@ -236,13 +178,7 @@ class Thresholded:
 
 
 def thresholds_text(model: GroupThresholds) -> str:
-    """The model as a small Python file around whatever gives the scores.
-
-    Parameters
-    ----------
-    model
-        The model.
-    """
+    """The model as a small Python file around whatever gives the scores."""
     from fairbits.domain import Decoder
 
     schema, twins = model.schema, model.coding.twins

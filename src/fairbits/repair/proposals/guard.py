@@ -546,23 +546,7 @@ def _finite(scores: Any) -> npt.NDArray[np.float64]:
 
 
 def check_guarantee(guarantee: int) -> int:
-    """Refuse a guarantee that is no whole number from 1 up.
-
-    Parameters
-    ----------
-    guarantee
-        Number of classes.
-
-    Returns
-    -------
-    int
-        The same.
-
-    Raises
-    ------
-    OptionError
-        If it is.
-    """
+    """Refuse a guarantee that is no whole number from 1 up."""
     whole = isinstance(guarantee, int | np.integer) and not isinstance(guarantee, bool)
     if not whole or not 1 <= guarantee <= _MAX_CLASSES:
         raise OptionError(
@@ -572,25 +556,7 @@ def check_guarantee(guarantee: int) -> int:
 
 
 def check_bound(guarantee: int | None, tau: float | None) -> int:
-    """Refuse a bound that makes no sense: a guarantee and a half width at once, or one of them out of range.
-
-    Parameters
-    ----------
-    guarantee
-        Number of classes that nobody may exceed; None where it is not given.
-    tau
-        Half width in its place; None where it is not given.
-
-    Returns
-    -------
-    int
-        The guarantee, 1 where none is given.
-
-    Raises
-    ------
-    OptionError
-        If it is.
-    """
+    """Refuse a bound that makes no sense: a guarantee and a half width at once, or one of them out of range."""
     if guarantee is not None and tau is not None:
         raise OptionError(f"guarantee is {guarantee} and tau is {tau}; give one of them.")
     if tau is not None and not 0 <= tau <= _MAX_TAU:
@@ -601,20 +567,7 @@ def check_bound(guarantee: int | None, tau: float | None) -> int:
 
 
 def twin_weights(evaluator: Evaluator, rows: Codes) -> npt.NDArray[np.float64]:
-    """The share of each protected combination among the rows, smoothed by one row spread over all m (Perks 1947).
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    rows
-        People of the table, (n, attributes).
-
-    Returns
-    -------
-    npt.NDArray[np.float64]
-        Shares that sum to 1, (m,).
-    """
+    """The share of each protected combination among the rows, smoothed by one row spread over all m (Perks 1947)."""
     m = evaluator.m
     counts = np.bincount(evaluator.twins.index_of(rows), minlength=m).astype(np.float64)
     return (counts + 1 / m) / (len(rows) + 1)

@@ -20,20 +20,6 @@ def write_guard_keras(arrays: GuardArrays, path: str | Path) -> None:
     """Write a guarded network as a Keras model.
 
     The first layer of all twins is one dense layer, m times as wide; the average is a dense layer over the twins.
-
-    Parameters
-    ----------
-    arrays
-        The guard as arrays.
-    path
-        The file.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Keras is not installed.
-    ModelError
-        If an activation has no form there.
     """
     try:
         import keras

@@ -27,22 +27,7 @@ class Lessons:
 
     @classmethod
     def of(cls, planner: Planner, purpose: str) -> Lessons:
-        """The lessons of a plan; ``purpose`` begins the sentence where there are none.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        purpose
-            What it is for: the beginning of the sentence.
-
-        Raises
-        ------
-        CapabilityError
-            If the target is not a decision between two classes, or there is one group only.
-        TableError
-            If there are too few rows, or only one label.
-        """
+        """The lessons of a plan; ``purpose`` begins the sentence where there are none."""
         subject, training = planner.setting.subject, planner.halves.training
         classes = len(subject.schema.classes)
         if classes != 2:
@@ -63,15 +48,7 @@ class Lessons:
 
 
 def needs_weights(planner: Planner, purpose: str) -> CapabilityError:
-    """Why something that changes weights has nothing for this model.
-
-    Parameters
-    ----------
-    planner
-        The model, the plan's half of the evidence and the subject.
-    purpose
-        What it is for: the beginning of the sentence.
-    """
+    """Why something that changes weights has nothing for this model."""
     from fairbits.models import kind_of
 
     return CapabilityError(

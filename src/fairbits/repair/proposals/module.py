@@ -162,15 +162,7 @@ class Guarded:
 
 
 def module_text(guard: Guard, decoder: Decoder | None = None) -> str:
-    """The file's text: the twins, their weights, and the rules that leave some people fewer twins.
-
-    Parameters
-    ----------
-    guard
-        What to write.
-    decoder
-        What people read; by default the schema's own labels.
-    """
+    """The file's text: the twins, their weights, and the rules that leave some people fewer twins."""
     schema, twins = guard.schema, guard.subject_twins
     decoder = decoder or Decoder(schema)
     names, rows = shown_twins(schema, twins, decoder)

@@ -64,18 +64,7 @@ class Bench:
         self.start = self.measured(())
 
     def measured(self, dos: Sequence[Do]) -> HeldSet:
-        """Mean k and accuracy of one set of held neurons on the sample.
-
-        Parameters
-        ----------
-        dos
-            Interventions.
-
-        Returns
-        -------
-        HeldSet
-            The set with its figures.
-        """
+        """Mean k and accuracy of one set of held neurons on the sample."""
         network = self.network.with_interventions(dos)
         k = float(target_of(self.setting.evaluator(network).evaluate(self.cases), self.setting.measure).mean())
         if network.head == "linear":
@@ -83,20 +72,7 @@ class Bench:
         return HeldSet(tuple(dos), k, float(self._standing(self._recalls_of(network)[:, None])[0]))
 
     def effects(self, held: Sequence[Do], dos: Sequence[Do]) -> tuple[Doubles, Doubles]:
-        """Mean k and accuracy of each further intervention on top of those that are held.
-
-        Parameters
-        ----------
-        held
-            Interventions that are in place.
-        dos
-            Interventions to try.
-
-        Returns
-        -------
-        tuple[Doubles, Doubles]
-            Mean k and accuracy, one per intervention.
-        """
+        """Mean k and accuracy of each further intervention on top of those that are held."""
         network = self.network.with_interventions(held)
         bits = self.setting.measure == "q_1"
         found = hold(self.setting.evaluator(network), self.cases, dos, bits=bits)
@@ -140,20 +116,6 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
 
     Where none keeps that accuracy it is the one that loses least, so that the smallest loss is known. ``layer`` keeps
     to the suspect layer. A repair that would not lower mean k is left out.
-
-    Parameters
-    ----------
-    bench
-        The sample, and the questions asked about it.
-    floor
-        Accuracy that must be kept.
-    layer
-        Position of the layer to keep to; None means all.
-
-    Returns
-    -------
-    dict[str, HeldSet]
-        Sets by name.
     """
     tried = [do for do in candidates(bench.network, bench.inputs) if layer is None or do.layer == layer]
     if not tried:
@@ -172,20 +134,7 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
 
 
 def held_sets(bench: Bench, floor: float) -> list[HeldSet]:
-    """Sets from a thrifty and a greedy search, fewest neurons first: none beats another in mean k and accuracy.
-
-    Parameters
-    ----------
-    bench
-        The sample, and the questions asked about it.
-    floor
-        Accuracy that must be kept.
-
-    Returns
-    -------
-    list[HeldSet]
-        Sets of neurons, fewest first.
-    """
+    """Sets from a thrifty and a greedy search, fewest neurons first: none beats another in mean k and accuracy."""
     tried = candidates(bench.network, bench.inputs)
     if not tried:
         return []

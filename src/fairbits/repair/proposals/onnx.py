@@ -40,13 +40,6 @@ def write_guard_onnx(arrays: GuardArrays, path: str | Path) -> None:
     """Write a guarded network as an ONNX graph.
 
     Averages and clips are done in double precision, as in :class:`~fairbits.Guard`.
-
-    Parameters
-    ----------
-    arrays
-        The guard as arrays.
-    path
-        The file.
     """
     graph = _GuardGraph(import_onnx(), arrays)
     centre = graph.averaged()
@@ -55,20 +48,7 @@ def write_guard_onnx(arrays: GuardArrays, path: str | Path) -> None:
 
 
 def write_thresholds_onnx(model: GroupThresholds, path: str | Path) -> None:
-    """Write a network with thresholds by group as an ONNX graph.
-
-    Parameters
-    ----------
-    model
-        Thresholds on a native network.
-    path
-        The file.
-
-    Raises
-    ------
-    ModelError
-        If the model is no native network.
-    """
+    """Write a network with thresholds by group as an ONNX graph."""
     if not isinstance(model.model, Network):
         raise ModelError(f"a graph is written of networks, and {type(model.model).__name__!r} is none.")
     graph = _Graph(import_onnx(), model.model)

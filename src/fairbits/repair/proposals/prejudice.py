@@ -27,13 +27,7 @@ class PrejudiceRemover:
     updates: int = UPDATES
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Train the network further under the penalty.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        """
+        """Train the network further under the penalty."""
         network = planner.network
         if not isinstance(network, Network):
             raise needs_weights(planner, "the prejudice remover")

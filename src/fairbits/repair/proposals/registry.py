@@ -31,18 +31,7 @@ ALL = "mitigators"
 
 
 def proposers_of(wanted: Iterable[str | Proposer]) -> tuple[Proposer, ...]:
-    """Proposers by name (``"mitigators"`` stands for all of them), or the objects that were given.
-
-    Parameters
-    ----------
-    wanted
-        Names of the registry, and objects with a ``name`` and a ``propose(planner)``.
-
-    Raises
-    ------
-    OptionError
-        If a name is unknown, an object cannot propose, or a name comes twice.
-    """
+    """Proposers by name (``"mitigators"`` stands for all of them), or the objects that were given."""
     found: list[Proposer] = []
     for one in [wanted] if isinstance(wanted, str) else wanted:
         if isinstance(one, str):
@@ -63,11 +52,5 @@ def proposers_of(wanted: Iterable[str | Proposer]) -> tuple[Proposer, ...]:
 
 
 def asked_by_name(wanted: Sequence[str | Proposer]) -> frozenset[str]:
-    """Proposers that somebody wants by name: where they have nothing to propose, that is an error and no note.
-
-    Parameters
-    ----------
-    wanted
-        Names and objects as they were given.
-    """
+    """Proposers that somebody wants by name: where they have nothing to propose, that is an error and no note."""
     return frozenset(one if isinstance(one, str) else one.name for one in wanted) - {ALL}

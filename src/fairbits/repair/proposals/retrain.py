@@ -50,60 +50,19 @@ class Retrainer:
         self._share = favourable_share(network, self._rows, threshold=self._threshold)
 
     def with_cases(self, network: Network, rng: np.random.Generator) -> Network:
-        """The network, trained further on rows and cases.
-
-        Parameters
-        ----------
-        network
-            The network.
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        Network
-            A new network.
-        """
+        """The network, trained further on rows and cases."""
         inputs = np.concatenate([self._rows, self._cases])
         targets = np.concatenate([self._labels, self._opinions])
         return self._recentred(refit(network, inputs, targets, rng, fitting=Fitting(UPDATES)))
 
     def consistent(self, network: Network, rng: np.random.Generator, weight: float) -> Network:
-        """The network, trained further on rows, while differences between twins are penalised.
-
-        Parameters
-        ----------
-        network
-            The network.
-        rng
-            Source of random numbers.
-        weight
-            Weight of the penalty.
-
-        Returns
-        -------
-        Network
-            A new network.
-        """
+        """The network, trained further on rows, while differences between twins are penalised."""
         fitting = Fitting(UPDATES, consistency=weight, whole=self._evaluator.by_vector)
         trained = refit(network, self._rows, self._labels, rng, fitting=fitting, pairs=self._pairs)
         return self._recentred(trained)
 
     def blind(self, network: Network, rng: np.random.Generator) -> Network:
-        """The network, trained further on rows; the weights of protected inputs stay as they are.
-
-        Parameters
-        ----------
-        network
-            The network.
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        Network
-            A new network.
-        """
+        """The network, trained further on rows; the weights of protected inputs stay as they are."""
         fitting = Fitting(UPDATES)
         trained = refit(network, self._rows, self._labels, rng, fitting=fitting, frozen=self._protected)
         return self._recentred(trained)
@@ -146,20 +105,6 @@ class Retrainer:
 
 def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> npt.NDArray[np.float64]:
     """The decision that the majority of each person's twins get: a class (the lower one at a tie), or the median value.
-
-    Parameters
-    ----------
-    network
-        The network.
-    evaluator
-        The model, and how people are evaluated.
-    people
-        People, (n, attributes).
-
-    Returns
-    -------
-    npt.NDArray[np.float64]
-        Classes or values, (n,).
     """
     found = np.empty(len(people))
     m = evaluator.m
@@ -177,22 +122,7 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
 
 
 def favourable_share(network: Network, inputs: Inputs, *, threshold: float = DEFAULT_THRESHOLD) -> float | None:
-    """Share of rows that get the favourable decision.
-
-    Parameters
-    ----------
-    network
-        The network.
-    inputs
-        Encoded rows, (n, inputs).
-    threshold
-        Score from which a decision is favourable.
-
-    Returns
-    -------
-    float | None
-        The share; None where there are not exactly two classes.
-    """
+    """Share of rows that get the favourable decision."""
     rule = DecisionRule(2, network.favourable, threshold)
     return float(rule.favours(network.scores(inputs)).mean()) if network.classes == 2 else None
 
@@ -200,24 +130,7 @@ def favourable_share(network: Network, inputs: Inputs, *, threshold: float = DEF
 def recentred(
     network: Network, inputs: Inputs, share: float | None, *, threshold: float = DEFAULT_THRESHOLD
 ) -> Network:
-    """The network with its last bias moved so that this share of the rows gets the favourable decision.
-
-    Parameters
-    ----------
-    network
-        The network.
-    inputs
-        Encoded rows, (n, inputs).
-    share
-        Share of rows that should get the favourable decision; None changes nothing.
-    threshold
-        Score from which a decision is favourable.
-
-    Returns
-    -------
-    Network
-        A new network.
-    """
+    """The network with its last bias moved so that this share of the rows gets the favourable decision."""
     if share is None or not 0 < share < 1:
         return network
     logits = network.logits(inputs).astype(np.float64)

@@ -22,13 +22,7 @@ class Reweighing:
     name: str = "reweigh"
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Train once, on weighted rows.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        """
+        """Train once, on weighted rows."""
         planner.watch("reweighing")
         lessons = Lessons.of(planner, "reweighing")
         kind = lessons.kind()
@@ -39,18 +33,7 @@ class Reweighing:
 
 
 def independent_weights(groups: npt.NDArray[np.int64], labels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Weights under which group and label are independent; they add up to the number of rows.
-
-    Parameters
-    ----------
-    groups
-        The group of each row, from 0.
-    labels
-        Their labels.
-
-    >>> independent_weights(np.array([0, 0, 0, 1, 1]), np.array([1.0, 1.0, 0.0, 1.0, 0.0])).round(3).tolist()
-    [0.9, 0.9, 1.2, 1.2, 0.8]
-    """
+    """Weights under which group and label are independent; they add up to the number of rows."""
     table = np.zeros((int(groups.max()) + 1, int(labels.max()) + 1))
     kinds = labels.astype(np.int64)
     np.add.at(table, (groups, kinds), 1.0)

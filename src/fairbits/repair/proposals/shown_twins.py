@@ -10,22 +10,7 @@ from fairbits.domain import Decoder, Schema, Twins
 
 
 def shown_twins(schema: Schema, twins: Twins, decoder: Decoder) -> tuple[list[str], list[list[Any]]]:
-    """The table's columns of protected attributes, and what each twin has in them.
-
-    Parameters
-    ----------
-    schema
-        The attributes; a category may be spread over several columns.
-    twins
-        Combinations of protected values.
-    decoder
-        What people read.
-
-    Returns
-    -------
-    tuple
-        Names of columns, and for each twin one plain value per column.
-    """
+    """The table's columns of protected attributes, and what each twin has in them."""
     someone = np.array([[attribute.first for attribute in schema.attributes]])
     frame = decoder.frame(twins.expand(someone)[0])
     names = [name for column in twins.columns for name in schema.attributes[column].own_columns]
@@ -34,16 +19,5 @@ def shown_twins(schema: Schema, twins: Twins, decoder: Decoder) -> tuple[list[st
 
 
 def plain_value(value: Any) -> Any:
-    """A value of a frame as JSON holds it.
-
-    Parameters
-    ----------
-    value
-        A number or text, of NumPy or of Python.
-
-    Returns
-    -------
-    Any
-        The same as Python has it.
-    """
+    """A value of a frame as JSON holds it."""
     return value.item() if isinstance(value, np.generic) else value

@@ -38,20 +38,6 @@ def write_guard_skops(guard: Guard, path: str | Path) -> None:
 
     skops writes an object wherever it is met, though its reader knows objects that were read before. So all twins but
     the first are written with a stand-in, which then becomes a note that the model has been read already.
-
-    Parameters
-    ----------
-    guard
-        The guard of an estimator.
-    path
-        The file.
-
-    Raises
-    ------
-    CapabilityError
-        If scikit-learn's own parts cannot say it.
-    MissingDependencyError
-        If skops is not installed.
     """
     try:
         from skops import io as skops
@@ -91,30 +77,7 @@ def _once(node: Any, named: dict[int, int], met: set[int]) -> Any:
 
 
 def guarded_estimator(guard: Guard, *, own: Any = None, stand_in: Any = None) -> Any:
-    """An estimator that takes what the guarded one takes and gives the guard's scores.
-
-    Parameters
-    ----------
-    guard
-        The guard of an estimator.
-    own
-        That estimator, where it is at hand.
-    stand_in
-        Stands for it from the second twin on.
-
-    Returns
-    -------
-    Any
-        Fitted, of classes of scikit-learn around the model itself.
-
-    Raises
-    ------
-    CapabilityError
-        If scikit-learn's own parts cannot say it: rules about twins, three classes or more held within tau, too many
-        twins, columns of a type that no step gives back.
-    MissingDependencyError
-        If scikit-learn is not installed.
-    """
+    """An estimator that takes what the guarded one takes and gives the guard's scores."""
     try:
         import sklearn.ensemble  # noqa: F401 - what it is built from
     except ImportError:

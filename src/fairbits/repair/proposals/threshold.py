@@ -29,24 +29,6 @@ def fitted_shift(
 
     The threshold moves towards the one at which as many of these rows are favoured as by the model itself, and only
     where balanced accuracy gains more by it than chance might give.
-
-    Parameters
-    ----------
-    average
-        Average score over each row's twins, (n,).
-    evaluator
-        The model, and how people are evaluated.
-    rows
-        People, (n, attributes).
-    labels
-        Positions of classes or values, (n,).
-    schema
-        The attributes, and what is decided.
-
-    Returns
-    -------
-    float
-        The shift; 0 where moving the threshold would not help.
     """
     if schema.regression:
         return float(np.mean(labels - average))

@@ -23,13 +23,7 @@ class ThresholdsByGroup:
     name: str = "thresholds"
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Fit the thresholds to the plan's rows: a model that knows its training rows by heart errs on none of them.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        """
+        """Fit the thresholds to the plan's rows: a model that knows its training rows by heart errs on none of them."""
         subject, training, plan = planner.setting.subject, planner.halves.training, planner.halves.plan
         if len(subject.schema.classes) != 2:
             raise CapabilityError("thresholds by group decide between two classes, and this model does not.")

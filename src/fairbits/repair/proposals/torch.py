@@ -13,22 +13,7 @@ from fairbits.repair.proposals.arrays import GuardArrays
 
 
 def write_guard_pt2(arrays: GuardArrays, path: str | Path) -> None:
-    """Write a guarded network as a PyTorch program.
-
-    Parameters
-    ----------
-    arrays
-        The guard as arrays.
-    path
-        The file.
-
-    Raises
-    ------
-    MissingDependencyError
-        If PyTorch is not installed.
-    ModelError
-        If an activation has no form there.
-    """
+    """Write a guarded network as a PyTorch program."""
     try:
         import torch
     except ImportError:

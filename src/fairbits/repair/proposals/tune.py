@@ -35,13 +35,7 @@ class Tuning:
     trials: int = TRIALS
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Try so many settings; each model that came out of it is proposed.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        """
+        """Try so many settings; each model that came out of it is proposed."""
         if self.trials < 1:
             raise OptionError(f"trials is {self.trials}; at least one is needed.")
         subject = planner.setting.subject

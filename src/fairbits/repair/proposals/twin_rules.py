@@ -23,17 +23,7 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwinRules:
-    """Rules that look at protected attributes, and how what they look at is read back from the inputs.
-
-    Parameters
-    ----------
-    programs
-        The rules, all of which must hold.
-    seen
-        By column: how the other attributes that they look at became inputs, and whether their codes are whole.
-    twins
-        By column: the protected attributes' codes of every twin, (m,).
-    """
+    """Rules that look at protected attributes, and how what they look at is read back from the inputs."""
 
     programs: tuple[list[Any], ...]
     seen: Mapping[int, tuple[Numeric | Lookup, bool]]
@@ -42,11 +32,6 @@ class TwinRules:
     @classmethod
     def of(cls, schema: Schema, encoding: Encoding, twins: Twins) -> TwinRules | None:
         """The rules of a schema that are about twins; None where there are none, or the model never gets what they ask.
-
-        Parameters
-        ----------
-        schema, encoding, twins
-            As of the guard.
         """
         rules = twin_rules(schema)
         looked_at = sorted({c for rule in rules for c in rule.columns} - set(schema.protected_columns))
@@ -62,13 +47,7 @@ class TwinRules:
         return cls(tuple(rule.program() for rule in rules), seen, values)
 
     def check_gaps(self) -> None:
-        """Refuse attributes that may be missing, which a graph of plain layers cannot read back.
-
-        Raises
-        ------
-        CapabilityError
-            Where a rule looks at one.
-        """
+        """Refuse attributes that may be missing, which a graph of plain layers cannot read back."""
         if any(isinstance(part, Numeric) and part.gap is not None for part, _ in self.seen.values()):
             raise CapabilityError(
                 "a rule about twins looks at an attribute that may be missing, which a graph of plain layers cannot "
@@ -76,30 +55,14 @@ class TwinRules:
             )
 
     def valid(self, rows: Inputs) -> npt.NDArray[np.bool_]:
-        """Which twins of encoded rows can exist, (n, m).
-
-        Parameters
-        ----------
-        rows
-            (n, inputs).
-        """
+        """Which twins of encoded rows can exist, (n, m)."""
         columns: dict[int, Any] = {c: values[None] for c, values in self.twins.items()}
         columns |= {c: decoded(part, rows, whole=whole)[:, None] for c, (part, whole) in self.seen.items()}
         found = self.evaluate(columns, NUMPY, np.float64)
         return np.asarray(np.broadcast_to(found, (len(rows), len(next(iter(self.twins.values()))))))
 
     def evaluate(self, columns: Mapping[int, Any], operations: Mapping[str, Callable[..., Any]], number: Any) -> Any:
-        """Where all rules hold, by any library's operations.
-
-        Parameters
-        ----------
-        columns
-            By column: the codes, (n, 1) or (1, m).
-        operations
-            By name: ``and``, ``or``, ``not``, comparisons, ``+``, ``-``, ``*``, ``neg``.
-        number
-            Makes a constant.
-        """
+        """Where all rules hold, by any library's operations."""
         return reduce(operations["and"], [_evaluated(p, columns, operations, number) for p in self.programs])
 
 
@@ -122,29 +85,13 @@ NUMPY: dict[str, Callable[..., Any]] = {
 
 
 def twin_rules(schema: Schema) -> tuple[Rule, ...]:
-    """The rules that look at a protected attribute.
-
-    Parameters
-    ----------
-    schema
-        Whose rules.
-    """
+    """The rules that look at a protected attribute."""
     protected = set(schema.protected_columns)
     return tuple(rule for rule in schema.rules if protected.intersection(rule.columns))
 
 
 def decoded(part: Numeric | Lookup, rows: Inputs, *, whole: bool) -> Codes:
-    """One attribute's codes, read back from encoded rows.
-
-    Parameters
-    ----------
-    part
-        How it became inputs.
-    rows
-        (n, inputs).
-    whole
-        Whether its codes are whole numbers.
-    """
+    """One attribute's codes, read back from encoded rows."""
     if isinstance(part, Numeric):
         inputs = rows[:, part.column].astype(np.float64)
         codes = inputs / (part.scale or 1.0) + part.shift

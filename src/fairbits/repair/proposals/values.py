@@ -17,20 +17,7 @@ OFF = 1e-6
 
 
 def candidates(network: Network, inputs: npt.NDArray[np.float32]) -> list[Do]:
-    """Every hidden neuron at every one of its values; dead neurons are left out.
-
-    Parameters
-    ----------
-    network
-        The network.
-    inputs
-        Encoded rows, (n, inputs).
-
-    Returns
-    -------
-    list[Do]
-        Interventions.
-    """
+    """Every hidden neuron at every one of its values; dead neurons are left out."""
     found: list[Do] = []
     for layer, outputs in enumerate(network.activations(inputs)[:-1]):
         for neuron in range(outputs.shape[1]):
@@ -40,24 +27,7 @@ def candidates(network: Network, inputs: npt.NDArray[np.float32]) -> list[Do]:
 
 
 def around(network: Network, inputs: npt.NDArray[np.float32], dos: Sequence[Do], *, values: int = 9) -> list[Do]:
-    """The same neurons at values spread over their outputs for real people.
-
-    Parameters
-    ----------
-    network
-        The network.
-    inputs
-        Encoded rows, (n, inputs).
-    dos
-        Interventions.
-    values
-        Number of values for each neuron.
-
-    Returns
-    -------
-    list[Do]
-        Interventions.
-    """
+    """The same neurons at values spread over their outputs for real people."""
     outputs = network.activations(inputs)
     found: list[Do] = []
     for do in dos:
@@ -67,18 +37,7 @@ def around(network: Network, inputs: npt.NDArray[np.float32], dos: Sequence[Do],
 
 
 def is_off(do: Do) -> bool:
-    """Whether an intervention switches a neuron off.
-
-    Parameters
-    ----------
-    do
-        An intervention.
-
-    Returns
-    -------
-    bool
-        True where it holds the neuron at zero.
-    """
+    """Whether an intervention switches a neuron off."""
     return abs(do.value) <= OFF
 
 

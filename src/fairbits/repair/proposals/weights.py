@@ -30,13 +30,7 @@ class Surgery:
     name: str = "weights"
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Everything that changes weights and is worth judging.
-
-        Parameters
-        ----------
-        planner
-            The model, the plan's half of the evidence and the subject.
-        """
+        """Everything that changes weights and is worth judging."""
         if isinstance(planner.network, Network):
             yield from _Changes(planner).proposals(planner.network)
 
@@ -143,14 +137,6 @@ class _Changes:
 
 def neurons_in_words(dos: tuple[Do, ...]) -> str:
     """Layer:neuron=value. Layer 1 is the first hidden one, as in debugging, files and reports; a ``Do`` counts from 0.
-
-    Parameters
-    ----------
-    dos
-        The interventions.
-
-    >>> neurons_in_words((Do(0, 3, 1.25), Do(2, 1, 0.0)))
-    '1:3=1.25 3:1=0'
     """
     return " ".join(f"{do.layer + 1}:{do.neuron}={do.value:.4g}" for do in dos)
 

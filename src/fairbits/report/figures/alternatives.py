@@ -34,15 +34,7 @@ class FrontPoint:
 
 
 def fronts(points: Sequence[FrontPoint], quality: str) -> dict[str, tuple[Picture, str]]:
-    """Accuracy against direct bits, indirect bits and the impact ratio, as far as they are known; each with a title.
-
-    Parameters
-    ----------
-    points
-        The candidates.
-    quality
-        What accuracy is called.
-    """
+    """Accuracy against direct bits, indirect bits and the impact ratio, as far as they are known; each with a title."""
     found = {"bits": (_drawn(points, "bits", "direct bits: mean Q∞ of rows", quality), f"{quality} and direct bits")}
     for name, axis in (("indirect", "indirect bits, of the attribute with the most"), ("ratio", "impact ratio")):
         if all(getattr(one, name) is not None for one in points):

@@ -117,24 +117,7 @@ def _suspects(ax: Frame, place: float, layer: ReportLayer, found: Debugged) -> d
 
 
 def neuron_words(layer: int, index: int, neuron: Neuron | None, k_mean: float, k: str = "k") -> str:
-    """One neuron in one sentence.
-
-    Parameters
-    ----------
-    layer, index
-        Number of the layer and of the neuron.
-    neuron
-        What is known about it, if anything.
-    k_mean
-        Mean k of the cases as they are.
-    k
-        What is lowered, in words: "k" or "Q1".
-
-    Returns
-    -------
-    str
-        The sentence.
-    """
+    """One neuron in one sentence."""
     start = f"Layer {layer}, neuron {index}"
     if neuron is None:
         return f"{start}: not studied."

@@ -19,18 +19,7 @@ Drawn = tuple[str, Picture | None, str, str]
 
 
 def pictures_of(data: ReportData) -> dict[str, str]:
-    """All pictures of a report as inline SVG; what cannot be drawn is not there.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-
-    Returns
-    -------
-    dict[str, str]
-        SVG by name.
-    """
+    """All pictures of a report as inline SVG; what cannot be drawn is not there."""
     drawn = [*_spread(data), *_people(data)]
     found = {
         name: inline_svg(made, f"pic-{name}", title, words) for name, made, title, words in drawn if made is not None

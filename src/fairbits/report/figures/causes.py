@@ -61,18 +61,7 @@ def _named(one: Split) -> str:
 
 
 def drawn_neurons(found: Debugged) -> list[Neuron]:
-    """The neurons whose curves are drawn: the largest effects of both signs, by the half that ranks.
-
-    Parameters
-    ----------
-    found
-        What the debugging of a run found.
-
-    Returns
-    -------
-    list[Neuron]
-        At most ``MAX_CURVES`` neurons, the largest effect first.
-    """
+    """The neurons whose curves are drawn: the largest effects of both signs, by the half that ranks."""
     known = [one for one in found.neurons if one.acd is not None and len({value for value, _, _ in one.curve}) > 1]
     ranked = sorted(known, key=lambda one: -abs(one.acd_choosing or 0.0))
     return [one for one in ranked if (one.acd or 0.0) != 0.0][:MAX_CURVES]
@@ -136,20 +125,7 @@ def curves(found: Debugged) -> Picture | None:
 
 
 def sizes(sets: Sequence[Sized], minimal: Sized | None) -> Picture:
-    """The share of the bits explained over the number of neurons held, with its interval.
-
-    Parameters
-    ----------
-    sets
-        Sets of neurons, one neuron more each time; at least one.
-    minimal
-        The smallest set that explains most of the bits, which gets a ring; None where there is none.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """The share of the bits explained over the number of neurons held, with its interval."""
     made = picture(420, 240)
     ax = frame(made, (58, 46, 412, 214))
     counts = [one.size for one in sets]

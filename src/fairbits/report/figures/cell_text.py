@@ -28,13 +28,7 @@ class Numbers(Artist):
         self._places = ax.transData
 
     def draw(self, renderer: Any) -> None:
-        """Draw every word.
-
-        Parameters
-        ----------
-        renderer
-            Matplotlib's renderer.
-        """
+        """Draw every word."""
         if not self._words:  # whole vectors are compared: no cell has a class by its score
             return
         prop = FontProperties(family=["DejaVu Sans"], size=self._size)

@@ -59,18 +59,7 @@ def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Pictur
 
 
 def progress(moments: Sequence[Moment]) -> Picture:
-    """The largest k so far and, below it, the cases so far, over the seconds of the search.
-
-    Parameters
-    ----------
-    moments
-        Figures at some moments of the search.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """The largest k so far and, below it, the cases so far, over the seconds of the search."""
     made = picture(420, 250)
     seconds = [moment.seconds for moment in moments]
     upper = frame(made, (58, 138, 412, 214))

@@ -24,17 +24,7 @@ _SHORT = FuncFormatter(
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How a strategy compares with the yardstick.
-
-    Attributes
-    ----------
-    strategy
-        Its name.
-    a12
-        How often a run of it finds more ID cases than a run of the yardstick, 0 to 1.
-    p
-        The p-value of the difference, corrected for all comparisons.
-    """
+    """How a strategy compares with the yardstick."""
 
     strategy: str
     a12: float
@@ -42,22 +32,7 @@ class Effect:
 
 
 def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yardstick: str) -> Picture:
-    """A panel per strategy: its ID cases so far in blue, the yardstick's in orange, all others in grey.
-
-    Parameters
-    ----------
-    paces
-        Name and ID cases so far at each step, for each strategy.
-    seconds
-        Time of a run.
-    yardstick
-        Name of the strategy to compare with.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """A panel per strategy: its ID cases so far in blue, the yardstick's in orange, all others in grey."""
     across = min(ACROSS, len(paces))
     down = -(-len(paces) // across)
     width, height = 640, 34 + PANEL * down
@@ -90,22 +65,7 @@ def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yard
 
 
 def dots(names: Sequence[str], values: Sequence[Sequence[float]], what: str) -> Picture:
-    """A row per strategy with a dot for each run, and a bar at their mean.
-
-    Parameters
-    ----------
-    names
-        Names of strategies.
-    values
-        One value per run, for each strategy.
-    what
-        What is shown, for the axis.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """A row per strategy with a dot for each run, and a bar at their mean."""
     made, ax = _rows(names)
     for place, some in enumerate(values):
         ax.plot(some, [place] * len(some), "o", color=BLUE, markersize=7, alpha=0.45, markeredgewidth=0)
@@ -118,20 +78,7 @@ def dots(names: Sequence[str], values: Sequence[Sequence[float]], what: str) -> 
 
 
 def effects(found: Sequence[Effect], yardstick: str) -> Picture:
-    """A row per strategy: A12 from 0 (never finds more) to 1 (always does), filled where it is significant.
-
-    Parameters
-    ----------
-    found
-        Effect sizes.
-    yardstick
-        Name of the strategy that is compared with.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """A row per strategy: A12 from 0 (never finds more) to 1 (always does), filled where it is significant."""
     made, ax = _rows([one.strategy for one in found])
     ax.axvline(0.5, color=MUTED, linewidth=1)
     for place, one in enumerate(found):

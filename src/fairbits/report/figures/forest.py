@@ -15,18 +15,7 @@ _WIDTH, _UPPER, _ROW = 640, 190, 24
 
 
 def trees(found: Debugged) -> Picture:
-    """Above, a bar per tree in the order of the ensemble, the suspect in orange; below, what holding lowers most.
-
-    Parameters
-    ----------
-    found
-        Of a tree ensemble: its layers are trees, its neurons splits.
-
-    Returns
-    -------
-    Picture
-        The two parts, one above the other.
-    """
+    """Above, a bar per tree in the order of the ensemble, the suspect in orange; below, what holding lowers most."""
     ranked = foremost(found)
     lower = 60 + _ROW * len(ranked) if ranked else 0
     made = picture(_WIDTH, _UPPER + lower)

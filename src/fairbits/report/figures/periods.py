@@ -18,20 +18,7 @@ NAME_LETTERS, AXIS_LETTERS = 10, 66
 
 
 def over_time(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture | None:
-    """What the score tells about each attribute above, the rates of one attribute's groups below.
-
-    Parameters
-    ----------
-    periods
-        Those of proxies.json, in order.
-    attribute
-        Whose groups are drawn.
-
-    Returns
-    -------
-    Picture or None
-        None where there are fewer than two periods.
-    """
+    """What the score tells about each attribute above, the rates of one attribute's groups below."""
     if len(periods) < 2:
         return None
     made = picture(640, 360)

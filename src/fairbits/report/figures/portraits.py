@@ -52,20 +52,7 @@ class Grid:
 
 
 def grid_of(person: Portrait, axes: Axes) -> Grid | None:
-    """Scores as a grid: the longest attribute across, the next one down, the shortest as facets.
-
-    Parameters
-    ----------
-    person
-        The person, the scores of all twins and their classes.
-    axes
-        Protected attributes and their values.
-
-    Returns
-    -------
-    Grid | None
-        The grid; None where it could not be read.
-    """
+    """Scores as a grid: the longest attribute across, the next one down, the shortest as facets."""
     sizes = [len(values) for values in axes.values]
     if not 1 <= len(sizes) <= 3:
         return None
@@ -85,20 +72,7 @@ def grid_of(person: Portrait, axes: Axes) -> Grid | None:
 
 
 def heat_map(person: Portrait, axes: Axes) -> Picture | None:
-    """Two or three protected attributes: a cell per twin with its class, a line where the decision changes.
-
-    Parameters
-    ----------
-    person
-        The person, the scores of all twins and their classes.
-    axes
-        Protected attributes and their values.
-
-    Returns
-    -------
-    Picture | None
-        The picture; None for another number of attributes.
-    """
+    """Two or three protected attributes: a cell per twin with its class, a line where the decision changes."""
     grid = grid_of(person, axes)
     if grid is None or grid.row is None:
         return None
@@ -165,20 +139,7 @@ def _border(side: Floats) -> list[list[tuple[float, float]]]:
 
 
 def line(person: Portrait, axes: Axes) -> Picture | None:
-    """One protected attribute: its values across, the score upwards.
-
-    Parameters
-    ----------
-    person
-        The person, the scores of all twins and their classes.
-    axes
-        Protected attributes and their values.
-
-    Returns
-    -------
-    Picture | None
-        The picture; None for several attributes.
-    """
+    """One protected attribute: its values across, the score upwards."""
     if len(axes.names) != 1:
         return None
     made = picture(_WIDTH, 300)
@@ -195,20 +156,7 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
 
 
 def staircase(person: Portrait, axes: Axes) -> Picture:
-    """All scores from the lowest to the highest, the classes as bands.
-
-    Parameters
-    ----------
-    person
-        The person, the scores of all twins and their classes.
-    axes
-        Protected attributes and their values.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """All scores from the lowest to the highest, the classes as bands."""
     made = picture(_WIDTH, 340)
     ax = bare(made, (46, 46, _WIDTH - 10, 308))
     given = np.asarray(person.scores)

@@ -29,18 +29,7 @@ class Picture(Figure):
 
 
 def picture(width: float = 420, height: float = 280) -> Picture:
-    """An empty picture; its text is never read as mathematics, since labels come from files.
-
-    Parameters
-    ----------
-    width, height
-        Size in pixels.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """An empty picture; its text is never read as mathematics, since labels come from files."""
     with mpl.rc_context(STYLE):
         made = Picture(figsize=(width / _UNITS, height / _UNITS), dpi=_UNITS)
     made.set_facecolor(GROUND)
@@ -48,22 +37,7 @@ def picture(width: float = 420, height: float = 280) -> Picture:
 
 
 def frame(made: Figure, box: tuple[float, float, float, float], *, grid: str | None = "y") -> Frame:
-    """A frame with nothing but thin rules.
-
-    Parameters
-    ----------
-    made
-        The picture.
-    box
-        Left, bottom, right and top in pixels of the picture.
-    grid
-        Rules along "x", "y" or "both"; None draws none.
-
-    Returns
-    -------
-    Frame
-        The frame.
-    """
+    """A frame with nothing but thin rules."""
     width, height = made.get_size_inches() * _UNITS
     left, bottom, right, top = box
     ax = made.add_axes((left / width, bottom / height, (right - left) / width, (top - bottom) / height))
@@ -79,20 +53,7 @@ def frame(made: Figure, box: tuple[float, float, float, float], *, grid: str | N
 
 
 def bare(made: Figure, box: tuple[float, float, float, float]) -> Frame:
-    """A frame without axes, for pictures of which a page has dozens; ``along`` and ``across`` label it.
-
-    Parameters
-    ----------
-    made
-        The picture.
-    box
-        Left, bottom, right and top in pixels of the picture.
-
-    Returns
-    -------
-    Frame
-        The frame.
-    """
+    """A frame without axes, for pictures of which a page has dozens; ``along`` and ``across`` label it."""
     ax = frame(made, box, grid=None)
     ax.set_axis_off()
     return ax
@@ -101,21 +62,7 @@ def bare(made: Figure, box: tuple[float, float, float, float]) -> Frame:
 def along(
     ax: Frame, places: Sequence[float], labels: Sequence[str], *, max_labels: int = 16, turned: bool = False
 ) -> None:
-    """Labels below a bare frame.
-
-    Parameters
-    ----------
-    ax
-        The frame to draw in.
-    places
-        Where they stand.
-    labels
-        The labels.
-    max_labels
-        How many to show.
-    turned
-        Draw them at an angle.
-    """
+    """Labels below a bare frame."""
     step = max(1, -(-len(labels) // max_labels))
     how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {"ha": "center"}
     where = ax.get_xaxis_transform() + _moved(ax, 0, -5)
@@ -127,21 +74,7 @@ def along(
 def across(
     ax: Frame, places: Sequence[float], labels: Sequence[str], *, max_labels: int = 16, rules: bool = False
 ) -> None:
-    """Labels to the left of a bare frame.
-
-    Parameters
-    ----------
-    ax
-        The frame to draw in.
-    places
-        Where they stand.
-    labels
-        The labels.
-    max_labels
-        How many to show.
-    rules
-        Draw a thin line at each.
-    """
+    """Labels to the left of a bare frame."""
     step = max(1, -(-len(labels) // max_labels))
     chosen = list(zip(places, labels, strict=True))[::step]
     where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
@@ -161,38 +94,13 @@ def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
 
 
 def say(ax: Frame, x: float, y: float, text: str, **how: Any) -> Any:
-    """Text on a picture; labels are shortened, and never read as mathematics.
-
-    Parameters
-    ----------
-    ax
-        The frame to draw in.
-    x, y
-        Where it stands.
-    text
-        The text.
-    **how
-        Options of matplotlib's text.
-
-    Returns
-    -------
-    Any
-        Matplotlib's text object.
-    """
+    """Text on a picture; labels are shortened, and never read as mathematics."""
     how = {"fontsize": SMALL, "color": INK, "parse_math": False, **how}
     return ax.text(x, y, shortened(text, 60), **how)
 
 
 def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
-    """Titles of the axes; the vertical one stands above its axis.
-
-    Parameters
-    ----------
-    ax
-        The frame to draw in.
-    x, y
-        The titles.
-    """
+    """Titles of the axes; the vertical one stands above its axis."""
     if x:
         ax.set_xlabel(shortened(x, 60), fontsize=SMALL, color=MUTED, parse_math=False, labelpad=6)
     if y:
@@ -201,23 +109,7 @@ def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
 
 
 def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, max_labels: int = 16, turned: bool = False) -> None:
-    """Labelled ticks; where there are many, some are left out.
-
-    Parameters
-    ----------
-    ax
-        The frame to draw in.
-    axis
-        "x" or "y".
-    places
-        Where they stand.
-    labels
-        The labels.
-    max_labels
-        How many to show.
-    turned
-        Draw them at an angle, and cut them shorter.
-    """
+    """Labelled ticks; where there are many, some are left out."""
     step = max(1, -(-len(labels) // max_labels))
     words = [shortened(label, 13 if turned else 20) for label in labels[::step]]
     how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}

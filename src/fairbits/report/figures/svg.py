@@ -35,18 +35,7 @@ _REFERENCE = re.compile(r"#([\w-]+)")
 
 
 def plain_svg(figure: Figure) -> str:
-    """The figure as matplotlib writes it, in its own colours.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-
-    Returns
-    -------
-    str
-        SVG text.
-    """
+    """The figure as matplotlib writes it, in its own colours."""
     buffer = io.StringIO()
     with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a glyph that the measuring font lacks, the reader's font may have
@@ -57,26 +46,7 @@ def plain_svg(figure: Figure) -> str:
 def inline_svg(
     figure: Figure, name: str, title: str, description: str, *, parts: Mapping[str, str] | None = None
 ) -> str:
-    """A figure as SVG for a page, in the page's colours.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-    name
-        Prefix of its ids.
-    title
-        Its title.
-    description
-        Its description, for those who cannot see it.
-    parts
-        Text for artists with a gid, which can then be pointed at and focused.
-
-    Returns
-    -------
-    str
-        SVG text.
-    """
+    """A figure as SVG for a page, in the page's colours."""
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", LINK)
     root = ET.fromstring(plain_svg(figure))  # noqa: S314 - our own output

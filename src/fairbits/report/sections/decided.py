@@ -20,17 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecisionSource:
-    """A file that the figures rest on.
-
-    Attributes
-    ----------
-    what
-        "model", "table", "test table" or "subject file".
-    name
-        The file, or in words where there is none.
-    sha256
-        Its SHA-256; None where there is no file.
-    """
+    """A file that the figures rest on."""
 
     what: str
     name: str
@@ -39,19 +29,7 @@ class DecisionSource:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a reviewer looks for first.
-
-    Attributes
-    ----------
-    people : str
-        How many people would get another decision, in one sentence.
-    kind : str
-        What kind of figure that is.
-    sources : tuple of Source
-        The model, the table and the subject file, with their hashes.
-    made_by : str
-        Who ran the search.
-    """
+    """What a reviewer looks for first."""
 
     people: str = ""
     kind: str = "exact"
@@ -60,13 +38,7 @@ class Opening:
 
 
 def sources_of(subject: Subject) -> tuple[DecisionSource, ...]:
-    """The files of a subject with their hashes, as ``sha256sum`` gives them.
-
-    Parameters
-    ----------
-    subject
-        The subject, whose files are still where they were read.
-    """
+    """The files of a subject with their hashes, as ``sha256sum`` gives them."""
     parts = subject.identity.ingredients
     where = "built in" if subject.source is not None else "from memory"
     rows = f"{len(subject.table):,} rows, {where} ({parts.get('rows', 'no hash')})"
@@ -84,13 +56,7 @@ def sources_of(subject: Subject) -> tuple[DecisionSource, ...]:
 
 
 def made_by(run: Run) -> str:
-    """Who ran the search, as its record says.
-
-    Parameters
-    ----------
-    run
-        The run.
-    """
+    """Who ran the search, as its record says."""
     return run.made_by
 
 
@@ -108,13 +74,7 @@ def _source(what: str, origin: Any, otherwise: str) -> DecisionSource:
 
 
 def facts(data: ReportData) -> list[tuple[str, str, str | None]]:
-    """Name, value and hash of what stands below the cards.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-    """
+    """Name, value and hash of what stands below the cards."""
     quality, again = data.about.quality, data.remaking
     rule = f"{quality.rule[:1].upper()}{quality.rule[1:]}"
     made = f"{again.created[:16].replace('T', ' ')} UTC"
@@ -129,13 +89,7 @@ def facts(data: ReportData) -> list[tuple[str, str, str | None]]:
 
 
 def cards(data: ReportData) -> list[dict[str, str]]:
-    """The first figures: people, then how well the model agrees with the labels.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-    """
+    """The first figures: people, then how well the model agrees with the labels."""
     measured, quality = data.measured, data.about.quality
     rate = measured.flip_rate or measured.split_rate
     found = []

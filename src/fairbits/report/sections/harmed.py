@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def rows(data: ReportData) -> list[tuple[Stake, Stake, Harm | None]]:
-    """Per protected value: how often among rows and cases, and how much. Nothing where nobody is treated otherwise.
-
-    Parameters
-    ----------
-    data
-        The record of the report.
-    """
+    """Per protected value: how often among rows and cases, and how much. Nothing where nobody is treated otherwise."""
     stakes = data.measured.stakes
     if not any(stake.lowest or stake.highest for stake in (*stakes, *data.searched.stakes)):
         return []

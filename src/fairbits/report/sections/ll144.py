@@ -27,15 +27,7 @@ _HEADS = ("category", "people", "rate", "impact ratio")
 
 
 def filing_facts(document: Mapping[str, Any], created: str) -> list[tuple[str, str]]:
-    """What must stand beside the tables.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json.
-    created
-        When the audit was made, ISO 8601.
-    """
+    """What must stand beside the tables."""
     stated = document.get("filing") or {}
     return [
         ("date of the audit", created[:10]),
@@ -45,13 +37,7 @@ def filing_facts(document: Mapping[str, Any], created: str) -> list[tuple[str, s
 
 
 def filing_tables(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One entry per table: its title, which rate it has, and its rows as text.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json.
-    """
+    """One entry per table: its title, which rate it has, and its rows as text."""
     found = []
     for one in document["groups"]:
         decides = any(group["selection_rate"] is not None for group in one["groups"])
@@ -78,20 +64,7 @@ def _remark(group: Mapping[str, Any]) -> str:
 
 
 def filing_text(document: Mapping[str, Any], created: str) -> Iterator[str]:
-    """The section in Markdown, a line at a time.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json.
-    created
-        When the audit was made.
-
-    Yields
-    ------
-    str
-        A line.
-    """
+    """The section in Markdown, a line at a time."""
     yield "## Appendix: tables to file (New York City, Local Law 144)"
     yield ""
     yield NOTE
@@ -114,15 +87,7 @@ def _markdown(data: ReportData) -> Iterator[str]:
 
 
 def filing_values(document: Mapping[str, Any], created: str) -> dict[str, Any]:
-    """What the template needs.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json.
-    created
-        When the audit was made.
-    """
+    """What the template needs."""
     return {
         "filing_facts": filing_facts(document, created),
         "filing_tables": filing_tables(document),

@@ -41,26 +41,7 @@ def measure_rows(
     progress: Progress | None = None,
     max_rows: int | None = None,
 ) -> dict[str, Any]:
-    """Measure all rows, or as many as can be done in a minute.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    subject
-        The model, its table and its schema.
-    seed
-        Of the sample and the intervals.
-    progress
-        Called with the number of people done so far.
-    max_rows
-        A smaller limit, where there is less time.
-
-    Returns
-    -------
-    dict[str, Any]
-        Content of measure.json.
-    """
+    """Measure all rows, or as many as can be done in a minute."""
     table = subject.table
     limit = max(1, (MAX_SCORES if evaluator.native else MAX_FOREIGN_SCORES) // evaluator.m)
     limit = limit if max_rows is None else max(1, min(limit, max_rows))
@@ -79,24 +60,7 @@ def measure_rows(
 def document_of(
     found: Measurement, subject: Subject, seed: int, chosen: np.ndarray[Any, np.dtype[np.int64]] | None = None
 ) -> dict[str, Any]:
-    """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured.
-
-    Parameters
-    ----------
-    found
-        Figures of everybody.
-    subject
-        The model, its table and its schema.
-    seed
-        Of the sample and the intervals.
-    chosen
-        Rows of the subject's table that were measured; None means all.
-
-    Returns
-    -------
-    dict[str, Any]
-        Content of measure.json.
-    """
+    """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured."""
     rows = [person.row for person in found.worst(PEOPLE)]
     return {
         "subject": subject.name,
@@ -113,27 +77,7 @@ def document_of(
 
 
 def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> dict[str, Any] | None:
-    """The measurement in a run's folder, if there is one under these settings.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-    subject
-        The model, its table and its schema.
-    evaluator
-        The model, and how people are evaluated.
-
-    Returns
-    -------
-    dict[str, Any] | None
-        Content of measure.json, or None.
-
-    Raises
-    ------
-    OptionError
-        If it is about another subject.
-    """
+    """The measurement in a run's folder, if there is one under these settings."""
     path = folder / NAME
     if not path.is_file():
         return None
@@ -151,31 +95,12 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
 
 
 def keep_measurement(folder: Path, document: dict[str, Any]) -> None:
-    """Write measure.json.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-    document
-        Its content.
-    """
+    """Write measure.json."""
     write_json(folder / NAME, document)
 
 
 def measured_of(document: dict[str, Any]) -> Measured:
-    """The record of a measurement.
-
-    Parameters
-    ----------
-    document
-        Content of measure.json.
-
-    Returns
-    -------
-    Measured
-        The record.
-    """
+    """The record of a measurement."""
     figures, bound = document["figures"], document["bound"]
     return Measured(
         rows=figures["rows"],

@@ -21,18 +21,7 @@ FOUND = 6
 
 
 def axes_of(evaluator: Evaluator) -> Axes:
-    """The protected attributes and their values.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-
-    Returns
-    -------
-    Axes
-        The record.
-    """
+    """The protected attributes and their values."""
     attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
     return Axes(
         names=tuple(attribute.name for attribute in attributes),
@@ -43,60 +32,19 @@ def axes_of(evaluator: Evaluator) -> Axes:
 
 
 def real_people(evaluator: Evaluator, table: Table, rows: list[int]) -> list[Portrait]:
-    """Portraits of rows of the table.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    table
-        The people.
-    rows
-        Positions of rows, counted from 0, the worst first.
-
-    Returns
-    -------
-    list[Portrait]
-        Portraits in the same order.
-    """
+    """Portraits of rows of the table."""
     if not rows:
         return []
     return _portraits(evaluator, table.codes[rows], [row_words(table, row) for row in rows], real=True)
 
 
 def row_words(table: Table, row: int) -> str:
-    """The name of a row.
-
-    Parameters
-    ----------
-    table
-        The people.
-    row
-        Position of the row, counted from 0.
-
-    Returns
-    -------
-    str
-        Such as "row 3 of the table".
-    """
+    """The name of a row."""
     return table.place(row) + (" of the table" if table.file is None else "")
 
 
 def found_people(evaluator: Evaluator, run: Run) -> list[Portrait]:
-    """Portraits of the worst cases that are no rows of the table.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    run
-        The run.
-
-    Returns
-    -------
-    list[Portrait]
-        Portraits, the worst first.
-    """
+    """Portraits of the worst cases that are no rows of the table."""
     table = run.cases(where="changed <> 0", top=FOUND, labels=False)
     if not table.num_rows:
         return []
@@ -106,38 +54,12 @@ def found_people(evaluator: Evaluator, run: Run) -> list[Portrait]:
 
 
 def portrait_of(evaluator: Evaluator, codes: Codes, place: str = "as given") -> Portrait:
-    """The portrait of one person.
-
-    Parameters
-    ----------
-    evaluator
-        The model, and how people are evaluated.
-    codes
-        The person, (attributes,).
-    place
-        Where the person is in the data, in words.
-
-    Returns
-    -------
-    Portrait
-        The portrait.
-    """
+    """The portrait of one person."""
     return _portraits(evaluator, np.atleast_2d(codes), [place], real=False)[0]
 
 
 def distance_words(changed: int) -> str:
-    """How far somebody is from real rows, in words.
-
-    Parameters
-    ----------
-    changed
-        Number of changed attributes; negative where it is not known.
-
-    Returns
-    -------
-    str
-        Such as "2 attributes away from a real row".
-    """
+    """How far somebody is from real rows, in words."""
     if changed < 0:
         return "distance to real rows unknown"
     if changed == 0:
@@ -222,18 +144,7 @@ def _row(one: Portrait, *, decides: bool) -> list[str]:
 
 
 def person_id(person: Portrait) -> str:
-    """The name of a person on the page.
-
-    Parameters
-    ----------
-    person
-        The portrait.
-
-    Returns
-    -------
-    str
-        Such as "row-1".
-    """
+    """The name of a person on the page."""
     return f"{'row' if person.real else 'case'}-{person.rank}"
 
 

@@ -49,20 +49,7 @@ _FIGURES = (
 
 
 def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
-    """The study of proxies in a run's folder, if it is about this subject.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-    subject
-        The model, its table and its schema.
-
-    Returns
-    -------
-    dict[str, Any] | None
-        Content of proxies.json, or None.
-    """
+    """The study of proxies in a run's folder, if it is about this subject."""
     path = folder / NAME
     if not path.is_file():
         return None
@@ -87,39 +74,13 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
 
 
 def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
-    """The first sentence of the page for a model that takes no protected attribute.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json, or None.
-    blind
-        Whether the model takes no protected attribute.
-
-    Returns
-    -------
-    str
-        The sentence; "" for all other models.
-    """
+    """The first sentence of the page for a model that takes no protected attribute."""
     found = _strongest(document) if document is not None and blind else None
     return "" if found is None else f"{_full(sentence_of(found))} "
 
 
 def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
-    """What :func:`lead` says in everyday words: who is decided about how, and how well the score tells groups apart.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json, or None.
-    blind
-        Whether the model takes no protected attribute.
-
-    Returns
-    -------
-    tuple of str
-        Sentences; none where nothing is known, or the model takes a protected attribute.
-    """
+    """What :func:`lead` says in everyday words: who is decided about how, and how well the score tells groups apart."""
     found = _strongest(document) if document is not None and blind else None
     if document is None or found is None:
         return ()
@@ -158,35 +119,13 @@ def _rates(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """For every attribute its main sentence, and the others.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json.
-
-    Yields
-    ------
-    Iterator[tuple[str, tuple[str, ...]]]
-        Main sentence and further sentences.
-    """
+    """For every attribute its main sentence, and the others."""
     for entry in document["attributes"]:
         yield _full(sentence_of(entry)), tuple(_full(line) for line in details(entry))
 
 
 def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For every attribute that was asked about, the columns that carry it, those that carry most first.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json.
-
-    Returns
-    -------
-    list[dict[str, Any]]
-        One entry per attribute.
-    """
+    """For every attribute that was asked about, the columns that carry it, those that carry most first."""
     return [
         {"attribute": one["attribute"], "columns": one["by_column"][:MAX_COLUMNS]}
         for one in document["attributes"]
@@ -198,16 +137,6 @@ def matches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The pairs alike on the justified attributes and most differently scored.
 
     Only of attributes whose groups are scored further apart than people of one group are: other pairs show no group.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json.
-
-    Returns
-    -------
-    list[dict[str, Any]]
-        Pairs.
     """
     found = []
     for entry in document["attributes"]:
@@ -230,18 +159,7 @@ def _pair(pair: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any
 
 
 def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """The picture over time as inline SVG, where there are periods.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json, or None.
-
-    Returns
-    -------
-    dict[str, str]
-        SVG by name; empty without periods.
-    """
+    """The picture over time as inline SVG, where there are periods."""
     if document is None or len(document["periods"]) < 2:
         return {}
     from fairbits.report.figures.periods import over_time
@@ -261,18 +179,7 @@ def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def summary(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The section ``proxies`` of summary.json: headline figures of each attribute; the rest is in proxies.json.
-
-    Parameters
-    ----------
-    document
-        Content of proxies.json, or None.
-
-    Returns
-    -------
-    dict[str, Any] | None
-        By name; None where there is no study.
-    """
+    """The section ``proxies`` of summary.json: headline figures of each attribute; the rest is in proxies.json."""
     if document is None:
         return None
     return {
@@ -300,18 +207,7 @@ def _full(line: str) -> str:
 
 
 def indirect_text(document: Mapping[str, Any]) -> Iterator[str]:
-    """The section on indirect bits and groups, a line at a time.
-
-    Parameters
-    ----------
-    document
-        The content of proxies.json.
-
-    Yields
-    ------
-    str
-        A line of Markdown.
-    """
+    """The section on indirect bits and groups, a line at a time."""
     yield "## Without the columns: indirect bits and groups"
     yield ""
     yield text(WHAT_A_BIT_IS, 400)

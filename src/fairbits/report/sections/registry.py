@@ -52,12 +52,6 @@ SECTIONS: tuple[Section, ...] = (
 
 
 def sections_of(data: ReportData) -> tuple[Section, ...]:
-    """The sections that a report has, in order.
-
-    Parameters
-    ----------
-    data
-        The report.
-    """
+    """The sections that a report has, in order."""
     there = [section for section in SECTIONS if section.shown(data)]
     return tuple(sorted(there, key=lambda section: not section.first(data)))

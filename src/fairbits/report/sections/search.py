@@ -33,20 +33,7 @@ FIELDS: dict[str, Any] = {
 
 
 def searched_of(run: Run, summary: dict[str, Any]) -> Searched:
-    """The record of a run's cases.
-
-    Parameters
-    ----------
-    run
-        The run.
-    summary
-        Content of summary.json.
-
-    Returns
-    -------
-    Searched
-        The record.
-    """
+    """The record of a run's cases."""
     groups = run.query(_HISTOGRAM).to_pylist()
     return Searched(
         figures=summary,
@@ -57,18 +44,7 @@ def searched_of(run: Run, summary: dict[str, Any]) -> Searched:
 
 
 def summary_of_run(run: Run) -> dict[str, Any]:
-    """The summary that the search wrote; for a run that has not ended, what follows from its cases.
-
-    Parameters
-    ----------
-    run
-        The run.
-
-    Returns
-    -------
-    dict[str, Any]
-        Content of summary.json.
-    """
+    """The summary that the search wrote; for a run that has not ended, what follows from its cases."""
     if run.summary is not None:
         return dict(run.summary)
     counted = [record.tally or (record.state or {}).get("tally", {}) for record in run.tasks.values()]
@@ -89,26 +65,7 @@ def summary_of_run(run: Run) -> dict[str, Any]:
 def near_of(
     summary: dict[str, Any], *, rows_k_max: int, rows_exact: bool, blind: bool = False, limit: int | None = None
 ) -> tuple[Near, ...]:
-    """The largest k by distance from real rows.
-
-    Parameters
-    ----------
-    summary
-        Content of summary.json.
-    rows_k_max
-        The largest k among the rows of the table.
-    rows_exact
-        Whether all rows were measured.
-    blind
-        Whether the model sees no protected attribute, so that every figure is exact.
-    limit
-        The most classes that are possible: a figure that has reached it is exact. None where answers vary.
-
-    Returns
-    -------
-    tuple[Near, ...]
-        One entry per distance.
-    """
+    """The largest k by distance from real rows."""
     from math import log2
 
     found = []
@@ -144,20 +101,7 @@ def _stakes(run: Run) -> tuple[Stake, ...]:
 
 
 def stakes_of(twins: Twins, lowest: dict[int, float], highest: dict[int, float]) -> tuple[Stake, ...]:
-    """Shares per twin, added up per protected value.
-
-    Parameters
-    ----------
-    twins
-        Combinations of protected values.
-    lowest, highest
-        Share of people for whom a twin has the lowest or highest score, by position of the twin.
-
-    Returns
-    -------
-    tuple[Stake, ...]
-        One entry per value.
-    """
+    """Shares per twin, added up per protected value."""
     found = []
     for position, column in enumerate(twins.columns):
         attribute = twins.schema.attributes[column]

@@ -25,25 +25,7 @@ _WORDS = {
 
 
 def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:
-    """The document of gate.json, if there is one about this very model.
-
-    Parameters
-    ----------
-    folder
-        Of the run.
-    identity
-        The short identity of the run's subject.
-
-    Returns
-    -------
-    tuple of dict or None, and str
-        The verdict; where the file is about something else, None and that in words.
-
-    Raises
-    ------
-    OptionError
-        Where it is damaged.
-    """
+    """The document of gate.json, if there is one about this very model."""
     path = folder / NAME
     if not path.is_file():
         return None, ""
@@ -63,26 +45,14 @@ def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def headline(document: Mapping[str, Any]) -> str:
-    """The verdict in a sentence; a gate whose checks all wait for a baseline has judged nothing.
-
-    Parameters
-    ----------
-    document
-        Content of gate.json.
-    """
+    """The verdict in a sentence; a gate whose checks all wait for a baseline has judged nothing."""
     if not document["checks"]:
         return "The gate has judged nothing yet: its baseline was just written."
     return _WORDS[document["verdict"]]
 
 
 def rows(document: Mapping[str, Any]) -> list[list[str]]:
-    """Name, value, interval, threshold and verdict of every check.
-
-    Parameters
-    ----------
-    document
-        Content of gate.json.
-    """
+    """Name, value, interval, threshold and verdict of every check."""
     found = []
     for check in document["checks"][:MAX_SHOWN]:
         low, high = check.get("low"), check.get("high")

@@ -23,30 +23,11 @@ class InProcess(Executor):
         self._state = job.prepare(job.shared)
 
     def submit(self, number: int, shard: Any) -> None:
-        """Queue a shard; it is done by the next ``collect``.
-
-        Parameters
-        ----------
-        number
-            Number of the shard.
-        shard
-            Pure data that tells a worker what to do.
-        """
+        """Queue a shard; it is done by the next ``collect``."""
         self._waiting.append((number, shard))
 
     def collect(self, seconds: float) -> list[TaskOutcome]:  # noqa: ARG002 - a shard takes as long as it takes
-        """Do the next shard in the queue.
-
-        Parameters
-        ----------
-        seconds
-            How long to wait for the first result, at most.
-
-        Returns
-        -------
-        list[TaskOutcome]
-            Its outcome; empty where the queue is empty.
-        """
+        """Do the next shard in the queue."""
         if not self._waiting:
             return []
         number, shard = self._waiting.popleft()

@@ -62,31 +62,7 @@ def open_executor(
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Any], None] | None = None,
 ) -> Executor:
-    """An executor for a job, to be used as a context manager.
-
-    Parameters
-    ----------
-    executor_options
-        Which executor does the work, with how many workers and threads.
-    job
-        What workers prepare once and do for each shard.
-    stop
-        Asked between batches where the work is done in this process; true ends a shard early.
-    progress
-        Progress callback; only work in this process calls it.
-
-    Returns
-    -------
-    Executor
-        The executor.
-
-    Raises
-    ------
-    OptionError
-        If the options contradict each other.
-    MissingDependencyError
-        If Ray is asked for and not installed.
-    """
+    """An executor for a job, to be used as a context manager."""
     if executor_options.ray is not None:
         from fairbits.scale.executors.ray import Ray
 

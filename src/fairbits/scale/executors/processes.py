@@ -67,15 +67,7 @@ class Processes(Executor):
             raise
 
     def submit(self, number: int, shard: Any) -> None:
-        """Give a shard to a free process.
-
-        Parameters
-        ----------
-        number
-            Number of the shard.
-        shard
-            Pure data that tells a worker what to do.
-        """
+        """Give a shard to a free process."""
         seat = next(seat for seat in self._seats if seat.future is None)
         pool = seat.pool or self._open(seat)
         seat.number = number
@@ -85,18 +77,7 @@ class Processes(Executor):
             seat.future = self._open(seat).submit(_perform, shard)
 
     def collect(self, seconds: float) -> list[TaskOutcome]:
-        """Outcomes of shards that have ended; a process that died is replaced with the next shard.
-
-        Parameters
-        ----------
-        seconds
-            How long to wait for the first result, at most.
-
-        Returns
-        -------
-        list[TaskOutcome]
-            Outcomes, in no particular order.
-        """
+        """Outcomes of shards that have ended; a process that died is replaced with the next shard."""
         busy = {seat.future: seat for seat in self._seats if seat.future is not None}
         ended, _ = wait(busy, timeout=seconds, return_when=FIRST_COMPLETED)
         return [self._outcome(busy[future], future) for future in ended]

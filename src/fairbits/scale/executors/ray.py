@@ -74,33 +74,14 @@ class Ray(Executor):
                 raise fault.error
 
     def submit(self, number: int, shard: Any) -> None:
-        """Give a shard to Ray; what all shards share is fetched only by a worker that is new to the job.
-
-        Parameters
-        ----------
-        number
-            Number of the shard.
-        shard
-            Pure data that tells a worker what to do.
-        """
+        """Give a shard to Ray; what all shards share is fetched only by a worker that is new to the job."""
         try:
             self._running[self._perform.remote(self._token, [self._shared], self._threads, shard)] = number
         except self._broken:
             self._unsent.append(number)
 
     def collect(self, seconds: float) -> list[TaskOutcome]:
-        """Outcomes of shards that have ended; when the head no longer answers, everything in progress is lost.
-
-        Parameters
-        ----------
-        seconds
-            How long to wait for the first result, at most.
-
-        Returns
-        -------
-        list[TaskOutcome]
-            Outcomes, in no particular order.
-        """
+        """Outcomes of shards that have ended; when the head no longer answers, everything in progress is lost."""
         try:
             self._look_at_head()
             if self._unsent:

@@ -46,17 +46,7 @@ class Adf(Strategy):
         check_phases(self.seeds, self.global_moves, self.local_moves)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Lead some seeds to the decision boundary, and walk along it from each that gets there.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Lead some seeds to the decision boundary, and walk along it from each that gets there."""
 
         def direction(people: Codes, figures: Evaluation, who: Indices) -> Codes:  # noqa: ARG001
             low, high = (np.sign(slope) for slope in pair_of_slopes(oracle, people, figures))
@@ -75,88 +65,29 @@ class SlopeGuide(Guide):
         self._weights, _ = hop_plan(oracle, people, figures)
 
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
-        """Draw an attribute for each walker, small slopes more often, and a direction.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        tuple[Indices, Codes]
-            Attributes among the free ones, and signs, (walkers,) each.
-        """
+        """Draw an attribute for each walker, small slopes more often, and a direction."""
         return draw(self._weights, rng), rng.choice([-1.0, 1.0], len(self._weights))
 
     def learn(self, outcome: WalkStep) -> None:
-        """Take the slopes at the new place of walkers who stay there.
-
-        Parameters
-        ----------
-        outcome
-            What was moved, who was reached, and who stays there.
-        """
+        """Take the slopes at the new place of walkers who stay there."""
         kept = outcome.kept
         self._weights[kept], _ = hop_plan(self._oracle, outcome.people[kept], outcome.figures.rows(kept))
 
 
 def walk_slopes(oracle: Oracle, start: Start, rng: np.random.Generator, *, steps: int) -> None:
-    """The local phase, from people whose figures are known already.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    start
-        People to walk from, with their real rows and seeds.
-    rng
-        Source of random numbers.
-    steps
-        Steps of each walker.
-    """
+    """The local phase, from people whose figures are known already."""
     if len(start):
         figures = oracle.again(start.people)
         walk(oracle, start, SlopeGuide(oracle, start.people, figures), rng, steps=steps)
 
 
 def pair_of_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
-    """Slopes at the twins with the lowest and the highest score.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    people
-        People, (n, attributes).
-    figures
-        Figures of these people.
-
-    Returns
-    -------
-    tuple[Codes, Codes]
-        Slopes along the free attributes, (n, free) each.
-    """
+    """Slopes at the twins with the lowest and the highest score."""
     return oracle.gradients(people, figures.low_twin), oracle.gradients(people, figures.high_twin)
 
 
 def check_phases(seeds: int | None, global_moves: int, local_moves: int) -> None:
-    """Refuse numbers of seeds and moves that make no sense.
-
-    Parameters
-    ----------
-    seeds
-        Seeds of a round; None chooses by the number of twins.
-    global_moves
-        Steps towards the decision boundary.
-    local_moves
-        Steps of the walk along it.
-
-    Raises
-    ------
-    OptionError
-        If one is too small.
-    """
+    """Refuse numbers of seeds and moves that make no sense."""
     if global_moves < 1 or local_moves < 0 or (seeds is not None and seeds < 1):
         raise OptionError(
             f"global_moves ({global_moves}) and seeds ({seeds}) must be 1 or more, "

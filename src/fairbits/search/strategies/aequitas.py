@@ -49,17 +49,7 @@ class Aequitas(Strategy):
             raise OptionError("local_moves must be 0 or more, draws 1 or more, and unit between 0 and 1.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Draw people until some twins get different decisions, then walk from these people.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Draw people until some twins get different decisions, then walk from these people."""
         count = self.draws or population(oracle.evaluator.m)
         starts: list[Start] = []
         for _ in range(BATCHES):
@@ -84,29 +74,12 @@ class DirectionGuide(Guide):
         self._share = np.full(free, 1.0 / free)
 
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
-        """Draw an attribute and a direction for each walker, by the probabilities learned so far.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        tuple[Indices, Codes]
-            Attributes among the free ones, and signs, (walkers,) each.
-        """
+        """Draw an attribute and a direction for each walker, by the probabilities learned so far."""
         attribute = rng.choice(len(self._share), self._walkers, p=self._share)
         return attribute, np.where(rng.random(self._walkers) < self._down[attribute], -1.0, 1.0)
 
     def learn(self, outcome: WalkStep) -> None:
-        """Move the probabilities towards steps that found an ID case, one unit for every walker.
-
-        Parameters
-        ----------
-        outcome
-            What was moved, who was reached, and who stays there.
-        """
+        """Move the probabilities towards steps that found an ID case, one unit for every walker."""
         attribute, sign = outcome.attribute, outcome.sign
         praise = np.where(outcome.hit, 1.0, -1.0)
         unit, free = self._options.unit, len(self._share)

@@ -73,22 +73,7 @@ class Climb(Strategy):
 
     @classmethod
     def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:
-        """Options with numbers of seeds and chains that suit the budget.
-
-        Parameters
-        ----------
-        options
-            Options that were given, by name.
-        people
-            How many people the budget allows, about.
-        m
-            Number of twins.
-
-        Returns
-        -------
-        dict[str, Any]
-            The options, completed.
-        """
+        """Options with numbers of seeds and chains that suit the budget."""
         seeds, chains = options.get("seeds"), options.get("chains")
         if seeds is None:
             seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), MIN_SEEDS, MAX_SEEDS))
@@ -97,29 +82,13 @@ class Climb(Strategy):
         return {**options, "seeds": seeds, "chains": chains or 1}
 
     def prepare(self, problem: Problem) -> None:
-        """Compile the kernel that makes proposals.
-
-        Parameters
-        ----------
-        problem
-            What is searched: the valid domain, real people, and moves.
-        """
+        """Compile the kernel that makes proposals."""
         contributions = problem.evaluator.contributions(problem.free)
         rng = np.random.default_rng(0)  # nothing is drawn: the population is empty
         change_some(domain_of(problem), problem.rows[:0], contributions, NOTHING_KNOWN, rng, twins=2, threads=1)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """One population, from its seeds to the end of its generations.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """One population, from its seeds to the end of its generations."""
         problem = oracle.problem
         rows = problem.pick_rows(rng, self.seeds or MAX_SEEDS)
         numbers, figures = oracle.open_seeds(rows)
@@ -150,20 +119,6 @@ def height(
 
     Where decisions differ there is a bonus, which grows with the distance of both extreme scores from the threshold:
     people in the middle of such a region have neighbours who are in it too.
-
-    Parameters
-    ----------
-    figures
-        Figures of these people.
-    threshold
-        Score from which the decision is favourable.
-    measure
-        What the search raises: ``q_inf`` (k) or ``q_1`` (bits).
-
-    Returns
-    -------
-    npt.NDArray[np.float64]
-        Heights, (n,).
     """
     share = figures.q_1 / max(np.log2(figures.m), 1.0)
     span = figures.span / (1.0 + np.abs(figures.span))  # below 1 for regressions too
@@ -174,18 +129,7 @@ def height(
 
 
 def domain_of(problem: Problem) -> Domain:
-    """Bounds and strides of the free attributes, for the kernel.
-
-    Parameters
-    ----------
-    problem
-        What is searched: the valid domain, real people, and moves.
-
-    Returns
-    -------
-    Domain
-        The arrays.
-    """
+    """Bounds and strides of the free attributes, for the kernel."""
     # One type of array, whatever the attributes are: the kernel is compiled once.
     low, high, stride = (np.asarray(bound, dtype=np.float64) for bound in (problem.low, problem.high, problem.stride))
     return Domain(problem.free, low, high, stride, problem.discrete)
@@ -211,33 +155,11 @@ class Members:
             self._above = oracle.foresight(people, figures.high_twin)
 
     def height(self, figures: Evaluation) -> npt.NDArray[np.float64]:
-        """The height of people with these figures, by the subject's threshold.
-
-        Parameters
-        ----------
-        figures
-            Figures of these people.
-
-        Returns
-        -------
-        npt.NDArray[np.float64]
-            Heights, (n,).
-        """
+        """The height of people with these figures, by the subject's threshold."""
         return height(figures, threshold=self._oracle.evaluator.threshold, measure=self._problem.measure)
 
     def propose(self, rng: np.random.Generator) -> Codes:
-        """One changed copy of every member.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        Codes
-            People, (members, attributes).
-        """
+        """One changed copy of every member."""
         free = self._problem.free
         evaluator = self._oracle.evaluator
         proposed = change_some(
@@ -262,15 +184,7 @@ class Members:
         return proposed
 
     def step_to_boundary(self, proposed: Codes, rng: np.random.Generator) -> None:
-        """Move half of the members whose twins all score alike towards the decision boundary instead.
-
-        Parameters
-        ----------
-        proposed
-            Proposals, (members, attributes), changed in place.
-        rng
-            Source of random numbers.
-        """
+        """Move half of the members whose twins all score alike towards the decision boundary instead."""
         if not self._foresees:
             return
         stuck = np.flatnonzero((self.figures.k == 1) & (rng.random(len(self.people)) < 0.5))
@@ -284,17 +198,7 @@ class Members:
         proposed[np.ix_(stuck, problem.free)] = np.clip(moved, problem.low, problem.high)
 
     def move(self, who: Indices, people: Codes, figures: Evaluation) -> None:
-        """Replace some members of the population.
-
-        Parameters
-        ----------
-        who
-            Positions of members, (n,).
-        people
-            People, (n, attributes).
-        figures
-            Figures of these people.
-        """
+        """Replace some members of the population."""
         self.people[who], self.heights[who] = people, self.height(figures)
         self.figures = self.figures.updated(who, figures)
         self._moved[who] += 1
@@ -313,19 +217,7 @@ class Members:
 
 
 def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[bytes]) -> None:
-    """Ask about every neighbour of the best members that were not explored yet; each member moves to its best one.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    members
-        The population.
-    seeds
-        Number of the seed of each member, (members,).
-    looked
-        People whose neighbours have been asked about, added to in place.
-    """
+    """Ask about every neighbour of the best members that were not explored yet; each member moves to its best one."""
     problem, people = oracle.problem, members.people
     lookers: list[int] = []
     for member in np.argsort(-members.heights, kind="stable")[: 10 * LOOKERS]:

@@ -69,17 +69,7 @@ class Dice(Strategy):
             raise OptionError("local_moves must be 0 or more and seeds 1 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """The global phase from some seeds, each with its local phases.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """The global phase from some seeds, each with its local phases."""
         problem = oracle.problem
         rows = problem.pick_rows(rng, self.seeds or min(LARGEST, population(oracle.evaluator.m)))
         anchors = problem.rows[rows]
@@ -176,18 +166,6 @@ class Dice(Strategy):
 def grew(worth: Codes, best: Codes) -> npt.NDArray[np.bool_]:
     """Where k grew, or k is equal and the distance grew: the order of k + (1 − exp(−0.1·δ)), which is below k + 1.
 
-    Parameters
-    ----------
-    worth
-        k and distance now, (n, 2).
-    best
-        k and distance so far, (n, 2).
-
-    Returns
-    -------
-    npt.NDArray[np.bool_]
-        Truth values, (n,).
-
     Examples
     --------
     >>> grew(np.array([[3, 0.1], [2, 0.4], [2, 0.3], [1, 0.9]]), np.array([[2, 0.3]] * 4)).tolist()
@@ -200,35 +178,12 @@ def loss_slopes(slopes: Codes, favourable: npt.NDArray[np.bool_]) -> Codes:
     """Slopes of the loss against each twin's own label, up to a positive factor.
 
     The loss of a favourable label falls as the margin rises; that of an unfavourable one rises with it.
-
-    Parameters
-    ----------
-    slopes
-        Slopes of the margin, (n, free).
-    favourable
-        Whether the twin's decision is favourable, (n,).
-
-    Returns
-    -------
-    Codes
-        Slopes, (n, free).
     """
     return np.where(favourable[:, None], -slopes, slopes)
 
 
 def agreed(first: Codes, second: Codes) -> Codes:
-    """Signs that two slopes share, 0 where they differ.
-
-    Parameters
-    ----------
-    first, second
-        Slopes, (n, free).
-
-    Returns
-    -------
-    Codes
-        −1, 0 or 1, (n, free).
-    """
+    """Signs that two slopes share, 0 where they differ."""
     one = np.sign(first)
     return np.where(one == np.sign(second), one, 0.0)
 
@@ -237,20 +192,6 @@ def hop_plan(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes,
     """Weights for choosing the attribute that moves, and steps of the real attributes towards a wider span.
 
     Both come from the gradients at the lowest and the highest twin; weights are inverse to the summed slopes.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    people
-        People, (n, attributes).
-    figures
-        Figures of these people.
-
-    Returns
-    -------
-    tuple[Codes, Codes]
-        Weights and steps, (n, free) each.
     """
     low, high = oracle.gradients(people, figures.low_twin), oracle.gradients(people, figures.high_twin)
     problem = oracle.problem
@@ -261,16 +202,6 @@ def inverse(low: Codes, high: Codes) -> Codes:
     """Weights inverse to the summed slopes of two twins; equal for all attributes where there are no slopes.
 
     An attribute without a slope counts as the flattest one that has one, since 1/0 is no weight.
-
-    Parameters
-    ----------
-    low, high
-        Slopes at the two twins, (n, free).
-
-    Returns
-    -------
-    Codes
-        Weights, (n, free).
 
     Examples
     --------
@@ -283,20 +214,7 @@ def inverse(low: Codes, high: Codes) -> Codes:
 
 
 def draw(weights: Codes, rng: np.random.Generator) -> Indices:
-    """Draw one column of each row, with probability proportional to its weight.
-
-    Parameters
-    ----------
-    weights
-        Weights, (n, columns).
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    Indices
-        Positions of columns, (n,).
-    """
+    """Draw one column of each row, with probability proportional to its weight."""
     heights = np.cumsum(weights, axis=1)
     return (heights < rng.random((len(weights), 1)) * heights[:, -1:]).sum(axis=1)
 
@@ -304,22 +222,7 @@ def draw(weights: Codes, rng: np.random.Generator) -> Indices:
 def two_of_largest(
     members: Indices, rng: np.random.Generator, valid: npt.NDArray[np.bool_] | None = None
 ) -> tuple[Indices, Indices]:
-    """Two different twins of each person's largest class (the same one twice where it has only one).
-
-    Parameters
-    ----------
-    members
-        Class of every twin, (n, m).
-    rng
-        Source of random numbers.
-    valid
-        Which twins can exist, (n, m); None means all.
-
-    Returns
-    -------
-    tuple[Indices, Indices]
-        Positions of twins, (n,) each.
-    """
+    """Two different twins of each person's largest class (the same one twice where it has only one)."""
     n, m = members.shape
     classes = int(members.max()) + 1
     flat = (members + classes * np.arange(n)[:, None]).ravel()

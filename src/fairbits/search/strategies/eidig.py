@@ -51,39 +51,14 @@ class Eidig(Strategy):
         check_phases(self.seeds, self.global_moves, self.local_moves)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Lead some seeds to the decision boundary with momentum, and walk from each that gets there.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Lead some seeds to the decision boundary with momentum, and walk from each that gets there."""
         count = self.seeds or population(oracle.evaluator.m)
         direction = Momentum(oracle, self.slopes, count, self.momentum)
         start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
         walk_from_start(oracle, start, rng, self.slopes, steps=self.local_moves, patience=self.patience)
 
     def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
-        """Slopes at the twins with the lowest and the highest score.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        people
-            People, (n, attributes).
-        figures
-            Their figures.
-
-        Returns
-        -------
-        tuple[Codes, Codes]
-            Slopes, (n, free) each.
-        """
+        """Slopes at the twins with the lowest and the highest score."""
         return pair_of_slopes(oracle, people, figures)
 
 
@@ -107,23 +82,7 @@ class Momentum:
 def walk_from_start(
     oracle: Oracle, start: Start, rng: np.random.Generator, slopes: SlopesOf, *, steps: int, patience: int
 ) -> None:
-    """Change one attribute a step; a failure goes back to the start, and slopes are renewed after some successes.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    start
-        People to walk from, with their real rows and seeds.
-    rng
-        Source of random numbers.
-    slopes
-        Gives slopes at the two extreme twins.
-    steps
-        Steps of each walker.
-    patience
-        Successes after which slopes are renewed.
-    """
+    """Change one attribute a step; a failure goes back to the start, and slopes are renewed after some successes."""
     if len(start) == 0:
         return
     problem = oracle.problem
@@ -144,19 +103,6 @@ def walk_from_start(
 
 
 def check_momentum(momentum: float, patience: int) -> None:
-    """Refuse options that make no sense.
-
-    Parameters
-    ----------
-    momentum
-        Share of the former direction that is kept, from 0 to below 1.
-    patience
-        Successes after which slopes are renewed, 1 or more.
-
-    Raises
-    ------
-    OptionError
-        If one is outside its range.
-    """
+    """Refuse options that make no sense."""
     if not 0 <= momentum < 1 or patience < 1:
         raise OptionError(f"0 <= momentum < 1 <= patience must hold, but got {momentum} and {patience}.")

@@ -71,17 +71,7 @@ class Exhaustive(Strategy):
         return max(1, ROUND // self._per_row)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Ask about some of the rows and all their neighbours.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Ask about some of the rows and all their neighbours."""
         start = number * self._rows_per_round
         rows = self._rows[start : start + self._rows_per_round]
         self._ask(oracle, rows[self.problem.allowed(rows)], "data")

@@ -53,17 +53,7 @@ class ExpGA(Strategy):
             raise OptionError("generations must be 1 or more, samples and crowd 2 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Choose seeds by what explains their scores, and breed them for some generations.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Choose seeds by what explains their scores, and breed them for some generations."""
         problem, count = oracle.problem, self.crowd or min(LARGEST, population(oracle.evaluator.m))
         drawn = drawn_people(oracle, rng, 2 * count)
         rank = protected_rank(oracle, drawn.people, self.samples, rng)
@@ -82,41 +72,13 @@ class ExpGA(Strategy):
 
 
 def roulette(hit: Flags, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw as many parents as there are people, ID cases (fitness 3) three times as often as others (fitness 1).
-
-    Parameters
-    ----------
-    hit
-        Who is an ID case, (n,).
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    npt.NDArray[np.int64]
-        Positions of parents, (n,).
-    """
+    """Draw as many parents as there are people, ID cases (fitness 3) three times as often as others (fitness 1)."""
     heights = np.cumsum(2.0 * hit + 1.0)
     return np.searchsorted(heights, rng.random(len(hit)) * heights[-1], side="right")
 
 
 def crossed(genes: Codes, chance: float, rng: np.random.Generator) -> Codes:
-    """Let neighbouring pairs exchange a slice of their genes.
-
-    Parameters
-    ----------
-    genes
-        Values of the free attributes, (n, free).
-    chance
-        Probability that a pair exchanges.
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    Codes
-        New genes, (n, free).
-    """
+    """Let neighbouring pairs exchange a slice of their genes."""
     pairs, free = len(genes) // 2, genes.shape[1]
     cuts = np.sort(rng.integers(0, free + 1, (pairs, 2)), axis=1)
     place = np.arange(free)
@@ -129,24 +91,7 @@ def crossed(genes: Codes, chance: float, rng: np.random.Generator) -> Codes:
 
 
 def protected_rank(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """How many free attributes explain a person's score better than the best protected one does.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    people
-        People, (n, attributes).
-    samples
-        Neighbours that are scored for each person.
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    npt.NDArray[np.int64]
-        Ranks, (n,).
-    """
+    """How many free attributes explain a person's score better than the best protected one does."""
     problem = oracle.problem
     moved, slopes = explain(oracle, people, samples, rng)
     influence = np.abs(slopes) * moved
@@ -155,24 +100,7 @@ def protected_rank(oracle: Oracle, people: Codes, samples: int, rng: np.random.G
 
 
 def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
-    """A linear model of the score around each person.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    people
-        People, (n, attributes).
-    samples
-        Neighbours that are scored for each person.
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    tuple[Codes, Codes]
-        The spread of every attribute among the neighbours, and its slope, (n, attributes) each.
-    """
+    """A linear model of the score around each person."""
     problem, twins = oracle.problem, oracle.evaluator.twins
     n, d = people.shape
     own = rng.integers(0, twins.m, size=(n,))
@@ -205,20 +133,7 @@ def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generato
 
 
 def scale_of(problem: Problem, attributes: int) -> npt.NDArray[np.float64]:
-    """The range of every attribute, 1 where it has none.
-
-    Parameters
-    ----------
-    problem
-        What is searched: the valid domain, real people, and moves.
-    attributes
-        Number of attributes.
-
-    Returns
-    -------
-    npt.NDArray[np.float64]
-        Ranges, (attributes,).
-    """
+    """The range of every attribute, 1 where it has none."""
     schema = problem.schema
     found = np.array([schema.attributes[i].upper - schema.attributes[i].low for i in range(attributes)])
     return np.where(found > 0, found, 1.0)

@@ -46,17 +46,7 @@ class Grft(Strategy):
             raise OptionError("crowd must be 2 or more, seeds 1 or more, generations and local_moves 0 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Breed around some seeds, then walk from the ID cases.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Breed around some seeds, then walk from the ID cases."""
         count = self.seeds or max(1, population(oracle.evaluator.m) // self.crowd)
         start = self._bred(oracle, rng, count)
         walk(oracle, start, Aimless(len(start), len(oracle.problem.free)), rng, steps=self.local_moves, forgiveness=0.0)
@@ -104,22 +94,7 @@ class Grft(Strategy):
 
 
 def changed(problem: Problem, people: Codes, rng: np.random.Generator) -> Codes:
-    """Copies of people with one free attribute drawn anew.
-
-    Parameters
-    ----------
-    problem
-        What is searched: the valid domain, real people, and moves.
-    people
-        People, (n, attributes).
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    Codes
-        People, (n, attributes).
-    """
+    """Copies of people with one free attribute drawn anew."""
     n = len(people)
     result, attribute = people.copy(), rng.integers(0, len(problem.free), n)
     result[np.arange(n), problem.free[attribute]] = problem.uniform(rng, n)[np.arange(n), attribute]
@@ -128,18 +103,6 @@ def changed(problem: Problem, people: Codes, rng: np.random.Generator) -> Codes:
 
 def fitness(scores: npt.NDArray[np.float32], valid: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.float64]:
     """Sum of differences over all pairs of twins that can exist.
-
-    Parameters
-    ----------
-    scores
-        Scores of every twin, (n, m).
-    valid
-        Which twins can exist, (n, m); None means all.
-
-    Returns
-    -------
-    npt.NDArray[np.float64]
-        Sums, (n,).
 
     Examples
     --------

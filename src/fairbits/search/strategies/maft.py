@@ -31,42 +31,12 @@ class Maft(Eidig):
     needs_gradients: ClassVar[bool] = False
 
     def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
-        """Slopes at the twins with the lowest and the highest score, guessed from the scores of neighbours.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        people
-            People, (n, attributes).
-        figures
-            Their figures.
-
-        Returns
-        -------
-        tuple[Codes, Codes]
-            Slopes, (n, free) each.
-        """
+        """Slopes at the twins with the lowest and the highest score, guessed from the scores of neighbours."""
         return guessed_slopes(oracle, people, figures)
 
 
 def guessed_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
-    """Change of the score per stride of each free attribute, at the twins with the lowest and the highest score.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    people
-        People, (n, attributes).
-    figures
-        Figures of these people.
-
-    Returns
-    -------
-    tuple[Codes, Codes]
-        Slopes along the free attributes, (n, free) each.
-    """
+    """Change of the score per stride of each free attribute, at the twins with the lowest and the highest score."""
     problem = oracle.problem
     n, free = len(people), len(problem.free)
     values = people[:, problem.free]

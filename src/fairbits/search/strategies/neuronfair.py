@@ -51,17 +51,7 @@ class NeuronFair(Strategy):
         check_phases(self.seeds, self.global_moves, self.local_moves)
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Move some seeds along their biased neurons, and walk from each whose twins get different decisions.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Move some seeds along their biased neurons, and walk from each whose twins get different decisions."""
         count = self.seeds or min(LARGEST, population(oracle.evaluator.m))
         direction = BiasedNeurons(oracle, count, rng)
         start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
@@ -104,16 +94,6 @@ def biased_neurons(
     """The hidden layer whose outputs differ most between twins, and the half of its neurons that differ most.
 
     A network without hidden layers has only its output to look at.
-
-    Parameters
-    ----------
-    one, other
-        Outputs of every layer for two twins, (n, neurons) each.
-
-    Returns
-    -------
-    tuple[int, Indices]
-        Position of the layer, and positions of its neurons.
     """
     hidden = max(len(one) - 1, 1)
     gaps = [np.abs(a - b).mean(axis=0) for a, b in zip(one[:hidden], other[:hidden], strict=True)]

@@ -22,17 +22,7 @@ class Random(Strategy):
     name: ClassVar[str] = "random"
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Draw a hundred batches of people.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Draw a hundred batches of people."""
         count = population(oracle.evaluator.m)
         for _ in range(BATCHES):
             oracle.ask(drawn_people(oracle, rng, count).people, origin="random")

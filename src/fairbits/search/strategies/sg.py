@@ -55,17 +55,7 @@ class Sg(Strategy):
                 raise OptionError(f"{option} is {getattr(self, option)}; it must be 1 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Ask about seeds, and about people on the paths of decision trees around them.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Ask about seeds, and about people on the paths of decision trees around them."""
         problem, count = oracle.problem, self.seeds or min(SHARING, population(oracle.evaluator.m))
         rows = problem.pick_rows(rng, count)
         numbers, figures = oracle.open_seeds(rows)
@@ -126,22 +116,6 @@ def constraints(
     """Every constraint on the people's paths through a tree, negated.
 
     The interval keeps the path's other constraints on the attribute: all of them (``whole``), or those before.
-
-    Parameters
-    ----------
-    tree
-        A fitted decision tree of scikit-learn.
-    values
-        Values of the free attributes, (n, free).
-    problem
-        What is searched: the valid domain, real people, and moves.
-    whole
-        Keep all other constraints of the path.
-
-    Returns
-    -------
-    tuple[Indices, Indices, Codes, Codes, Codes]
-        Person, attribute, low and high end of the interval, and confidence, one entry per constraint.
     """
     inner = tree.tree_
     share = inner.value[:, 0, :] / inner.value[:, 0, :].sum(axis=1, keepdims=True)
@@ -182,18 +156,7 @@ def constraints(
 
 
 def above(threshold: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The next number over a threshold, for the side of a constraint that leaves it out.
-
-    Parameters
-    ----------
-    threshold
-        Thresholds, any shape.
-
-    Returns
-    -------
-    npt.NDArray[np.float64]
-        The next larger floats.
-    """
+    """The next number over a threshold, for the side of a constraint that leaves it out."""
     return np.nextafter(threshold, np.inf)
 
 
@@ -209,15 +172,7 @@ class Queue:
         self._waiting, self._ranks = seeds.rows(np.zeros(0, dtype=np.int64)), np.zeros(0)
 
     def add(self, more: Start, ranks: Codes) -> None:
-        """Add people who have not been in the queue before.
-
-        Parameters
-        ----------
-        more
-            People with their real rows and seeds.
-        ranks
-            Rank of each, the largest first, (n,).
-        """
+        """Add people who have not been in the queue before."""
         new = self._seen.add(keys_of(more.people, self._problem.person))
         more, ranks = more.rows(new), ranks[new]
         mine = self._waiting
@@ -228,18 +183,7 @@ class Queue:
         self._waiting, self._ranks = joined.rows(order), ranks[order]
 
     def take(self, count: int) -> tuple[Start, Codes]:
-        """Remove the first people of the queue.
-
-        Parameters
-        ----------
-        count
-            How many.
-
-        Returns
-        -------
-        tuple[Start, Codes]
-            People, and their ranks.
-        """
+        """Remove the first people of the queue."""
         chosen, rest = np.arange(min(count, len(self._ranks))), np.arange(count, max(count, len(self._ranks)))
         taken, ranks = self._waiting.rows(chosen), self._ranks[chosen]
         self._waiting, self._ranks = self._waiting.rows(rest), self._ranks[rest]

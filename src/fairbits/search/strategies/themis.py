@@ -48,17 +48,7 @@ class Themis(Strategy):
             raise OptionError(f"0 < least <= most must hold, but got least = {self.least}, most = {self.most}.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
-        """Draw people until every rate is known to within the margin.
-
-        Parameters
-        ----------
-        oracle
-            Answers questions about people and ends the search when the budget is spent.
-        rng
-            Source of random numbers.
-        number
-            Number of the round, counted from 0.
-        """
+        """Draw people until every rate is known to within the margin."""
         rates = Rates(oracle)
         while rates.draws < self.most:
             people = drawn_people(oracle, rng, population(oracle.evaluator.m)).people
@@ -87,17 +77,7 @@ class Rates:
     def add(
         self, scores: npt.NDArray[np.float32], rng: np.random.Generator, valid: npt.NDArray[np.bool_] | None = None
     ) -> None:
-        """Count some drawn people; each gets protected values of its own, drawn here.
-
-        Parameters
-        ----------
-        scores
-            Scores of every twin, (n, m).
-        rng
-            Source of random numbers.
-        valid
-            Which twins can exist, (n, m); others do not count. None means all can.
-        """
+        """Count some drawn people; each gets protected values of its own, drawn here."""
         values = scores if self._regression else self._rule.favours(scores).astype(np.float32)
         cube = np.where(np.True_ if valid is None else valid, values, np.nan).reshape(-1, *self.sizes)
         own = [rng.integers(0, size, len(cube)) for size in self.sizes]
@@ -120,18 +100,7 @@ class Rates:
         return float((Z_95 * np.sqrt(rate * (1 - rate) / self.draws)).max())
 
     def found(self, threshold: float) -> list[dict[str, Any]]:
-        """Rates and group differences by growing set of attributes.
-
-        Parameters
-        ----------
-        threshold
-            Rate from which a set counts as a hit; sets that contain a hit are not listed.
-
-        Returns
-        -------
-        list[dict[str, Any]]
-            One entry per set.
-        """
+        """Rates and group differences by growing set of attributes."""
         listed: list[dict[str, Any]] = []
         hits: list[set[int]] = []
         for place, chosen in enumerate(self.sets):

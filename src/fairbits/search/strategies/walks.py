@@ -37,18 +37,7 @@ class Start:
         return len(self.people)
 
     def rows(self, chosen: npt.NDArray[np.generic]) -> Start:
-        """A selection of these people.
-
-        Parameters
-        ----------
-        chosen
-            Positions or truth values.
-
-        Returns
-        -------
-        Start
-            A new start.
-        """
+        """A selection of these people."""
         return Start(self.people[chosen], self.anchors[chosen], None if self.seeds is None else self.seeds[chosen])
 
 
@@ -69,28 +58,11 @@ class Guide(ABC):
 
     @abstractmethod
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
-        """Choose a free attribute and a direction for every walker.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        tuple[Indices, Codes]
-            Attributes among the free ones, and signs, (walkers,) each.
-        """
+        """Choose a free attribute and a direction for every walker."""
 
     @abstractmethod
     def learn(self, outcome: WalkStep) -> None:
-        """Learn from the last step; called after every step.
-
-        Parameters
-        ----------
-        outcome
-            What was moved, who was reached, and who stays there.
-        """
+        """Learn from the last step; called after every step."""
 
 
 class Aimless(Guide):
@@ -100,45 +72,15 @@ class Aimless(Guide):
         self._walkers, self._free = walkers, free
 
     def choose(self, rng: np.random.Generator) -> tuple[Indices, Codes]:
-        """Draw an attribute and a direction for every walker, all equally likely.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-
-        Returns
-        -------
-        tuple[Indices, Codes]
-            Attributes among the free ones, and signs, (walkers,) each.
-        """
+        """Draw an attribute and a direction for every walker, all equally likely."""
         return rng.integers(0, self._free, self._walkers), rng.choice([-1.0, 1.0], self._walkers)
 
     def learn(self, outcome: WalkStep) -> None:
-        """Do nothing: this guide does not learn.
-
-        Parameters
-        ----------
-        outcome
-            What was moved, who was reached, and who stays there.
-        """
+        """Do nothing: this guide does not learn."""
 
 
 def apart(oracle: Oracle, figures: Evaluation) -> Flags:
-    """Whose twins do not all get the same decision (for a regression: more than one class).
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    figures
-        Figures of these people.
-
-    Returns
-    -------
-    Flags
-        Truth values, (n,).
-    """
+    """Whose twins do not all get the same decision (for a regression: more than one class)."""
     return figures.k > 1 if oracle.problem.schema.regression else figures.flips
 
 
@@ -151,23 +93,7 @@ def walk(
     steps: int,
     forgiveness: float = FORGIVENESS,
 ) -> None:
-    """Walk: every walker changes one attribute a step.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    start
-        People to walk from, with their real rows and seeds.
-    guide
-        Chooses attributes and directions.
-    rng
-        Source of random numbers.
-    steps
-        Steps of each walker.
-    forgiveness
-        Probability that a step which loses an ID case is kept.
-    """
+    """Walk: every walker changes one attribute a step."""
     problem = oracle.problem
     current, here = start.people.copy(), np.ones(len(start), dtype=np.bool_)
     for _ in range(steps if len(start) else 0):
@@ -191,25 +117,6 @@ def approach(
     """Move real people until their twins get different decisions.
 
     Whoever gets no direction moves one attribute at random.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    rng
-        Source of random numbers.
-    seeds
-        How many people.
-    moves
-        Steps of each person at most.
-    direction
-        Called with the people still on their way, their figures and their positions among the seeds; gives signs on the
-        free attributes, (n, free).
-
-    Returns
-    -------
-    Start
-        Those who got there.
     """
     problem = oracle.problem
     rows = problem.pick_rows(rng, seeds)
@@ -231,42 +138,14 @@ def approach(
 
 
 def nudged(direction: Codes, rng: np.random.Generator) -> Codes:
-    """Directions, with one random attribute for whoever would stand still.
-
-    Parameters
-    ----------
-    direction
-        Signs on the free attributes, (n, free), changed in place.
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    Codes
-        The same array.
-    """
+    """Directions, with one random attribute for whoever would stand still."""
     still = np.flatnonzero(~direction.any(axis=1))
     direction[still, rng.integers(0, direction.shape[1], len(still))] = rng.choice([-1.0, 1.0], len(still))
     return direction
 
 
 def stepped(oracle: Oracle, people: Codes, signs: Codes) -> Codes:
-    """Copies of people, each free attribute one stride further along its sign, inside the domain.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    people
-        People, (n, attributes).
-    signs
-        −1, 0 or 1 for each free attribute, (n, free).
-
-    Returns
-    -------
-    Codes
-        People, (n, attributes).
-    """
+    """Copies of people, each free attribute one stride further along its sign, inside the domain."""
     problem = oracle.problem
     moved = people.copy()
     moved[:, problem.free] = np.clip(people[:, problem.free] + signs * problem.stride, problem.low, problem.high)
@@ -274,42 +153,14 @@ def stepped(oracle: Oracle, people: Codes, signs: Codes) -> Codes:
 
 
 def to_boundary(oracle: Oracle, figures: Evaluation) -> Codes:
-    """Direction of the score towards the decision boundary: +1 for people whose score must rise, −1 for the others.
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    figures
-        Figures of these people.
-
-    Returns
-    -------
-    Codes
-        Signs, (n, 1).
-    """
+    """Direction of the score towards the decision boundary: +1 for people whose score must rise, −1 for the others."""
     if oracle.problem.schema.regression:
         return np.ones((len(figures.k), 1))
     return np.where(figures.favourable[:, None] > 0, -1.0, 1.0)
 
 
 def drawn_people(oracle: Oracle, rng: np.random.Generator, count: int) -> Start:
-    """Draw people uniformly from the domain (within the limit of changes, where there is one).
-
-    Parameters
-    ----------
-    oracle
-        Answers questions about people and ends the search when the budget is spent.
-    rng
-        Source of random numbers.
-    count
-        How many.
-
-    Returns
-    -------
-    Start
-        People with their real rows.
-    """
+    """Draw people uniformly from the domain (within the limit of changes, where there is one)."""
     problem = oracle.problem
     anchors = problem.rows[rng.integers(0, len(problem.rows), count)]
     people = anchors.copy()
