@@ -203,7 +203,8 @@ def bounded_ratio(
 
 
 def student_ratio(tops: npt.ArrayLike, bottoms: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
-    """The mean of one figure over the mean of another, of the same people, neither with a known range (Fieller 1954).
+    """The mean of one figure over the mean of another, of the same people, neither with a known range (Fieller
+    1954).
     """
     over, under = (np.asarray(one, dtype=np.float64) for one in (tops, bottoms))
     n, upper = len(over), 0.5 + level / 2

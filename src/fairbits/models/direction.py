@@ -52,7 +52,8 @@ def output_order(schema: Schema, classes: Names, options: ModelOptions) -> Names
 
 
 def favourable_output(schema: Schema, classes: Names) -> int:
-    """Position of the output that is the favourable class: by name where there are names, else by the schema's order.
+    """Position of the output that is the favourable class: by name where there are names, else by the schema's
+    order.
     """
     if classes is None or schema.favourable is None:
         return schema.favourable_index

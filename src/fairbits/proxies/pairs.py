@@ -13,7 +13,8 @@ from fairbits.measure import MIN_PEOPLE, Grouping
 
 @dataclass(frozen=True, slots=True)
 class GuessPair:
-    """Two groups and how often the lower score is the first one's; ties count half, a coin is right half of the time.
+    """Two groups and how often the lower score is the first one's; ties count half, a coin is right half of
+    the time.
     """
 
     lower: str

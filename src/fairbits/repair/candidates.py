@@ -59,7 +59,8 @@ def compared_people(halves: Halves) -> Codes:
 def proposed(
     planner: Planner, proposers: Sequence[Proposer], wanted: frozenset[str]
 ) -> tuple[list[tuple[str, Proposal]], tuple[tuple[str, str], ...]]:
-    """Everything that proposers have to propose, each with its proposer's name; and who has nothing, with the reason.
+    """Everything that proposers have to propose, each with its proposer's name; and who has nothing, with the
+    reason.
     """
     found: list[tuple[str, Proposal]] = []
     left_out: list[tuple[str, str]] = []

@@ -31,7 +31,8 @@ _OWN_INSIDE = {
 
 
 def prepare(folder: Path, *, force: bool) -> None:
-    """Make an empty folder for a new run; with ``force`` an earlier run in its place may be replaced, and nothing else.
+    """Make an empty folder for a new run; with ``force`` an earlier run in its place may be replaced, and
+    nothing else.
     """
     if folder.exists() and not folder.is_dir():
         raise OptionError(f"{str(folder)!r} is a file; choose another folder for the run.")

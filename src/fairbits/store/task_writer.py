@@ -124,7 +124,8 @@ class TaskWriter:
             self._reached = evaluations, max(seconds, self._reached[1])
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Note the state of the search at the end of a round; it reaches the disk with the next flush, after its cases.
+        """Note the state of the search at the end of a round; it reaches the disk with the next flush, after
+        its cases.
         """
         self._raise_failure()
         self._state = dict(state)

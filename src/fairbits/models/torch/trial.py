@@ -48,7 +48,8 @@ def rows_for(
 
 
 def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:
-    """Names of layers to look into: activations with one (n, width) output that run once, or dense layers but the last.
+    """Names of layers to look into: activations with one (n, width) output that run once, or dense layers but
+    the last.
     """
     torch = import_torch("running PyTorch modules")
     calls: dict[str, int] = {}

@@ -104,7 +104,8 @@ class Retrainer:
 
 
 def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> npt.NDArray[np.float64]:
-    """The decision that the majority of each person's twins get: a class (the lower one at a tie), or the median value.
+    """The decision that the majority of each person's twins get: a class (the lower one at a tie), or the
+    median value.
     """
     found = np.empty(len(people))
     m = evaluator.m

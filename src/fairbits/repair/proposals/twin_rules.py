@@ -31,7 +31,8 @@ class TwinRules:
 
     @classmethod
     def of(cls, schema: Schema, encoding: Encoding, twins: Twins) -> TwinRules | None:
-        """The rules of a schema that are about twins; None where there are none, or the model never gets what they ask.
+        """The rules of a schema that are about twins; None where there are none, or the model never gets what
+        they ask.
         """
         rules = twin_rules(schema)
         looked_at = sorted({c for rule in rules for c in rule.columns} - set(schema.protected_columns))

@@ -136,7 +136,8 @@ class _Changes:
 
 
 def neurons_in_words(dos: tuple[Do, ...]) -> str:
-    """Layer:neuron=value. Layer 1 is the first hidden one, as in debugging, files and reports; a ``Do`` counts from 0.
+    """Layer:neuron=value. Layer 1 is the first hidden one, as in debugging, files and reports; a ``Do`` counts
+    from 0.
     """
     return " ".join(f"{do.layer + 1}:{do.neuron}={do.value:.4g}" for do in dos)
 
