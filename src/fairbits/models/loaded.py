@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +20,41 @@ from fairbits.models.options import ModelOptions, Output
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Owner:
+    """How a model's owner asks it: with rows of the table as they are, past schema, codes and native forms.
+
+    ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with the
+    model's own ``names``, or our encoded rows ("inputs", where only the library is bypassed and not the schema). It
+    gives one number per row or one column per output. ``reverse`` says that a single score speaks of the other class;
+    None: it speaks of the second one. ``classes`` are its outputs by name, where the model as it is loaded does not say
+    them again. ``library`` makes the model anew as one that is asked and not read, with the
+    reason as a note.
+    """
+
+    ask: Callable[[Any], Any]
+    columns: tuple[str, ...]
+    form: Literal["frame", "array", "dummies", "inputs"]
+    names: tuple[str, ...] = ()
+    reverse: bool | None = None
+    classes: tuple[str, ...] | None = None
+    library: Callable[[str], Loaded] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A model as its file or object gave it, with what that says about itself."""
+    """A model as its file or object gave it, with what that says about itself.
+
+    ``owner`` is how its owner would ask it, where that is known, and ``threshold`` the model's own cut-off between its
+    two classes, on the score of the last.
+    """
 
     model: Model
     encoding: Encoding | None = None
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     named: bool = False
+    owner: Owner | None = None
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", owned(self.model))

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fairbits.domain import (
     GrantOptions,
+    RawTable,
     Schema,
     arrow_of,
     one_hot_groups,
     table_from_arrow,
+    with_held,
 )
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
@@ -100,10 +102,13 @@ def subject_of_table(
     }
     schema = draft_schema(data, **asked)
 
+    raw = RawTable(table, data)
+
     def made(one: Schema, chosen: ModelOptions = options) -> Subject:
+        people = replace(table_from_arrow(data, one, file=file), index=raw.index)
+        one = with_held(one, people.codes, raw)
         loaded = read_model(model, one, chosen)
-        people = table_from_arrow(data, one, file=file)
-        subject = make_subject(name, loaded, one, people, options=chosen, original=model)
+        subject = make_subject(name, loaded, one, people, options=chosen, original=model, raw=raw)
         subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
         return subject
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, Schema, Table, check_rules
+from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules
 from fairbits.errors import ModelError
 from fairbits.models import (
     Endpoint,
@@ -28,6 +28,7 @@ from fairbits.subject.identity import Identity, identity_of
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import Probe, still_answers
 from fairbits.subject.quality import Quality
+from fairbits.subject.round_trip import Difference, RoundTrip, round_trip
 
 #: Values of a protected number that a note lists.
 MAX_SHOWN = 8
@@ -61,6 +62,8 @@ class Subject:
         Whether it was accepted although it decides against the labels.
     origin
         The ingredients of its identity that were known when it was read.
+    round_trip
+        How the model's answers about untouched rows agree with those that are measured.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Subject:
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
+    round_trip: RoundTrip = RoundTrip()  # how answers about untouched rows agree with those that are measured
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
     def short(self) -> str:
@@ -217,9 +221,10 @@ def make_subject(
     options: ModelOptions | None = None,
     notes: tuple[str, ...] = (),
     original: Any = None,
+    raw: RawTable | None = None,
     **rest: Any,
 ) -> Subject:
-    """A subject whose parts fit each other."""
+    """A subject whose parts fit each other, and whose model answers through the schema as it does without."""
     options = options or ModelOptions()
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
@@ -228,10 +233,15 @@ def make_subject(
     named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
+    if loaded.threshold is not None and schema.threshold is None and len(schema.classes) == 2:
+        schema, more = _with_own_threshold(schema, loaded.threshold)
+        from_model = (*from_model, more)
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
+    fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    rest["round_trip"] = trip
     notes = (
         *notes,
         *schema.notes,
@@ -243,6 +253,28 @@ def make_subject(
     return Subject(
         name, schema, fitted.model, fitted.encoding, table, notes=notes, options=options, named=named, **rest
     )
+
+
+def _compared(
+    loaded: Loaded, fitted: Loaded, schema: Schema, table: Table, options: ModelOptions, raw: RawTable | None
+) -> tuple[Loaded, RoundTrip]:
+    """The model that answers as its owner's does: as it was read, else through its own library; refused otherwise."""
+    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    found = round_trip(loaded.owner, raw, fitted.model, fitted.encoding, schema, table, options, loaded.classes)
+    if isinstance(found, RoundTrip):
+        return fitted, found
+    if loaded.owner is None or loaded.owner.library is None:
+        raise ModelError(f"{found.sentence}; mend the table or the schema, so that both are the same.")
+    other = loaded.owner.library(f"as it is read here, {found.sentence.removeprefix('the model ')}.")
+    other = replace(other, classes=output_order(schema, other.classes, options))
+    return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
+
+
+def _with_own_threshold(schema: Schema, threshold: float) -> tuple[Schema, str]:
+    """The cut-off that the model was given with it, on the score of the favourable class."""
+    own = threshold if schema.favourable_index == 1 else float(np.nextafter(1 - threshold, np.inf))
+    note = f"the model brings its own threshold, {threshold:.6g} for {schema.classes[1]!r}, which decides here too."
+    return replace(schema, threshold=own), note
 
 
 def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:
