@@ -24,7 +24,7 @@ from fairbits.domain import (
     with_held,
 )
 from fairbits.errors import OptionError
-from fairbits.models import ModelOptions, read_model
+from fairbits.models import ModelOptions, output_order, read_model
 from fairbits.subject import Subject, make_subject
 
 
@@ -52,6 +52,7 @@ class AuditedSubject:
         **options: Any,
     ):
         chosen = ModelOptions.of(options)
+        output_order(schema, None, chosen)  # what score_of cannot mean is said before anything is read
         people, raw = _table_of(table, schema, chosen.max_rows)
         schema = schema if raw is None else with_held(schema, people.codes, raw)
         loaded = read_model(model, schema, chosen)

@@ -129,12 +129,14 @@ class Decoder:
                 found[column.name] = self._number_column(column, codes)
                 continue
             if i not in self._frames:  # pandas finds out once what kind of values these are, not in every batch
-                values = pd.Series(self._labelled(i))
+                given = self._labelled(i)
+                values = pd.Series(given, dtype=getattr(given, "dtype", None) if self._attributes[i].held else None)
                 plain = values.dtype.kind in "bM" or _has_truths(self._tables[i])  # neither is ever a category
                 category = isinstance(values.dtype, pd.CategoricalDtype)
                 wanted = self.categorical and not plain and not category
                 self._frames[i] = (values.astype("category") if wanted else values).array
-            found[column.name] = self._frames[i].take(self._places(i, codes[:, i]))
+            values = self._frames[i].take(self._places(i, codes[:, i]))
+            found[column.name] = pd.Series(values, dtype=values.dtype, copy=False)
         return pd.DataFrame(found, copy=False)
 
     def _labelled(self, place: int) -> Any:

@@ -13,9 +13,13 @@ from .base import Model as Model
 from .base import Wrapper as Wrapper
 from .base import kind_of as kind_of
 from .base import require as require
-from .black_box import one_score as one_score
-from .black_box import probabilities as probabilities
+from .black_box import BlackBox as BlackBox
+from .black_box import ClassBox as ClassBox
+from .black_box import Reading as Reading
+from .black_box import numbers_in as numbers_in
+from .black_box import own_scale as own_scale
 from .black_box import reason as reason
+from .black_box import whole_of as whole_of
 from .callables import is_reference as is_reference
 from .direction import favourable_output as favourable_output
 from .direction import names_decide as names_decide

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.base import HasClassScores, Model, SeveralClasses
+from fairbits.models.black_box import BlackBox, own_scale, whole_of
 from fairbits.models.column_order import plain_note
 from fairbits.models.direction import favourable_output, has_one_output, names_decide, order_note, output_order
 from fairbits.models.foreign import owned
@@ -68,6 +69,8 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
     if isinstance(model, Network):
         model, more = _fitting_head(model, schema, order, options)
         notes += more
+    if isinstance(model, SeveralClasses) and own_scale(schema, options.output):
+        model = _on_own_scale(model, schema, order, options)
     if isinstance(model, SeveralClasses):
         if schema.target is not None and model.classes is not None:
             _check_classes(model.classes, schema)
@@ -95,6 +98,21 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
             f"on; with one column for each of the {len(schema.classes)} classes it would be the most likely class."
         )
     return Loaded(model, encoding, order, tuple(notes))
+
+
+def _on_own_scale(model: SeveralClasses, schema: Schema, order: Any, options: ModelOptions) -> Model:
+    """A network or trees whose one number is no probability, as a model that is asked for it."""
+    if isinstance(model, Network):
+        plain: Any = replace(model, head="linear", favourable=0)
+    else:
+        plain = model.with_favourable(1) if model.classes else model
+    return BlackBox(
+        plain.scores,
+        plain.inputs,
+        favourable=favourable_output(schema, order),
+        whole=whole_of(schema, options.output),
+        name=f"the {type(model).__name__}",
+    )
 
 
 def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:
@@ -152,7 +170,8 @@ def read_output(network: Network, options: ModelOptions) -> Network:
 def _fitting_head(
     network: Network, schema: Schema, order: tuple[str, ...] | None, options: ModelOptions
 ) -> tuple[Network, list[str]]:
-    if network.head != "linear" or len(schema.classes) != 2 or options.output is not None:
+    stated = options.output is not None or own_scale(schema, options.output)
+    if network.head != "linear" or len(schema.classes) != 2 or stated:
         return network, []
     named = schema.classes if order is None or not names_decide(schema, order) else order
     note = (

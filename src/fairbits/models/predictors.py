@@ -14,7 +14,7 @@ import numpy as np
 
 from fairbits.domain import Codes, Decoder, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
-from fairbits.models.black_box import BlackBox, reason, with_classes
+from fairbits.models.black_box import BlackBox, reason, whole_of, with_classes
 from fairbits.models.column_order import column_note
 from fairbits.models.direction import (
     favourable_output,
@@ -75,6 +75,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         encoding.width,
         favourable=chosen,
         output=options.output,
+        whole=whole_of(schema, options.output),
         batch=options.batch,
         name=name,
     )
@@ -132,6 +133,7 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
         favourable=favourable,
         reverse=is_reversed(schema, options),
         output=options.output,
+        whole=whole_of(schema, options.output),
         batch=options.batch,
         name=name,
     )

@@ -22,7 +22,7 @@ from fairbits.domain import (
     with_nulls,
 )
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
-from fairbits.models import ModelOptions, Recorded, is_reference, is_url, read_model
+from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output_order, read_model
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import read_document, schema_of_document, section_of
@@ -70,6 +70,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         return _of_scores(document, data, schema, place, file)
     options = _options(model_section, grants)
     source = _source(model_section, file)
+    output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
     table = table_from_arrow(data, schema, file=place)
     raw = RawTable(place, data, delimiter=str(table_section.get("delimiter", ",")))
     schema = with_held(schema, table.codes, raw)

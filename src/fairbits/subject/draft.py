@@ -18,7 +18,7 @@ from fairbits.domain import (
     table_from_arrow,
     with_held,
 )
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import FairbitsError, OptionError, SchemaError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.checks import against_labels, quality_of
 from fairbits.subject.document import subject_of_toml
@@ -147,7 +147,8 @@ def _first_fitting(made: Callable[[Schema], _Made], schema: Schema, others: Call
         try:
             return made(other)
         except FairbitsError as error:
-            if strange and len(other) > len(schema):  # with all columns there it says what is really wrong
+            wider = strange and len(other) > len(schema)
+            if wider or isinstance(error, SchemaError):  # with all columns there it says what is really wrong
                 complaint = error
     raise complaint from None
 

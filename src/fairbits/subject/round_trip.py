@@ -21,12 +21,13 @@ from fairbits.models import (
     ModelOptions,
     Network,
     Owner,
+    Reading,
     Repeated,
     TreeModel,
     favourable_output,
-    one_score,
-    probabilities,
+    numbers_in,
     reason,
+    whole_of,
 )
 from fairbits.randomness import generator, sampled_rows
 
@@ -94,7 +95,7 @@ def round_trip(
         return RoundTrip(compared=f"nothing: {why}")
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
     codes = table.codes[chosen]
-    ask = _asking(owner, schema, options, classes)
+    ask = asking(owner, schema, options, classes)
     try:
         rows = encoding.encode(codes) if raw is None or owner.form == "inputs" else _rows(owner, raw, schema, chosen)
         theirs = ask(rows)
@@ -139,31 +140,24 @@ def _unknown(owner: Owner | None, raw: RawTable | None, model: Model) -> str | N
     return None
 
 
-def _asking(
+def asking(
     owner: Owner, schema: Schema, options: ModelOptions, classes: tuple[str, ...] | None
 ) -> Callable[[Any], Scores]:
     """The owner's question with the answer as a favourable score: the same order, direction and link as ours."""
     classes = classes if owner.classes is None else owner.classes
     favourable = favourable_output(schema, classes) if schema.classes else None
     reverse = favourable == 0 if owner.reverse is None else owner.reverse
-
-    def ask(rows: Any) -> Scores:
-        answer = np.asarray(owner.ask(rows), dtype=np.float64)
-        answer = answer.reshape(len(rows), -1)
-        answer = probabilities(answer) if options.output == "logit" else answer
-        plain = answer[:, 0] if answer.shape[1] == 1 else answer
-        return np.asarray(one_score(plain, favourable, reverse=reverse, name="the model"), np.float32)
-
-    return ask
+    reading = Reading(favourable, reverse, options.output == "logit", whole_of(schema, options.output))
+    return lambda rows: reading.score(numbers_in(owner.ask(rows), len(rows), "the model"), "the model")
 
 
 def _rows(owner: Owner, raw: RawTable, schema: Schema, chosen: npt.NDArray[np.int64]) -> Any:
     """The owner's rows in the form in which the owner hands them over."""
     text = tuple(one.name for one in schema.attributes if one.holds == "text")
-    return _formed(owner, raw.rows(chosen, owner.columns, text=text))
+    return formed(owner, raw.rows(chosen, owner.columns, text=text))
 
 
-def _formed(owner: Owner, frame: Any) -> Any:
+def formed(owner: Owner, frame: Any) -> Any:
     """A frame as the owner hands it over."""
     if owner.form == "array":
         return frame.to_numpy()
@@ -236,6 +230,6 @@ def _culprit(
 
 def _one(ask: Callable[[Any], Scores], owner: Owner, frame: Any) -> float | None:
     try:
-        return float(ask(_formed(owner, frame))[0])
+        return float(ask(formed(owner, frame))[0])
     except Exception:  # noqa: BLE001 - a row that the model refuses is one that it does not answer alike
         return None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules
-from fairbits.errors import ModelError
+from fairbits.errors import ModelError, SchemaError
 from fairbits.models import (
     Endpoint,
     Loaded,
@@ -21,9 +21,12 @@ from fairbits.models import (
     fit_to_schema,
     names_decide,
     output_order,
+    own_scale,
     with_model_classes,
 )
-from fairbits.subject.checks import against_labels, quality_of, quality_of_scores
+from fairbits.randomness import sampled_rows
+from fairbits.subject.checks import MAX_FOREIGN_ROWS, against_labels, quality_of, quality_of_scores
+from fairbits.subject.doubts import scaling_doubt, settled_order
 from fairbits.subject.identity import Identity, identity_of
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import Probe, still_answers
@@ -64,6 +67,8 @@ class Subject:
         The ingredients of its identity that were known when it was read.
     round_trip
         How the model's answers about untouched rows agree with those that are measured.
+    doubt
+        Why the table is probably not what the model was trained on, where the labels say so.
     """
 
     name: str
@@ -81,6 +86,7 @@ class Subject:
     as_is: bool = False  # whether it was accepted although it decides against the labels
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
     round_trip: RoundTrip = RoundTrip()  # how answers about untouched rows agree with those that are measured
+    doubt: str | None = None  # why the table is probably not what the model was trained on, by the labels
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
     def short(self) -> str:
@@ -112,15 +118,13 @@ class Subject:
         if self.table.scores is not None:
             return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table)
-        against = against_labels(found, self.model, self.schema, named=self.named)
+        against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         if against is None or self.as_is:
             return replace(self, quality=found)
         if not as_is:
             raise ModelError(against)
-        note = (
-            f"the model decides against the labels (AUC {found.auc:.3f}, 95 % interval {found.auc_low:.3f} to "
-            f"{found.auc_high:.3f}); it is examined as it is, because that was asked for."
-        )
+        said = against.partition("; ")[0].partition(", so ")[0]
+        note = f"{said}; it is examined as it is, because that was asked for."
         return replace(self, quality=found, as_is=True, notes=(*self.notes, note))
 
     def with_protected(self, names: Iterable[str]) -> Subject:
@@ -239,9 +243,16 @@ def make_subject(
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
-    fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
-    rest["round_trip"] = trip
+    if encoding is None:
+        settled, how = settled_order(loaded, fitted.model, fitted.encoding, schema, table, options)
+        fitted = replace(fitted, encoding=settled, notes=(*(() if how else fitted.notes), *how))
+    fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
+    if own_scale(schema, options.output):
+        schema = _with_score_range(schema, fitted, table)
+    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    asked = (fitted.model, fitted.encoding, schema, table, options, loaded.classes)
+    rest |= {"round_trip": trip, "doubt": scaling_doubt(loaded.owner, raw, *asked)}
     notes = (
         *notes,
         *schema.notes,
@@ -275,6 +286,27 @@ def _with_own_threshold(schema: Schema, threshold: float) -> tuple[Schema, str]:
     own = threshold if schema.favourable_index == 1 else float(np.nextafter(1 - threshold, np.inf))
     note = f"the model brings its own threshold, {threshold:.6g} for {schema.classes[1]!r}, which decides here too."
     return replace(schema, threshold=own), note
+
+
+def _with_score_range(schema: Schema, fitted: Loaded, table: Table) -> Schema:
+    """The schema of a model that gives points or hazards: how far they spread, for the tolerance between twins."""
+    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    rows = table.codes[sampled_rows(len(table), MAX_FOREIGN_ROWS, np.random.default_rng(0))]
+    scores = np.asarray(fitted.model.scores(fitted.encoding.encode(rows)), np.float64)
+    if schema.threshold is None:
+        raise SchemaError(
+            f"the model's scores are on a scale of their own ({scores.min():g} to {scores.max():g}); say from which "
+            f"on a decision is favourable: threshold = … under [table] (in Python threshold=…)."
+        )
+    if ((scores >= 0) & (scores <= 1)).all():
+        if not 0 < schema.threshold < 1:
+            raise SchemaError(
+                f"the threshold is {schema.threshold:g}, but all scores lie between 0 and 1; it is on their scale: "
+                f"give a number between 0 and 1, e.g. 0.5."
+            )
+        return schema
+    low, high = np.quantile(scores, (0.01, 0.99))
+    return replace(schema, score_range=float(high - low) or float(np.ptp(scores)) or 1.0)
 
 
 def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:
