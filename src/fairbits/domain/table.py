@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import Attribute, Codes
-from fairbits.domain.column import codes_of_column, codes_of_group, first_true, numbers, places_of, plain, text_of
+from fairbits.domain.column import codes_of_column, codes_of_group, first_true, numbers, places_of, plain, text_of, with_nulls
 from fairbits.domain.schema import Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
 
@@ -179,7 +179,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
     if attribute.columns:
         return codes_of_group(data, attribute)
-    column = plain(data[attribute.name])
+    column = with_nulls(plain(data[attribute.name]))
     there = ~numpy_of(column.is_null())
     codes = np.full(len(column), np.nan)
     if not there.any():
