@@ -5,18 +5,33 @@ Which candidates there are, repair knows; the page sees only the document that i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from fairbits.numerals import number, percent
+from fairbits.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Columns,
+    Commands,
+    Drawing,
+    Page,
+    Paragraph,
+    Part,
+    Small,
+    TableBlock,
+    Tag,
+    label,
+    paragraphs,
+    shown,
+)
 from fairbits.report.figures.alternatives import FrontPoint, fronts
 from fairbits.report.figures.svg import inline_svg
-from fairbits.report.markdown import text as cell
-from fairbits.report.page import rendered
+from fairbits.report.html import render_page
+from fairbits.report.markdown import render_markdown_page
 from fairbits.store import write_whole
 from fairbits.subject import Quality
 
@@ -101,14 +116,85 @@ def write_alternatives(data: AlternativesData, folder: Path) -> Path:
 
 def render_alternatives(data: AlternativesData) -> str:
     """The whole page."""
-    return rendered(
-        "alternatives.html",
-        data=data,
-        about={"m": 0, "regression": data.regression},
-        rows=[(one, cells(one, data)) for one in data.candidates],
-        headings=headings(data),
-        pictures={name: Markup(svg) for name, svg in _pictures(data).items()},  # noqa: S704 - made by us
+    return render_page(_page(data, _pictures(data)))
+
+
+def alternatives_markdown(data: AlternativesData) -> str:
+    """The page for a terminal, an editor or a ticket."""
+    return render_markdown_page(_page(data, {}))
+
+
+def _page(data: AlternativesData, pictures: dict[str, str]) -> Page:
+    return Page(
+        subject=data.subject,
+        command="alternatives",
+        title=f"{data.subject}: alternatives",
+        sentence=data.sentence,
+        opening=tuple(_opening(data)),
+        parts=tuple(_parts(data)),
+        pictures=pictures,
     )
+
+
+def _opening(data: AlternativesData) -> Iterator[Block]:
+    seen = "" if data.evidence["rows_unseen_by_model"] else ", though the model as it is may have been trained on them"
+    yield Paragraph(
+        "Every candidate was made from one half of the evidence and judged on "
+        f"{number(data.evidence['held_out_rows'])} rows that none of them has seen{seen}. Direct bits are what "
+        "decisions use of protected values themselves; indirect bits are what reaches the score through other "
+        "attributes, and no candidate that only ends direct use lowers them. All intervals are at 95 %.",
+        tone="lead",
+    )
+    if data.agreement is not None:
+        yield Paragraph(f"The model as it is: {' '.join(data.agreement.lines())}", tone="small")
+    yield from paragraphs((f"{one['proposal']} was left out: {one['reason']}" for one in data.left_out), "warning")
+    yield from paragraphs(data.evidence["notes"], "note")
+
+
+def _parts(data: AlternativesData) -> Iterator[Part]:
+    key = [("ink", "as it is"), ("blue", "guard, proved"), ("orange", "mitigators"), ("grey", "other settings")]
+    key.append(("muted", "repairs of weights"))
+    best = "nothing else is at least as good in all four figures and better in one; lines are their intervals."
+    indirect = "What the average over a person's twins tells about the protected attribute of which it tells most."
+    ratio = "The lowest selection rate of a group over the highest, for the attribute where it is lowest."
+    drawings = [
+        Drawing("bits", f"Up and left is better. Large dots: {best}", key=key),
+        Drawing("indirect", f"Up and left is better. {indirect}"),
+        Drawing("ratio", f"Up and right is better. {ratio}"),
+    ]
+    yield Part("front", "What each costs and buys", [Columns([[one] for one in drawings])])
+    columns = [label("candidate"), *(shown(heading) for heading in headings(data))]
+    rows = [
+        [
+            (one["name"], *([" ", Tag("not beaten")] if one["on_front"] else []), Small(one["words"])),
+            *((value, Small(span)) if span else value for value, span in cells(one, data)),
+        ]
+        for one in data.candidates
+    ]
+    front = frozenset(i for i, one in enumerate(data.candidates) if one["on_front"])
+    caption = f"The model as it is, then those that nothing beats ({len(data.front)}), then the others"
+    about = (
+        "Flips: rows whose twins do not all get the same decision. Gaps: the largest difference between the groups "
+        "of one protected attribute, in selection rates and in average odds; groups of fewer than 30 people are "
+        "left out. Mean k, cases: over what a search found. Proved: the most classes that anybody can have. A guard "
+        "ends direct use only: attributes that stand in for protected ones stay. Who is not beaten was decided on "
+        "the rows shown here, so the best of many looks a little better than it is; the intervals say by how much."
+    )
+    title = f"All {number(len(data.candidates))} candidates"
+    yield Part("candidates", title, [TableBlock(columns, rows, caption, front), Paragraph(about, tone="small")])
+    kept = (
+        "Beside this page: ",
+        Code("candidates.parquet"),
+        " and ",
+        Code("candidates.csv"),
+        " (one row per candidate, all figures), ",
+        Code("alternatives.json"),
+        ", and the models that nothing beats, each written, loaded again and compared:" if len(data.front) > 1 else ".",
+    )
+    files = [f"{one['name']}: {', '.join(one['files'])}" for one in data.front if one["files"]]
+    yield Part("files", "The log and the models", [Paragraph(kept), Bullets(files), *paragraphs(data.warnings, "note")])
+    if data.command:
+        yield Part("again", "Reproduce", [Commands([data.command])])
 
 
 def headings(data: AlternativesData) -> list[str]:
@@ -138,32 +224,6 @@ def cells(one: Mapping[str, Any], data: AlternativesData) -> list[tuple[str, str
         (number(one["k_mean_cases"], 2), ""),
         ("–" if one["k_max_proved"] is None else f"k ≤ {one['k_max_proved']}", ""),
     ]
-
-
-def alternatives_markdown(data: AlternativesData) -> str:
-    """The page for a terminal, an editor or a ticket."""
-    lines = [f"# {cell(data.subject)}: alternatives", "", cell(data.sentence, 400), ""]
-    if data.agreement is not None:
-        lines += [cell(line, 400) for line in data.agreement.lines()] + [""]
-    lines += [
-        f"Judged on {data.evidence['held_out_rows']:,} rows that no candidate has seen; intervals at 95 %. * marks "
-        f"those that no other beats in {data.quality}, direct bits, impact ratio and indirect bits.",
-        "",
-    ]
-    names = ["", "candidate", *headings(data), "what was done"]
-    lines.append("| " + " | ".join(names) + " |")
-    lines.append("| " + " | ".join(["---", "---", *["--:"] * len(headings(data)), "---"]) + " |")
-    for one in data.candidates:
-        figures = [f"{value} ({span})" if span else value for value, span in cells(one, data)]
-        row = ["*" if one["on_front"] else "", cell(one["name"]), *figures, cell(one["words"], 200)]
-        lines.append("| " + " | ".join(row) + " |")
-    for entry in data.left_out:
-        lines += ["", f"Left out: {cell(entry['proposal'])}: {cell(entry['reason'], 400)}"]
-    for line in (*data.evidence["notes"], *data.warnings):
-        lines += ["", cell(line, 400)]
-    if data.command:
-        lines += ["", "```", f"$ {data.command}", "```"]
-    return "\n".join(lines) + "\n"
 
 
 def _share(value: Estimated) -> tuple[str, str]:
