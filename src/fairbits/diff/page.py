@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairbits.diff.records import Changed, GroupShift, ModelDiff, PersonShift, Shift
-from fairbits.domain import joined
-from fairbits.errors import OptionError
-from fairbits.measure import Estimate
-from fairbits.numerals import number, percent, signed
-from fairbits.report import (
+from fairbits.blocks import (
     Bar,
     Block,
-    Card,
     Cards,
     Code,
     Columns,
     Commands,
+    FigureCard,
     Heading,
     Page,
+    PagePart,
     Paragraph,
-    Part,
     People,
     PersonCard,
     TableBlock,
@@ -29,10 +24,15 @@ from fairbits.report import (
     figure,
     label,
     paragraphs,
-    render_page,
     share,
     shown,
 )
+from fairbits.diff.records import Changed, GroupShift, ModelDiff, PersonShift, Shift
+from fairbits.domain import joined
+from fairbits.errors import OptionError
+from fairbits.measure import Estimate
+from fairbits.numerals import number, percent, signed
+from fairbits.report import render_page
 from fairbits.store import write_whole
 
 _MINUS = str.maketrans("-", "−")
@@ -40,7 +40,12 @@ _MINUS = str.maketrans("-", "−")
 
 def render_diff(found: ModelDiff) -> str:
     """The whole page."""
-    page = Page(
+    return render_page(diff_page(found))
+
+
+def diff_page(found: ModelDiff) -> Page:
+    """What is said of two models."""
+    return Page(
         subject=f"{found.a.name} → {found.b.name}",
         command="diff",
         title=f"{found.a.name} and {found.b.name}: two models",
@@ -49,7 +54,6 @@ def render_diff(found: ModelDiff) -> str:
         parts=tuple(_parts(found)),
         made_from="both models",
     )
-    return render_page(page)
 
 
 def _opening(found: ModelDiff) -> Iterator[Block]:
@@ -79,7 +83,7 @@ def _opening(found: ModelDiff) -> Iterator[Block]:
     yield Columns(sides)
 
 
-def _parts(found: ModelDiff) -> Iterator[Part]:
+def _parts(found: ModelDiff) -> Iterator[PagePart]:
     exact = "exact" if found.rows == found.rows_total else "statistical"
     lead = (
         "Everybody is compared with themselves: the change is B minus A ",
@@ -90,14 +94,14 @@ def _parts(found: ModelDiff) -> Iterator[Part]:
     columns = [label("figure"), *(shown(head) for head in ("A", "B", "change", "95 % interval")), label("")]
     rows = [(*line, "" if verdict == "–" else Tag(verdict)) for *line, verdict in map(shift_words, found.shifts)]
     held = "Open: the interval holds 0, so these people do not tell."
-    yield Part(
+    yield PagePart(
         "figures",
         "What changed",
         [Paragraph(lead, tone="lead"), TableBlock(columns, rows), Paragraph(held, tone="small")],
     )
     if found.changed:
-        yield Part("decisions", "Decisions that changed", [_changed(found.changed)])
-    yield Part("groups", "Groups", [_groups(found)])
+        yield PagePart("decisions", "Decisions that changed", [_changed(found.changed)])
+    yield PagePart("groups", "Groups", [_groups(found)])
     rose = f"k rose for {number(found.k_rose)} people and fell for {number(found.k_fell)} of {number(found.rows)}."
     first = (
         f" The first {len(found.people)}, by classes gained, then by the span that was added:" if found.people else ""
@@ -105,7 +109,7 @@ def _parts(found: ModelDiff) -> Iterator[Part]:
     worse: list[Block] = [Paragraph(rose + first, kind="exact", tone="lead")]
     if found.people:
         worse.append(People([_person(i, one) for i, one in enumerate(found.people, 1)], found.changed is not None))
-    yield Part("worse", "Who got worse", worse)
+    yield PagePart("worse", "Who got worse", worse)
     if found.layers:
         yield _layers(found)
     about = (
@@ -113,20 +117,20 @@ def _parts(found: ModelDiff) -> Iterator[Part]:
         "ICSE 2019). A decision that changed is not by itself a harm, and one that stayed is not by itself right."
     )
     commands = [Commands([found.command])] if found.command else []
-    yield Part("again", "Reproduce", [*commands, Paragraph(about, tone="small")])
+    yield PagePart("again", "Reproduce", [*commands, Paragraph(about, tone="small")])
 
 
 def _changed(changed: Changed) -> Block:
     rate = changed.rate
     drawn = f"{percent(rate.value)}; {percent(rate.low)} to {percent(rate.high)} of people drawn like them"
     cards = [
-        Card("Different decision", number(changed.people), "exact", drawn),
-        Card("Favourable lost", number(changed.lost), "exact"),
-        Card("Favourable gained", number(changed.gained), "exact"),
+        FigureCard("Different decision", number(changed.people), "exact", drawn),
+        FigureCard("Favourable lost", number(changed.lost), "exact"),
+        FigureCard("Favourable gained", number(changed.gained), "exact"),
     ]
     if changed.made_right is not None:
         both = f"{number(changed.made_right)} against {number(changed.made_wrong)}"
-        cards.append(Card("Made right, made wrong", both, "exact"))
+        cards.append(FigureCard("Made right, made wrong", both, "exact"))
     return Cards(cards)
 
 
@@ -163,7 +167,7 @@ def _person(rank: int, one: PersonShift) -> PersonCard:
     )
 
 
-def _layers(found: ModelDiff) -> Part:
+def _layers(found: ModelDiff) -> PagePart:
     where = "Nowhere: all layers put out the same, but for rounding."
     if found.parted is not None:
         most = f"; of the later ones, layer {found.adds_most} adds most" if found.adds_most else ""
@@ -190,7 +194,7 @@ def _layers(found: ModelDiff) -> Part:
     ]
     parted = frozenset(i for i, one in enumerate(found.layers) if one.layer == found.parted)
     lead = f"{where} Mean absolute difference over people and neurons, and how much a layer adds to those before it."
-    return Part(
+    return PagePart(
         "layers", "Where the outputs part", [Paragraph(lead, tone="lead"), TableBlock(columns, rows, marked=parted)]
     )
 

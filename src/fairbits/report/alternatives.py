@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairbits.numerals import number, percent
-from fairbits.report.blocks import (
+from fairbits.blocks import (
     Block,
     Bullets,
     Code,
@@ -19,8 +18,8 @@ from fairbits.report.blocks import (
     Commands,
     Drawing,
     Page,
+    PagePart,
     Paragraph,
-    Part,
     Small,
     TableBlock,
     Tag,
@@ -28,6 +27,7 @@ from fairbits.report.blocks import (
     paragraphs,
     shown,
 )
+from fairbits.numerals import number, percent
 from fairbits.report.figures.alternatives import FrontPoint, fronts
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.html import render_page
@@ -151,7 +151,7 @@ def _opening(data: AlternativesData) -> Iterator[Block]:
     yield from paragraphs(data.evidence["notes"], "note")
 
 
-def _parts(data: AlternativesData) -> Iterator[Part]:
+def _parts(data: AlternativesData) -> Iterator[PagePart]:
     key = [("ink", "as it is"), ("blue", "guard, proved"), ("orange", "mitigators"), ("grey", "other settings")]
     key.append(("muted", "repairs of weights"))
     best = "nothing else is at least as good in all four figures and better in one; lines are their intervals."
@@ -162,7 +162,7 @@ def _parts(data: AlternativesData) -> Iterator[Part]:
         Drawing("indirect", f"Up and left is better. {indirect}"),
         Drawing("ratio", f"Up and right is better. {ratio}"),
     ]
-    yield Part("front", "What each costs and buys", [Columns([[one] for one in drawings])])
+    yield PagePart("front", "What each costs and buys", [Columns([[one] for one in drawings])])
     columns = [label("candidate"), *(shown(heading) for heading in headings(data))]
     rows = [
         [
@@ -181,7 +181,7 @@ def _parts(data: AlternativesData) -> Iterator[Part]:
         "the rows shown here, so the best of many looks a little better than it is; the intervals say by how much."
     )
     title = f"All {number(len(data.candidates))} candidates"
-    yield Part("candidates", title, [TableBlock(columns, rows, caption, front), Paragraph(about, tone="small")])
+    yield PagePart("candidates", title, [TableBlock(columns, rows, caption, front), Paragraph(about, tone="small")])
     kept = (
         "Beside this page: ",
         Code("candidates.parquet"),
@@ -192,9 +192,11 @@ def _parts(data: AlternativesData) -> Iterator[Part]:
         ", and the models that nothing beats, each written, loaded again and compared:" if len(data.front) > 1 else ".",
     )
     files = [f"{one['name']}: {', '.join(one['files'])}" for one in data.front if one["files"]]
-    yield Part("files", "The log and the models", [Paragraph(kept), Bullets(files), *paragraphs(data.warnings, "note")])
+    yield PagePart(
+        "files", "The log and the models", [Paragraph(kept), Bullets(files), *paragraphs(data.warnings, "note")]
+    )
     if data.command:
-        yield Part("again", "Reproduce", [Commands([data.command])])
+        yield PagePart("again", "Reproduce", [Commands([data.command])])
 
 
 def headings(data: AlternativesData) -> list[str]:

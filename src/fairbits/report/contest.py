@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairbits.numerals import number
-from fairbits.report.blocks import (
+from fairbits.blocks import (
     Block,
     Columns,
     Commands,
     Drawing,
     Heading,
     Page,
+    PagePart,
     Paragraph,
-    Part,
     TableBlock,
     figure,
     label,
     shown,
 )
+from fairbits.numerals import number
 from fairbits.report.figures.contest import Effect, dots, effects, over_time
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.html import render_page
@@ -114,17 +114,21 @@ def write_contest(data: ContestData, path: Path) -> None:
 
 def render_contest(data: ContestData) -> str:
     """The page of a comparison."""
+    return render_page(contest_page(data))
+
+
+def contest_page(data: ContestData, *, drawn: bool = True) -> Page:
+    """What is said of a comparison, with or without its pictures."""
     found = bool(data.contenders[0].found)
-    page = Page(
+    return Page(
         subject=data.subject,
         command="compare",
         title=f"{data.subject}: strategies compared",
         sentence=data.sentence if found else "No strategy found an ID case: none found.",
         opening=tuple(_opening(data)),
-        parts=tuple(_parts(data, drawn=found)),
-        pictures=_pictures(data) if found else {},
+        parts=tuple(_parts(data, drawn=found and drawn)),
+        pictures=_pictures(data) if found and drawn else {},
     )
-    return render_page(page)
 
 
 def _opening(data: ContestData) -> Iterator[Block]:
@@ -148,7 +152,7 @@ def _opening(data: ContestData) -> Iterator[Block]:
         yield Paragraph(words, tone="note")
 
 
-def _parts(data: ContestData, *, drawn: bool) -> Iterator[Part]:
+def _parts(data: ContestData, *, drawn: bool) -> Iterator[PagePart]:
     if drawn:
         names = {one.strategy for one in data.contenders}
         key = [
@@ -159,7 +163,7 @@ def _parts(data: ContestData, *, drawn: bool) -> Iterator[Part]:
         caption = (
             "Distinct ID cases so far over the seconds of a run, mean over the runs; the number is where it ended."
         )
-        yield Part("pace", "ID cases over time", [Drawing("pace", caption, "wide sideways", key)])
+        yield PagePart("pace", "ID cases over time", [Drawing("pace", caption, "wide sideways", key)])
         many = Drawing("ids", "A dot is a run: dots far apart mean that luck decides much.")
         severe = "The largest number of classes that the scores of one person's twins fall into: a lower bound."
         told = (
@@ -169,7 +173,7 @@ def _parts(data: ContestData, *, drawn: bool) -> Iterator[Part]:
         columns: list[list[Block]] = [[Heading("How many"), many], [Heading("How severe"), Drawing("k", severe)]]
         if any(one.effect for one in data.contenders):
             columns.append([Heading(f"Better than {YARDSTICK}?"), Drawing("effect", told)])
-        yield Part("runs", "Run by run", [Columns(columns)])
+        yield PagePart("runs", "Run by run", [Columns(columns)])
     mean = " (mean ± standard deviation)" if data.repeats > 1 else ""
     about = (
         "1st and 1,000th: seconds until so many ID cases were found. Distance of two: mean over pairs of ID cases, "
@@ -179,12 +183,12 @@ def _parts(data: ContestData, *, drawn: bool) -> Iterator[Part]:
     )
     kind = f"What kind of people: severity, how different from each other and from real rows{mean}"
     tables = (_table(data, FOUND, f"What was found, and how fast{mean}", tested=True), _table(data, KIND, kind))
-    yield Part("figures", "All figures", [*tables, Paragraph(about, tone="small")])
+    yield PagePart("figures", "All figures", [*tables, Paragraph(about, tone="small")])
     again: Block = Commands([data.command])
     if not data.command:
         again = Paragraph("The model, or the budget, is known to Python only: compare again with Audit.compare.")
     paced = "Runs are limited by seconds: a faster or quieter machine finds more, in another order perhaps."
-    yield Part("again", "Reproduce", [again, Paragraph(paced, tone="small")])
+    yield PagePart("again", "Reproduce", [again, Paragraph(paced, tone="small")])
 
 
 def _table(

@@ -7,15 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairbits.errors import OptionError, choose_from
-from fairbits.numerals import number, percent
-from fairbits.report.blocks import (
+from fairbits.blocks import (
     Bar,
     Block,
     Link,
     Page,
+    PagePart,
     Paragraph,
-    Part,
     Small,
     TableBlock,
     Text,
@@ -23,6 +21,8 @@ from fairbits.report.blocks import (
     label,
     shown,
 )
+from fairbits.errors import OptionError, choose_from
+from fairbits.numerals import number, percent
 from fairbits.report.html import render_page
 from fairbits.store import write_json, write_whole
 from fairbits.subject import Quality
@@ -165,6 +165,11 @@ def write_fleet(fleet: Fleet, folder: Path) -> Path:
 
 def render_fleet(fleet: Fleet) -> str:
     """The whole page."""
+    return render_page(fleet_page(fleet))
+
+
+def fleet_page(fleet: Fleet) -> Page:
+    """What is said of a fleet."""
     lead = (
         f"Each model was audited by itself: {fleet.terms}. Rows affected are those of the model's own table whose "
         "decision flips, or whose twins score otherwise where nothing is decided (exact); bits and k found come "
@@ -189,11 +194,11 @@ def render_fleet(fleet: Fleet) -> str:
         columns += [figure("k found"), figure("on real rows"), shown("k proved"), figure("cases that flip")]
         columns += [shown("indirect bits, at least")]
         rows = [(i, *_row(one)) for i, one in enumerate(fleet.ranked, 1)]
-        parts.append(Part("ranking", f"By {fleet.ranked_by}", [TableBlock(columns, rows)]))
+        parts.append(PagePart("ranking", f"By {fleet.ranked_by}", [TableBlock(columns, rows)]))
     if fleet.failed:
         rows = [((one.name, Small(one.source)), one.error) for one in fleet.failed]
-        parts.append(Part("failed", "Not audited", [TableBlock([label("model"), label("why")], rows)]))
-    page = Page(
+        parts.append(PagePart("failed", "Not audited", [TableBlock([label("model"), label("why")], rows)]))
+    return Page(
         subject=fleet.folder,
         command=f"fleet · {fleet.created[:10]}",
         title=f"{fleet.folder}: {len(fleet.subjects)} models",
@@ -202,7 +207,6 @@ def render_fleet(fleet: Fleet) -> str:
         parts=parts,
         made_from="the runs beside this page",
     )
-    return render_page(page)
 
 
 def _row(one: FleetMember) -> tuple[Any, ...]:

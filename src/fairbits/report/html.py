@@ -12,9 +12,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from fairbits import blocks as b
 from fairbits._version import __version__
 from fairbits.domain import harmless, shortened
-from fairbits.report import blocks as b
 from fairbits.report import words
 from fairbits.report.figures.palette import stylesheet
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
+from fairbits import blocks as b
 from fairbits.domain import NUMBER, shortened
-from fairbits.report import blocks as b
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
 #: A cell that begins so is a formula to a spreadsheet, and a list, rule or heading to Markdown.

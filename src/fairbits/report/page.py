@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairbits.report.blocks import Block, Link, Page, Paragraph, Strong, Text, paragraphs
+from fairbits.blocks import Block, Link, Page, Paragraph, Strong, Text, paragraphs
 from fairbits.report.figures.catalogue import pictures_of
 from fairbits.report.html import render_page
 from fairbits.report.markdown import render_markdown_page

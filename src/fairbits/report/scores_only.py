@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from fairbits._version import __version__
-from fairbits.report.blocks import Commands, Facts, Page, Part, paragraphs
+from fairbits.blocks import Commands, Facts, Page, PagePart, paragraphs
 from fairbits.report.files import write_faces
 from fairbits.report.html import render_page
 from fairbits.report.manifest import FACES, files_of
@@ -56,8 +56,8 @@ def write_scores_report(
         ),
         parts=[
             *(one.part(data) for one in there),
-            Part("again", "Reproduce", again),
-            Part(pointers.SECTION.name, pointers.SECTION.title, laws),
+            PagePart("again", "Reproduce", again),
+            PagePart(pointers.SECTION.name, pointers.SECTION.title, laws),
         ],
         pictures=pictures(document),
         made_from="the table's own scores",

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, PagePart
 from fairbits.errors import FairbitsError
-from fairbits.report.blocks import Block, Part
 from fairbits.text import shortened
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class Section:
     kind: Callable[[ReportData], str] = lambda _: ""
     remark: str = ""
 
-    def part(self, data: ReportData) -> Part:
+    def part(self, data: ReportData) -> PagePart:
         """The section as it is drawn; where it cannot be, its name is in the message."""
         try:
-            return Part(self.name, self.title, tuple(self.blocks(data)), self.kind(data), self.remark)
+            return PagePart(self.name, self.title, tuple(self.blocks(data)), self.kind(data), self.remark)
         except FairbitsError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:

@@ -11,8 +11,8 @@ from fairbits.measure import people_headline
 from fairbits.numerals import number, percent, power
 
 if TYPE_CHECKING:
+    from fairbits.blocks import Text
     from fairbits.measure import Noise
-    from fairbits.report.blocks import Text
     from fairbits.report.record import About, Measured, Searched
 
 DOI = "10.1109/ICSE48619.2023.00136"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Bullets, Code, Commands, Facts, Heading, Link, Paragraph, Tag
 from fairbits.domain import joined
 from fairbits.report import words
-from fairbits.report.blocks import Block, Bullets, Code, Commands, Facts, Heading, Link, Paragraph, Tag
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbits.blocks import Block, Cards, Code, Facts, FigureCard, Text
 from fairbits.numerals import number, percent
-from fairbits.report.blocks import Block, Card, Cards, Code, Facts, Text
 from fairbits.report.manifest import hash_file
 from fairbits.report.section import Section
 
@@ -91,7 +91,7 @@ def facts(data: ReportData) -> list[tuple[str, Text]]:
     ]
 
 
-def cards(data: ReportData) -> list[Card]:
+def cards(data: ReportData) -> list[FigureCard]:
     """The first figures: people, then how well the model agrees with the labels."""
     measured, quality = data.measured, data.about.quality
     rate = measured.flip_rate or measured.split_rate
@@ -103,18 +103,18 @@ def cards(data: ReportData) -> list[Card]:
             among = "and of everybody else, by the way the model is made"
         small = f"of {measured.rows:,}; {among}"
         many = number(round(rate.value * measured.rows))
-        found.append(Card(what, many, data.opening.kind, small))
+        found.append(FigureCard(what, many, data.opening.kind, small))
     rows = f"on {quality.rows:,} labelled rows"
     if quality.accuracy is not None:
-        found.append(Card("Accuracy", percent(quality.accuracy), "exact", rows))
+        found.append(FigureCard("Accuracy", percent(quality.accuracy), "exact", rows))
     if quality.auc is not None:
         between = f"{number(quality.auc_low, 3)} to {number(quality.auc_high, 3)} (95 % interval)"
-        found.append(Card("AUC", number(quality.auc, 3), "statistical", between))
+        found.append(FigureCard("AUC", number(quality.auc, 3), "statistical", between))
     if quality.r2 is not None:
-        found.append(Card("Variance explained", percent(quality.r2), "exact", rows))
+        found.append(FigureCard("Variance explained", percent(quality.r2), "exact", rows))
     if quality.favourable_rate is not None:
         base = "" if quality.base_rate is None else f"base rate: {percent(quality.base_rate)} are labelled so"
-        found.append(Card("Decided favourably", percent(quality.favourable_rate), "exact", base))
+        found.append(FigureCard("Decided favourably", percent(quality.favourable_rate), "exact", base))
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Columns, Drawing, Paragraph, TableBlock, figure, label, share
 from fairbits.numerals import number
-from fairbits.report.blocks import Block, Columns, Drawing, Paragraph, TableBlock, figure, label, share
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Bar, Block, Drawing, Fold, Paragraph, TableBlock, change, label, share
 from fairbits.numerals import number
-from fairbits.report.blocks import Bar, Block, Drawing, Fold, Paragraph, TableBlock, change, label, share
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:

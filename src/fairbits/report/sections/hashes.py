@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Code, Fold, Paragraph, TableBlock, figure, label
 from fairbits.numerals import number
-from fairbits.report.blocks import Block, Code, Fold, Paragraph, TableBlock, figure, label
 from fairbits.report.manifest import MANIFEST, SIGNATURE
 from fairbits.report.section import Section
 

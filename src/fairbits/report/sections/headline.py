@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Columns, Paragraph, TableBlock, Tag, figure, label, shown
 from fairbits.numerals import number, percent
-from fairbits.report.blocks import Block, Columns, Paragraph, TableBlock, Tag, figure, label, shown
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:

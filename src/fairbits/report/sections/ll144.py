@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fairbits.blocks import Block, Facts, Heading, Paragraph, Small, TableBlock, Text, label, shown
 from fairbits.numerals import number, percent
-from fairbits.report.blocks import Block, Facts, Heading, Paragraph, Small, TableBlock, Text, label, shown
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairbits.measure import symbol_of
-from fairbits.numerals import number, percent, signed
-from fairbits.report.blocks import (
+from fairbits.blocks import (
     Block,
-    Column,
     Drawing,
     Fold,
     Heading,
     Paragraph,
     TableBlock,
+    TableColumn,
     between,
     change,
     figure,
@@ -22,6 +20,8 @@ from fairbits.report.blocks import (
     share,
     shown,
 )
+from fairbits.measure import symbol_of
+from fairbits.numerals import number, percent, signed
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _neurons(debugged: Debugged, k: str, *, decides: bool) -> Block:
         for one in debugged.neurons
     ]
     now = "" if debugged.accuracy is None else f" (now {percent(debugged.accuracy)})"
-    columns: list[Column] = [
+    columns: list[TableColumn] = [
         label("neuron"),
         change("ACD", 3),
         between("95 %", lambda end: signed(end, 3)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Drawing, Paragraph, TableBlock, between, label, paragraphs, share
 from fairbits.numerals import percent
-from fairbits.report.blocks import Block, Drawing, Paragraph, TableBlock, between, label, paragraphs, share
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:

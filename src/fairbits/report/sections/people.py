@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.blocks import Block, Code, Drawing, Heading, Paragraph, People, PersonCard
 from fairbits.domain import Codes, Table
 from fairbits.measure import Evaluator, assign, check_partition
 from fairbits.numerals import number
-from fairbits.report.blocks import Block, Code, Drawing, Heading, Paragraph, People, PersonCard
 from fairbits.report.record import Axes, Portrait, ReportData
 from fairbits.report.section import Section, twins_differ
 from fairbits.store import Run

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairbits.report.blocks import Block, Inline, Link, Paragraph, Small, TableBlock, label
+from fairbits.blocks import Block, Inline, Link, Paragraph, Small, TableBlock, label
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:

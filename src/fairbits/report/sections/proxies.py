@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbits.domain import shortened
-from fairbits.numerals import number, percent, signed
-from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
-from fairbits.report.blocks import (
+from fairbits.blocks import (
     Block,
     Bullets,
     Drawing,
@@ -27,6 +24,9 @@ from fairbits.report.blocks import (
     paragraphs,
     shown,
 )
+from fairbits.domain import shortened
+from fairbits.numerals import number, percent, signed
+from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 from fairbits.report.section import Section
 from fairbits.shape import reading
 from fairbits.store import read_json

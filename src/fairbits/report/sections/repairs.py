@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairbits.numerals import number
-from fairbits.report.blocks import (
+from fairbits.blocks import (
     Block,
     Code,
-    Column,
     Columns,
     Drawing,
     Fold,
@@ -17,6 +15,7 @@ from fairbits.report.blocks import (
     Paragraph,
     Strong,
     TableBlock,
+    TableColumn,
     Tag,
     figure,
     label,
@@ -24,6 +23,7 @@ from fairbits.report.blocks import (
     share,
     shown,
 )
+from fairbits.numerals import number
 from fairbits.report.section import Section
 from fairbits.report.words import by_kind
 
@@ -92,7 +92,7 @@ def _groups(repaired: Repaired) -> Block:
 
 
 def _table(repaired: Repaired) -> Block:
-    columns: list[Column] = [label("repair"), share(repaired.quality), shown("change, 95 %"), figure("mean k", 2)]
+    columns: list[TableColumn] = [label("repair"), share(repaired.quality), shown("change, 95 %"), figure("mean k", 2)]
     columns += [shown("proved"), share("ID rate"), label("what was done")]
     first = ("as it is", repaired.accuracy_before, "", repaired.k_mean_before, "", None, "")
     rows = [first, *(_row(one) for one in repaired.repairs)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Columns, Drawing, Facts, Fold, Heading, TableBlock, figure
 from fairbits.numerals import number
-from fairbits.report.blocks import Block, Columns, Drawing, Facts, Fold, Heading, TableBlock, figure
 from fairbits.report.section import Section, twins_differ
 from fairbits.report.words import search_facts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairbits.report.blocks import Block, Code, Form, Paragraph
+from fairbits.blocks import Block, Code, Form, Paragraph
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairbits.numerals import number, percent
-from fairbits.report.blocks import (
+from fairbits.blocks import (
     Block,
-    Column,
     Drawing,
     Fold,
     Paragraph,
     TableBlock,
+    TableColumn,
     change,
     figure,
     label,
     share,
     shown,
 )
+from fairbits.numerals import number, percent
 from fairbits.report.foremost import foremost
 from fairbits.report.section import Section
 
@@ -62,7 +62,7 @@ def _blocks(data: ReportData) -> Iterator[Block]:
         tone="small hint",
     )
     now = "" if debugged.accuracy is None else f" (now {percent(debugged.accuracy)})"
-    heads: list[Column] = [label("tree"), label("goes left"), change("ACD", 3), label("best held")]
+    heads: list[TableColumn] = [label("tree"), label("goes left"), change("ACD", 3), label("best held")]
     heads += [figure(f"mean k (now {number(debugged.k_mean, 2)})", 2), share(f"accuracy{now}")]
     kept = len(heads) if decides else len(heads) - 1
     lines = [

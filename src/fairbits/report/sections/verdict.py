@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbits.blocks import Block, Paragraph, TableBlock, Tag, label, paragraphs, shown
 from fairbits.errors import OptionError
-from fairbits.report.blocks import Block, Paragraph, TableBlock, Tag, label, paragraphs, shown
 from fairbits.report.section import Section
 from fairbits.store import read_json
 

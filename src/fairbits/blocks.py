@@ -63,7 +63,7 @@ Text: TypeAlias = Inline | tuple[Inline, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of a table: its heading, how its values become text, and whether they stand to the right."""
 
     head: str
@@ -71,36 +71,36 @@ class Column:
     right: bool = False
 
 
-def label(head: str) -> Column:
+def label(head: str) -> TableColumn:
     """A column of words, names or marks."""
-    return Column(head, lambda value: "–" if value is None else value)
+    return TableColumn(head, lambda value: "–" if value is None else value)
 
 
-def figure(head: str, digits: int = 0) -> Column:
+def figure(head: str, digits: int = 0) -> TableColumn:
     """A column of numbers, or of counts."""
-    return Column(head, partial(number, digits=digits), right=True)
+    return TableColumn(head, partial(number, digits=digits), right=True)
 
 
-def share(head: str, digits: int = 1) -> Column:
+def share(head: str, digits: int = 1) -> TableColumn:
     """A column of shares, in percent."""
-    return Column(head, partial(percent, digits=digits), right=True)
+    return TableColumn(head, partial(percent, digits=digits), right=True)
 
 
-def change(head: str, digits: int = 2) -> Column:
+def change(head: str, digits: int = 2) -> TableColumn:
     """A column of numbers that show their sign."""
-    return Column(head, partial(signed, digits=digits), right=True)
+    return TableColumn(head, partial(signed, digits=digits), right=True)
 
 
-def between(head: str, show: Callable[[float | None], str]) -> Column:
+def between(head: str, show: Callable[[float | None], str]) -> TableColumn:
     """A column of intervals: pairs of a low and a high end, or None."""
-    return Column(
+    return TableColumn(
         head, lambda ends: "–" if ends is None or None in ends else f"{show(ends[0])} to {show(ends[1])}", True
     )
 
 
-def shown(head: str) -> Column:
+def shown(head: str) -> TableColumn:
     """A column of figures that are text already, such as "k ≤ 4"."""
-    return Column(head, lambda value: "–" if value is None else value, right=True)
+    return TableColumn(head, lambda value: "–" if value is None else value, right=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class TableBlock:
     """Rows of values, each shown as its column says; ``marked`` rows stand out. ``stacked``: cells below each other
     on a narrow screen."""
 
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Sequence[Any]]
     caption: Text = ""
     marked: frozenset[int] = frozenset()
@@ -137,7 +137,7 @@ class TableBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class FigureCard:
     """One figure that everybody should see: what it is, its value, its kind, and a remark."""
 
     what: str
@@ -150,7 +150,7 @@ class Card:
 class Cards:
     """The first figures of a page."""
 
-    cards: Sequence[Card]
+    cards: Sequence[FigureCard]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ Block: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PagePart:
     """A section as it is drawn: its name for links, its title, the kind of its figures, a remark, its blocks."""
 
     name: str
@@ -264,7 +264,7 @@ class Page:
     title: str
     sentence: Text
     opening: Sequence[Block]
-    parts: Sequence[Part]
+    parts: Sequence[PagePart]
     pictures: dict[str, str] = field(default_factory=dict)
     made_from: str = ""
     #: What the document is called in Markdown.
