@@ -63,9 +63,7 @@ def inline(text: b.Text) -> Text:  # noqa: PLR0911 - one for each look
 def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # noqa: PLR0912 - one for each kind
     match block:
         case b.Heading():
-            yield Text("\n").append_text(
-                inline((b.Strong(b.plain(block.text)), " " if block.kind else "", _kind(block.kind)))
-            )
+            yield Text("\n").append_text(inline((b.Strong(b.plain(block.text)), *_kind(block.kind))))
         case b.Paragraph():
             text = inline(block.text).append_text(inline(_kind(block.kind)))
             text.stylize(_TONES.get(block.tone.partition(" ")[0], ""))
@@ -130,10 +128,11 @@ def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]
     words = [max(map(cell_len, head.split() or [""])) for head in heads]
     needed = [max(pair) for pair in zip(widest, words, strict=True)]
     needed = [w if column.right else min(w, NAME) for w, column in zip(needed, block.columns, strict=True)]
-    kept = max(1, sum(total <= WIDTH for total in accumulate(width + 2 for width in needed)))
+    kept = max(1, sum(total <= WIDTH - 2 for total in accumulate(width + 2 for width in needed)))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for head, column, width in zip(heads[:kept], block.columns, needed, strict=False):
-        table.add_column(Text(head), justify="right" if column.right else "left", min_width=width)
+        exact = width if column.right else None
+        table.add_column(Text(head), justify="right" if column.right else "left", min_width=width, width=exact)
     for i, row in enumerate(shown):
         table.add_row(*row[:kept], style="bold" if i in block.marked else "")
     yield table
