@@ -19,7 +19,7 @@ def since() -> float:
 
 
 def main() -> NoReturn:
-    """Run the command line. Exit codes: 0 fine, 1 verdict failed, 2 wrong use, 3 failure, 130 interrupted."""
+    """Exit codes: 0 fine, 1 verdict failed, 2 wrong use, 3 inconclusive, 4 failure, 130 interrupted."""
     if sys.modules["__main__"].__dict__.get("main") is main and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _leave)  # until what answers all signals is imported
     _began.append(time.perf_counter())

@@ -22,7 +22,7 @@ from fairbits.cli.options import (
     threads_of,
 )
 from fairbits.cli.output import print_json
-from fairbits.cli.signals import gentle_stop
+from fairbits.cli.signals import FAILED, gentle_stop
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -87,7 +87,7 @@ def fleet(
     if stopped:
         raise typer.Exit(130)
     if found.failed:
-        raise typer.Exit(3)
+        raise typer.Exit(FAILED)
 
 
 def _say(done: int, total: int, entry: FleetMember | None) -> None:
