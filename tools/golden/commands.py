@@ -51,7 +51,8 @@ def commands() -> dict[str, Command]:
     found = {f"measure {name}": Command(("measure", name)) for name in SUBJECTS}
     budget = ("--seed", "3", "--threads", "1", "--evaluations")
     for strategy in STRATEGIES:
-        found[f"search heart {strategy}"] = Command(("search", "heart", "--strategy", strategy, *budget, "2000"))
+        now = ("--option", "crowd=1024") if strategy == "expga" else ()  # which follows the budget today
+        found[f"search heart {strategy}"] = Command(("search", "heart", "--strategy", strategy, *budget, "2000"), now)
     found["search german random"] = Command(("search", "german", "--strategy", "random", *budget, "2000"))
     found["search heart near"] = Command(("search", "heart", "--strategy", "random", "--within", "1", *budget, "2000"))
     for name, more in VARIANTS.items():

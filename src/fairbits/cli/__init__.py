@@ -8,7 +8,7 @@ import sys
 import time
 from typing import NoReturn
 
-__all__ = ["main", "since"]
+__all__ = ["main", "since", "waited"]
 
 _began: list[float] = []
 
@@ -16,6 +16,11 @@ _began: list[float] = []
 def since() -> float:
     """When the command began, by ``time.perf_counter``: a budget of time counts from there."""
     return _began[-1] if _began else time.perf_counter()
+
+
+def waited() -> str:
+    """How long the command has taken so far, as whoever typed it sees it."""
+    return f"{time.perf_counter() - since():.1f} s in all"
 
 
 def main() -> NoReturn:

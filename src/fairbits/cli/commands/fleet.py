@@ -45,7 +45,10 @@ def fleet(
         str, typer.Option(help="Order by people affected, found or proved k, or bits: people, found, proved, bits.")
     ] = "people",
     skip: Skip = None,
-    seed: Annotated[_Number, typer.Option(help="Same seed, same audits.", min=0, show_default="0")] = None,
+    seed: Annotated[
+        _Number,
+        typer.Option(help="Same seed, same draws; seconds end them elsewhere each time.", min=0, show_default="0"),
+    ] = None,
     epsilon: Epsilon = None,
     partition: PartitionOrRun = None,
     threads: Threads = 0,
