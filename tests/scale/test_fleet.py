@@ -70,7 +70,7 @@ def test_on_the_command_line(harbour, tmp_path) -> None:
     shutil.rmtree(harbour / "blind")
     asked = ["fleet", str(harbour), "--budget", "1s", "--skip", "debug,repair", "--out", str(tmp_path / "out")]
     found = CliRunner().invoke(app, [*asked, "--rank", "bits"], env={"COLUMNS": "80"})
-    assert found.exit_code == 3
+    assert found.exit_code == 4
     assert "Of 3 models, “credit” uses the most: at least 2.58 of 2.58 bits; 2 could" in found.stdout
     assert max(map(len, found.stdout.splitlines())) <= 80 or str(tmp_path) in found.stdout
 

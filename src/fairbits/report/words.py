@@ -133,11 +133,17 @@ def search_facts(about: About, searched: Searched) -> list[tuple[str, Text]]:
         ("distinct cases kept", number(figures["cases"])),
         *([] if about.regression else flips[:1]),
         (
-            "mean k where seeds began, ended",
+            f"mean k where {seeds_in_words(figures)} began, ended",
             f"{number(figures.get('k_initial'), 1)}, {number(figures.get('k_final'), 1)}",
         ),
         *([] if about.regression else flips[1:]),
     ]
+
+
+def seeds_in_words(figures: Mapping[str, Any]) -> str:
+    """Whom K_I and K_F are about."""
+    finished = figures.get("seeds_finished")
+    return "seeds" if not finished else f"{finished:,} seeds that had their full share of moves"
 
 
 def budget(limits: Mapping[str, Any]) -> str:

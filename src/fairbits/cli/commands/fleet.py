@@ -22,7 +22,7 @@ from fairbits.cli.options import (
     threads_of,
 )
 from fairbits.cli.output import print_json
-from fairbits.cli.signals import gentle_stop
+from fairbits.cli.signals import FAILED, gentle_stop
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -45,7 +45,10 @@ def fleet(
         str, typer.Option(help="Order by people affected, found or proved k, or bits: people, found, proved, bits.")
     ] = "people",
     skip: Skip = None,
-    seed: Annotated[_Number, typer.Option(help="Same seed, same audits.", min=0, show_default="0")] = None,
+    seed: Annotated[
+        _Number,
+        typer.Option(help="Same seed, same draws; seconds end them elsewhere each time.", min=0, show_default="0"),
+    ] = None,
     epsilon: Epsilon = None,
     partition: PartitionOrRun = None,
     threads: Threads = 0,
@@ -91,7 +94,7 @@ def fleet(
     if stopped:
         raise typer.Exit(130)
     if found.failed:
-        raise typer.Exit(3)
+        raise typer.Exit(FAILED)
 
 
 def _say(done: int, total: int, entry: FleetMember | None) -> None:
