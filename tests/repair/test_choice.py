@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fairbits import Attribute, Encoding, Guard, Network, Schema, Subject, Table
+from fairbits import Attribute, Encoding, Guard, Schema, Subject, Table
 from fairbits.repair import Planner, Proposal, repair_run
 from fairbits.repair.evidence import split
 from fairbits.repair.judgement import Setting
@@ -101,7 +101,9 @@ def test_no_row_and_no_case_is_in_two_parts(tmp_path: Path) -> None:
         run = searched(subject, tmp_path / f"run-{held_out}", evaluations=300)
         parts = split(run, subject, np.random.default_rng(1))
         for name in ("rows", "cases"):
-            groups = [{tuple(one) for one in getattr(part, name)} for part in (parts.training, parts.plan, parts.held_out)]
+            groups = [
+                {tuple(one) for one in getattr(part, name)} for part in (parts.training, parts.plan, parts.held_out)
+            ]
             assert all(groups)
             assert sum(map(len, groups)) == len(set.union(*groups))
 

@@ -1,4 +1,5 @@
 from .candidates import proposed as proposed
+from .estimates import estimates_of as estimates_of
 from .evidence import Half as Half
 from .evidence import Halves as Halves
 from .evidence import split as split

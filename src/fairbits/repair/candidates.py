@@ -1,4 +1,4 @@
-"""Candidates for a repair: have them proposed, judge them on evidence they have not seen, say what is proved of each."""
+"""Candidates for a repair: have them proposed, judge them on evidence they have not seen, say what is proved."""
 
 from __future__ import annotations
 

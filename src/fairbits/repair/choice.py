@@ -3,10 +3,10 @@
 **The budget, in one sentence**: a candidate keeps it if, with 90 % confidence by the rows it is chosen on, accuracy
 falls by no more than the budget and balanced accuracy by no more than twice the budget.
 
-Among candidates that lower mean k of cases, make no more people flip, keep the budget and are dominated by no other: the
-lowest proved k first, of those the ones under which no decision can flip; where nothing is proved, the lowest mean k.
-Equal ones: the smallest loss that these rows cannot rule out, and one score a decision before many. Where a guarantee is
-asked for, whoever has such a proof will do, and of those the smallest loss comes first.
+Among candidates that lower mean k of cases, make no more people flip, keep the budget and are dominated by no other:
+the lowest proved k first, of those the ones under which no decision can flip; where nothing is proved, the lowest mean
+k. Equal ones: the smallest loss that these rows cannot rule out, and one score a decision before many. Where a
+guarantee is asked for, whoever has such a proof will do, and of those the smallest loss comes first.
 
 Flips count because k does not see them: scores that crowd at both ends have few classes, and more people between them.
 Nobody signs a model under which the decision of more real people hangs on who they are.

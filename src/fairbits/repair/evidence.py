@@ -1,8 +1,8 @@
 """The evidence in three parts: rows and cases to learn from, others to choose on, and others again to judge on.
 
 A candidate that was trained flatters itself on the rows that it was trained on, and so does the model as it came. So
-proposals learn from ``training`` alone, the choice looks at ``plan`` alone, and what is shown is ``held_out``. Where the
-subject holds rows out, those are cut in two for the choice and the judgement, and neither the model nor a candidate has
+proposals learn from ``training`` alone, the choice looks at ``plan`` alone, and what is shown is ``held_out``. Where
+the subject holds rows out, those are cut in two for the choice and the judgement, and neither the model nor a candidate has
 seen any of them. Where it holds none out, half of the table trains candidates and a quarter each chooses and judges:
 candidates have not seen those, the model may have.
 """

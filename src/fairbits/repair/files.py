@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from fairbits._version import __version__
+from fairbits.measure import Estimate
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.weights import neurons_in_words
-from fairbits.measure import Estimate
 from fairbits.repair.records import Figures, RepairCandidate, RepairResult
 from fairbits.store import write_json, write_parquet
 

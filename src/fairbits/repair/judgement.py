@@ -58,7 +58,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """The figures of a model on one part of the evidence, what it decides about the rows (or predicts), and what is right."""
+    """The figures of a model on one part of the evidence, what it decides or predicts there, and what is right."""
 
     figures: Figures
     answers: npt.NDArray[np.floating | np.integer]

@@ -1,9 +1,9 @@
 """What is proved about a model for everybody in the domain, by looking at the model and at nothing that is said of it.
 
-There are three checkers. A guard holds scores near the average over the twins: its arithmetic bounds k. A network, trees
-or an encoding that give protected attributes no weight, no split or no input cannot tell twins apart. And neither can a
-pipeline whose first step drops the protected columns. A proposal has no way to say that something is proved; and a bound
-that nobody could exceed anyway is no promise, so it is none here.
+There are three checkers. A guard holds scores near the average over the twins: its arithmetic bounds k. A network,
+trees or an encoding that give protected attributes no weight, no split or no input cannot tell twins apart. And neither
+can a pipeline whose first step drops the protected columns. A proposal has no way to say that something is proved; and
+a bound that nobody could exceed anyway is no promise, so it is none here.
 """
 
 from __future__ import annotations

@@ -292,6 +292,8 @@ class RepairResult:
         Proposers that could not be used here, each with the reason.
     estimates_before
         Figures of the model as it is on held-out rows, with intervals.
+    folder
+        Of the run, with all that was written.
     """
 
     subject: str
@@ -317,6 +319,7 @@ class RepairResult:
     measure: Measure = "q_inf"  # what was lowered
     left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
     estimates_before: Estimates | None = None
+    folder: Path | None = None  # of the run
 
     def __repr__(self) -> str:
         before = self.before_held_out.k_mean

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -213,6 +213,7 @@ def repair_run(
         measure=setting.measure,
         left_out=found.left_out,
         estimates_before=estimates_of(found.before[1], setting),
+        folder=opened.folder,
     )
     write(result, opened.folder, opened.content(), made_with=opened.manifest["identity"])
     return result

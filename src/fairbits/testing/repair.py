@@ -189,6 +189,7 @@ def _scrambled(halves: Halves) -> Halves:
     """The same evidence, but for whom and what judges."""
 
     def other(half: Half) -> Half:
-        return replace(half, cases=half.cases[::-1].copy(), rows=half.rows[::-1].copy(), labels=np.roll(half.labels, 1))
+        labels = half.labels.max(initial=0.0) + half.labels.min(initial=0.0) - half.labels  # every one another
+        return replace(half, cases=half.cases[::-1].copy(), rows=half.rows[::-1].copy(), labels=labels)
 
     return replace(halves, plan=other(halves.plan), held_out=other(halves.held_out))

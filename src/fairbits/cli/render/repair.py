@@ -117,12 +117,21 @@ def _repairs(result: RepairResult) -> Table:
     table.add_column("", no_wrap=True, min_width=4)
     table.add_column("repair", no_wrap=True)
     rate = [] if result.regression else ["ID rate"]
+    wide = _compared(result.before_held_out, result)
     bits = ["Q1"] if result.measure == "q_1" else []  # short: the table must fit 80 columns
-    for heading in (result.quality, "change, 95 %", *bits, "mean k", "proved", *rate):
+    for heading in (
+        result.quality,
+        "change, 95 %",
+        *bits,
+        "mean k",
+        "proved",
+        *rate,
+        *(["impact", "indirect"] if wide else []),
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
-    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", *_means(before, result), "", *rates)
+    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", *_means(before, result), "", *rates, *wide)
     for repair in result.repairs:
         out = not repair.within_budget or bool(repair.raises)
         style = "bold" if repair is result.chosen else "dim" if out else ""
@@ -141,7 +150,15 @@ def _line(repair: RepairCandidate, result: RepairResult) -> tuple[str, ...]:
         *_means(after, result),
         "" if repair.proof is None else f"k ≤ {repair.proof.bound}",
         *([] if after.id_rate is None else [f"{after.id_rate:.1%}"]),
+        *_compared(after, result),
     )
+
+
+def _compared(figures: Figures, result: RepairResult) -> tuple[str, ...]:
+    """What mitigators are for: impact ratio and indirect bits, where some were tried."""
+    if not result.options.get("also"):
+        return ()
+    return tuple("–" if value is None else f"{value:.2f}" for value in (figures.impact_ratio, figures.indirect_bits))
 
 
 def _means(figures: Figures, result: RepairResult) -> tuple[str, ...]:

@@ -12,8 +12,7 @@ from fairbits.repair.proposals.prejudice import PrejudiceRemover
 from fairbits.repair.proposals.proposer import Proposer
 from fairbits.repair.proposals.reweigh import Reweighing
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup
-from fairbits.repair.proposals.tune import TRIALS as TRIALS
-from fairbits.repair.proposals.tune import Tuning
+from fairbits.repair.proposals.tune import TRIALS, Tuning
 from fairbits.repair.proposals.weights import Surgery
 
 #: What every repair tries.
