@@ -1,7 +1,3 @@
-from .alternatives import AlternativesData as AlternativesData
-from .alternatives import alternatives_of as alternatives_of
-from .alternatives import render_alternatives as render_alternatives
-from .alternatives import write_alternatives as write_alternatives
 from .compute import compute_report as compute_report
 from .compute import evaluator_of_run as evaluator_of_run
 from .contest import ContestData as ContestData
