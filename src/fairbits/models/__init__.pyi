@@ -70,4 +70,6 @@ from .trees.ensemble import NAN as NAN
 from .trees.ensemble import ZERO as ZERO
 from .trees.ensemble import ZERO_WIDTH as ZERO_WIDTH
 from .trees.ensemble import Ensemble as Ensemble
+from .trees.ensemble import Link as Link
 from .trees.ensemble import apply_link as apply_link
+from .trees.ensemble import exact_link as exact_link
