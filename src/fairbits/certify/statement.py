@@ -46,7 +46,7 @@ class Population:
 
     @property
     def everybody(self) -> bool:
-        """Whether nobody whom the schema allows is left out, so that what is certain here is certain of every person."""
+        """Whether nobody whom the schema allows is left out: what is certain here is certain of every person."""
         return self.kind == "domain" and not self.drawn and not self.without and not self.values
 
     @property
@@ -193,8 +193,7 @@ class Statement:
             known["whom"] = Population.of(known["whom"])
         return cls(**known)
 
-    @property
-    def certain(self) -> bool:
+    def is_certain(self) -> bool:
         """Whether it is a certainty about somebody: not withdrawn, and not all of it open."""
         return not self.withdrawn and self.open < self.people
 

@@ -90,7 +90,9 @@ class _Numbers(NamedTuple):
     drift: float  # how far an input can be from origin + i · gauge, float64's own rounding too
 
 
-def box_network(network: Network, schema: Schema, encoding: Encoding, twins: Twins) -> BoxNetwork:
+def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
+    network: Network, schema: Schema, encoding: Encoding, twins: Twins
+) -> BoxNetwork:
     """The margin of a network, over boxes of people."""
     weights, biases, sizes = _margin(network)
     first, first_sizes = weights[0], sizes if len(network.weights) == 1 else np.abs(weights[0])

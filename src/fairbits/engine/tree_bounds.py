@@ -1,7 +1,8 @@
 """Bounds of a tree ensemble's sum over boxes of people, for every twin.
 
 Only splits matter: values of an attribute that no split tells apart share a bin, of a real one all those between two
-thresholds, and a box is a range of bins for every attribute. In each tree a walk follows both sides of every split that a box does not settle.
+thresholds, and a box is a range of bins for every attribute. In each tree a walk follows both sides of every split that
+a box does not settle.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class TreeBoxes:
         return math.prod(len(counts) for counts in self.counts)
 
 
-def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins) -> TreeBoxes:
+def tree_boxes(  # noqa: PLR0915 - attribute by attribute
+    model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
+) -> TreeBoxes:
     """A tree model over boxes of people."""
     ensemble = model.ensemble
     if ensemble.width > 1 and ensemble.link == "identity" and len(schema.classes) <= 2:
@@ -100,18 +103,16 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
     protected = {int(column): place for place, column in enumerate(twins.columns)}
     for column in range(len(schema)):
         mine = np.flatnonzero(node_owner == column)
-        attribute_of = schema.attributes[column]
-        real = not attribute_of.discrete and not attribute_of.allowed and column not in protected
-        unused = not len(mine) or isinstance(encoding.parts[column], Unseen)
-        widths: Integers | None = None
+        one = schema.attributes[column]
         if column in protected:
-            values = twins.values[:, protected[column]]
-        elif not real:
-            values = attribute_of.domain_values()
-        elif not unused:
-            values, widths = _cells(ensemble, encoding, column, mine, attribute_of)
-        if unused:
-            factor *= 1 if column in protected or real else len(values)
+            values, widths = twins.values[:, protected[column]], np.ones(twins.m, np.int64)
+        elif one.discrete or one.allowed:
+            values = one.domain_values()
+            widths = np.ones(len(values), np.int64)
+        else:
+            values, widths = _cells(ensemble, encoding, column, mine, one)
+        if not len(mine) or isinstance(encoding.parts[column], Unseen):
+            factor *= 1 if column in protected else len(values)
             continue
         left = _goes_left(ensemble, encoding, column, mine, values)
         if column in protected:
@@ -127,8 +128,7 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
         used += sums.size
         columns.append(column)
         codes.append(values[first])
-        sums_of = np.arange(len(values) + 1) if widths is None else np.concatenate([[0], np.cumsum(widths)])
-        counts.append(np.diff(sums_of[np.append(first, len(values))]))
+        counts.append(np.add.reduceat(widths, first))
     for feature, value in encoding.fixed.items():
         mine = np.flatnonzero(ensemble.feature == feature)
         at = ensemble.rounded(encoding.dtype_rounded(np.full(len(mine), value)))
@@ -169,6 +169,8 @@ def _cells(
     last value that a threshold keeps is found by bisection over doubles: no value lies between two pieces.
     """
     part = encoding.parts[column]
+    if not len(nodes) or isinstance(part, Unseen):
+        return np.array([attribute.low], dtype=np.float64), np.ones(1, np.int64)
     if not isinstance(part, Numeric) or ensemble.sets[nodes].max(initial=-1) >= 0:
         raise CapabilityError(
             f"attribute {attribute.name!r} is real, but the trees take it as categories; the statistical statement "

@@ -186,7 +186,7 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
     known = [
         one
         for one in data.certified
-        if one.model == "model" and one.certain and not _about_rows(one) and one.share < 1
+        if one.model == "model" and one.is_certain() and not _about_rows(one) and one.share < 1
         if one.property != "k" or one.bound < data.about.m  # nobody can have more classes than twins
     ]
     if known:

@@ -60,7 +60,7 @@ class Layers(NamedTuple):
 
 
 @compiled
-def bound_boxes(  # noqa: PLR0912 - the whole of one box, step by step
+def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     layers: Any,
     cut: float,
     below: float,
@@ -177,8 +177,8 @@ def _largest(values: Any) -> Any:
 
 @linked_raw
 def _side(
-    layers: Any, side: int, cut: float, error: float, low: Any, high: Any, centre: Any, first: Any, last: Any, mask: Any, rows: Any,
-    slopes: Any, front: Any, blur: Any, added: Any,
+    layers: Any, side: int, cut: float, error: float, low: Any, high: Any, centre: Any, first: Any, last: Any,
+    mask: Any, rows: Any, slopes: Any, front: Any, blur: Any, added: Any,
 ) -> Any:  # fmt: skip
     """Bound the margin over the cut (side 0), or its opposite (side 1), from below by a linear function.
 

@@ -172,7 +172,7 @@ def ask_everybody(
     layers: Any, cut: float, below: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, errors: Any,
     margins: Any, box: int, status: Any, steady: Any, flipping: Any,
 ) -> Any:  # fmt: skip
-    """Ask every twin of everybody in a small box; gives the largest error. ``margins`` gets those of the last person."""
+    """Ask every twin of everybody in a small box; gives the largest error. ``margins`` are the last person's."""
     numeric = layers.numeric
     for i in range(numeric):
         person[i] = first[i]
