@@ -33,6 +33,7 @@ class BoxNetwork:
     layers: Layers
     columns: Integers
     values: tuple[Doubles, ...]
+    paces: tuple[float, ...]
     factor: int
 
     @property
@@ -63,12 +64,13 @@ class BoxNetwork:
         for i, (column, values) in enumerate(zip(self.columns, self.values, strict=True)):
             mine = codes[:, int(column)]
             if i < self.numeric:
-                pace = values[1] - values[0]
-                found[:, i] = (mine - values[0]) / pace
+                found[:, i] = (mine - values[0]) / self.paces[i]
                 wide = self.layers.wide[i]
                 if wide == 0.0:
                     found[:, i] = np.rint(found[:, i])
-                inside &= (found[:, i] >= 0.0) & (found[:, i] <= len(values) - 1 + wide)
+                most = len(values) - 1 + wide
+                inside &= (found[:, i] >= 0.0) & (found[:, i] <= most * (1 + 1e-9))  # the last real is rounded
+                found[:, i] = np.minimum(found[:, i], most)
             else:
                 order = np.argsort(values)
                 at = np.clip(np.searchsorted(values[order], mine), 0, len(values) - 1)
@@ -86,6 +88,7 @@ class _Numbers(NamedTuple):
     weight: Doubles  # (neurons,), of the input
     origin: float  # the first input, and how far apart two are
     gauge: float
+    pace: float  # between two codes
     wide: float  # 1 where a step stands for all reals up to the next
     drift: float  # how far an input can be from origin + i · gauge, float64's own rounding too
 
@@ -188,6 +191,7 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
         layers,
         np.array([*(one.column for one in numeric), *(column for column, *_ in lookups)], dtype=np.int64),
         (*(one.values for one in numeric), *(values for _, values, _, _ in lookups)),
+        tuple(one.pace for one in numeric),
         factor,
     )
 
@@ -226,7 +230,7 @@ def _numbers(column: int, values: Doubles, parts: int | None, part: Numeric, fir
     plain = part.shift == 0 and part.scale == 1
     lost = 0.0 if plain and parts is None else 16 * DOUBLE * (largest + abs(part.shift)) * abs(part.scale)
     return _Numbers(
-        *(column, values, gauge * weight, weight, origin, gauge),
+        *(column, values, gauge * weight, weight, origin, gauge, pace),
         0.0 if parts is None else 1.0,
         stray * abs(part.scale) + lost,
     )
