@@ -50,6 +50,7 @@ from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import save_as_original as save_as_original
 from .pupils import Refitted as Refitted
+from .pupils import drops_protected as drops_protected
 from .pupils import refitted as refitted
 from .recorded import Recorded as Recorded
 from .recorded import no_model as no_model
