@@ -259,7 +259,8 @@ def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
 def within(schema: Schema, rows: Codes, changes: int, *, batch: int = BATCH) -> Iterator[Codes]:
     """Everybody within so many changes of real rows, once each, in batches."""
     free = list(schema.free_columns)
-    rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
+    if changes:
+        rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
     pieces = [rows]
     for c in range(1, changes + 1):
         for chosen in combinations(free, c):

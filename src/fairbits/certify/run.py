@@ -234,9 +234,16 @@ class _Ladder:
         reason = "Everybody was asked."
         self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
+    def _asker(self, evaluator: Evaluator) -> exact.Asker:
+        """Who asks with this evaluator: the ladder's own, or that of another set of twins."""
+        return self.asker if evaluator is self.evaluator else exact.Asker(evaluator)
+
     def _whole_domain(self) -> bool:
         asked = exact.ask(
-            self.asker, exact.everybody(self.evaluator.schema, batch=self.batch), seconds=self.left, stop=self.stop
+            self._asker(self.evaluator.by_rules),
+            exact.everybody(self.evaluator.schema, batch=self.batch),
+            seconds=self.left,
+            stop=self.stop,
         )
         if not asked.complete:
             self.notes.append(f"asking everybody was ended after {asked.people:,} people, who are not counted here.")
@@ -247,17 +254,23 @@ class _Ladder:
     def _near(self, pace: float) -> None:
         """People around real rows: asked, where there is time for all of them, and drawn otherwise."""
         schema, changes = self.evaluator.schema, self.options.changes
-        distinct = np.unique(self.rows[:, list(schema.free_columns)], axis=0, return_index=True)[1]
-        rows = self.rows[distinct]
         seconds = NEAR * self.options.seconds
         for c in range(changes, -1, -1):
+            # Whoever is in the table has their own protected values; whoever is not takes those that everybody can.
+            evaluator, alike = (
+                (self.evaluator.over_values, schema.free_columns) if c else (self.evaluator, schema.person_columns)
+            )
+            rows = self.rows[np.unique(self.rows[:, list(alike)], axis=0, return_index=True)[1]]
             listed = exact.listed_within(schema, rows, c)
             values = exact.protected_values(schema)
             whom = Population(kind="near" if c else "rows", changes=c, values=values)
             if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
                 self.watch(f"asking {whom.words}")
                 asked = exact.ask(
-                    self.asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
+                    self._asker(evaluator),
+                    exact.within(schema, rows, c, batch=self.batch),
+                    seconds=2 * seconds,
+                    stop=self.stop,
                 )
                 if asked.complete:
                     self._asked(asked, whom)
@@ -275,7 +288,7 @@ class _Ladder:
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
         asked = sample(
-            self.asker,
+            self._asker(self.evaluator if changes is not None else self.evaluator.by_rules),
             self.rows,
             rng,
             changes=changes,
@@ -314,7 +327,7 @@ class _Ladder:
         evaluator = self.evaluator
         schema = replace(evaluator.schema, rules=())
         return Evaluator(
-            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads
+            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads, own=False
         )
 
     def _cells(self) -> None:
@@ -347,6 +360,7 @@ class _Ladder:
         about = "largest" if k is None else "k"
         # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
         countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
+        countable = countable and self.evaluator.twins.most == self.evaluator.twins.m
         inside = countable and not _without(self.subject)
         known = max([one.largest or 1 for one in self.found], default=1) if inside else 1
         found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)

@@ -119,7 +119,7 @@ def train_here(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Tr
     for seed in seeds:
         begin = time.process_time()
         model, encoding = trainer.train(seed)
-        evaluator = Evaluator(model, subject.schema, encoding)
+        evaluator = Evaluator(model, subject.schema, encoding, own=False)
         found.append(Trained(evaluator.scores(people), time.process_time() - begin))
     return found
 

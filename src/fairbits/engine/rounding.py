@@ -66,9 +66,10 @@ def sizes_of(encoding: Encoding, column: int, values: Doubles, weights: Doubles)
 def ends_of(schema: Schema, column: int, twins: Twins) -> Doubles:
     """Values among which every other one of an attribute lies, where its encoding is a line; else all of them."""
     place = np.flatnonzero(twins.columns == column)
-    if len(place):
-        return np.unique(twins.values[:, place[0]])
     attribute = schema.attributes[column]
+    if len(place):
+        own = [attribute.low, attribute.upper] if attribute.ranges else []  # people keep values of their own
+        return np.unique(np.append(twins.values[:, place[0]], own))
     if attribute.allowed:
         return np.array(attribute.allowed)
     if attribute.kind == "category":

@@ -331,24 +331,23 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
-    """Notes on protected numbers whose twins leave out values between them, such as a row's own value."""
+    """Notes on protected numbers of which twins take some values only."""
     notes = []
     for attribute in schema.attributes:
         if attribute.protected and attribute.gap is not None and attribute.missing != "value":
             notes.append(
-                f"{attribute.name} may be missing in the table; twins take its values and never lack it "
+                f"{attribute.name} may be missing in the table; twins of those who have a value never lack it "
                 f'(missing = "value" makes that a value of twins too).'
             )
-        every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
-        if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
+        if not attribute.protected or not attribute.representatives:
             continue
         if attribute.twin_count > schema.max_twins:
             continue  # refused where the twins are made
         values = [attribute.read(code) for code in attribute.twin_values()]
         shown = ", ".join(values if len(values) <= MAX_SHOWN else [*values[: MAX_SHOWN - 1], "…", values[-1]])
         notes.append(
-            f"twins take {len(values)} values of {attribute.name} ({shown}); others, even a row's own, are not asked: "
-            f"the figures are exact for these values, and lower bounds where all values count."
+            f"twins take {len(values)} values of {attribute.name} ({shown}) and each person's own; others are not "
+            f"asked: the figures are lower bounds where all values count."
         )
     return tuple(notes)
 
