@@ -93,7 +93,7 @@ class Evaluator:
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
-        self.threshold = schema.rule.threshold or DEFAULT_THRESHOLD
+        self.threshold = DEFAULT_THRESHOLD if schema.rule.threshold is None else schema.rule.threshold
         self.validity = Validity(schema, self.twins, rows)
         self.threads = threads or os.cpu_count() or 1
         # Where protected attributes are only observed, rows are asked about just as they are.
@@ -169,7 +169,7 @@ class Evaluator:
     @property
     def bits_limit(self) -> float:
         """The most bits that anyone can show here."""
-        return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self.by_vector)
+        return bits_limit(self.m, self.epsilon, regression=not self.schema.probabilities or self.by_vector)
 
     @cached_property
     def blind(self) -> bool:
@@ -354,7 +354,7 @@ class Evaluator:
                 f"check its inputs.",
                 int(bad[0]),
             )
-        return result if self.schema.regression else np.clip(result, 0, 1)
+        return np.clip(result, 0, 1) if self.schema.probabilities else result
 
     @property
     def has_layers(self) -> bool:
@@ -434,6 +434,7 @@ class Evaluator:
 
     def _answers(self, codes: Codes) -> tuple[Evaluation, npt.NDArray[np.int64] | None]:
         valid = self.valid_twins(codes)
+        table: npt.NDArray[np.float32] | None
         if self.by_vector:
             table = self.class_scores(codes)
             return self.figures_of_classes(table, valid), self.decided(codes, table=table)
@@ -450,7 +451,7 @@ class Evaluator:
             np.ones(scores.shape, np.bool_) if valid is None else valid,
             epsilon=self.epsilon,
             partition=self.partition,
-            bounded=not self.schema.regression,
+            bounded=self.schema.probabilities,
             decides=not self.schema.regression,
             threshold=self.threshold,
             threads=self.threads,
@@ -475,7 +476,7 @@ class Evaluator:
     def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:
         table = np.asarray(found, dtype=np.float32)
         bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
-        if not bad.any() and not self.schema.regression:
+        if not bad.any() and self.schema.probabilities:
             bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
             what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
@@ -485,7 +486,7 @@ class Evaluator:
                 f"{ROW}); {remedy}.",
                 person,
             )
-        return table if self.schema.regression else np.clip(table, 0, 1)
+        return np.clip(table, 0, 1) if self.schema.probabilities else table
 
 
 def _telling(attribute: Attribute) -> Codes:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairbits.domain import Schema, Table, joined, shortened
+from fairbits.domain import Schema, Table, shortened
 from fairbits.measure.support import MIN_ROWS
 
 #: Which figures of a measurement rest on the values that twins take.
@@ -96,8 +96,3 @@ def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> Kind:
     if any(one.kind == "lower bound" for one in limits):
         return "lower bound"
     return "exact" if complete else "statistical"
-
-
-def attributes_words(names: tuple[str, ...] | list[str]) -> str:
-    """Names of attributes in a sentence, "sex or age"."""
-    return joined([shortened(name, 60) for name in names], "or")
