@@ -234,13 +234,9 @@ class _Ladder:
         reason = "Everybody was asked."
         self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
-    def _asker(self, evaluator: Evaluator) -> exact.Asker:
-        """Who asks with this evaluator: the ladder's own, or that of another set of twins."""
-        return self.asker if evaluator is self.evaluator else exact.Asker(evaluator)
-
     def _whole_domain(self) -> bool:
         asked = exact.ask(
-            self._asker(self.evaluator.by_rules),
+            exact.Asker(self.evaluator.by_rules),
             exact.everybody(self.evaluator.schema, batch=self.batch),
             seconds=self.left,
             stop=self.stop,
@@ -257,9 +253,8 @@ class _Ladder:
         seconds = NEAR * self.options.seconds
         for c in range(changes, -1, -1):
             # Whoever is in the table has their own protected values; whoever is not takes those that everybody can.
-            evaluator, alike = (
-                (self.evaluator.over_values, schema.free_columns) if c else (self.evaluator, schema.person_columns)
-            )
+            asker = exact.Asker(self.evaluator.over_values) if c else self.asker
+            alike = schema.free_columns if c else schema.person_columns
             rows = self.rows[np.unique(self.rows[:, list(alike)], axis=0, return_index=True)[1]]
             listed = exact.listed_within(schema, rows, c)
             values = exact.protected_values(schema)
@@ -267,10 +262,7 @@ class _Ladder:
             if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
                 self.watch(f"asking {whom.words}")
                 asked = exact.ask(
-                    self._asker(evaluator),
-                    exact.within(schema, rows, c, batch=self.batch),
-                    seconds=2 * seconds,
-                    stop=self.stop,
+                    asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
                 )
                 if asked.complete:
                     self._asked(asked, whom)
@@ -288,7 +280,7 @@ class _Ladder:
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
         asked = sample(
-            self._asker(self.evaluator if changes is not None else self.evaluator.by_rules),
+            self.asker if changes is not None else exact.Asker(self.evaluator.by_rules),
             self.rows,
             rng,
             changes=changes,
