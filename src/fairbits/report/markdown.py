@@ -22,6 +22,9 @@ def render_markdown(data: ReportData) -> str:
 
 def _head(data: ReportData) -> Iterator[str]:
     yield f"# {text(data.about.subject, 80)}: fairbits audit"
+    for one in data.contradictions:
+        yield ""
+        yield f"**Error: {text(one.said(), 1000)}**"
     if data.opening.people:
         yield ""
         yield f"**{text(data.opening.people, 400)}** ({data.opening.kind})"
