@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 RUN, SUMMARY = "run.json", "summary.json"
 _OWN = re.compile(
-    r"(run|summary|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs|rows)\.parquet"
+    r"(run|summary|measure|debug|repair|certify|certify_rates|proxies|gate|manifest|alternatives)\.json"
+    r"|(layers|neurons|debug_cases|repairs|rows|candidates)\.parquet|candidates\.csv|manifest\.json\.sig"
     r"|repaired\.\w+|repaired_table\.parquet|report\.(html|md)"
 )
 _OWN_INSIDE = {
