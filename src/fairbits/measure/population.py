@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema, Table
+from fairbits.domain import Schema, Table, people_of
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
-from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
+from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
 from fairbits.measure.noise import Noise
 
 CONFIDENCE = 0.95
@@ -81,6 +81,9 @@ class Measurement:
         Share of people whose twins do not all get the same decision; None for a regression.
     noise
         What asking again came to; None where the model always answers the same.
+    people
+        The number of the person of each row, where people have several; None where each row is somebody else. Figures
+        are those of rows; their intervals draw people.
     """
 
     evaluation: Evaluation
@@ -92,6 +95,12 @@ class Measurement:
     split_rate: Estimate
     flip_rate: Estimate | None  # a regression has no label to flip
     noise: Noise | None = None  # None where the model always answers the same
+    people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+
+    @property
+    def persons(self) -> int:
+        """How many people the rows are."""
+        return len(self) if self.people is None else len(np.unique(self.people))
 
     @property
     def schema(self) -> Schema:
@@ -164,7 +173,7 @@ class Measurement:
         """Nobody examined exceeds these bits; how rare such people are at most among people drawn like these."""
         return {
             "bits": float(self.evaluation.q_inf.max()),
-            "rate": rate_bound(len(self), confidence=CONFIDENCE),
+            "rate": rate_bound(self.persons, confidence=CONFIDENCE),
             "confidence": CONFIDENCE,
         }
 
@@ -172,6 +181,7 @@ class Measurement:
         """The headline figures under their fixed names."""
         figures: dict[str, Any] = {
             "rows": len(self),
+            "people": self.persons,
             "m": self.evaluator.m,
             "bits_limit": self.evaluator.bits_limit,
             "epsilon": self.evaluator.epsilon,
@@ -268,13 +278,13 @@ def measure_table(
         evaluation = evaluator.evaluate(table.codes, progress=progress)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
-    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit))
-    n = len(evaluation.k)
-    flips = None
-    if not evaluator.schema.regression:
-        flips = wilson(int(evaluation.flips.sum()), n)
-    split = wilson(int((evaluation.k > 1).sum()), n)
-    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips, noise)
+    people = people_of(evaluator.schema, table)
+    k_mean, q_inf_mean, q_1_mean = bounded_means(
+        columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
+    )
+    flips = None if evaluator.schema.regression else rate_of(evaluation.flips, people=people)
+    split = rate_of(evaluation.k > 1, people=people)
+    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips, noise, people)
 
 
 def _shares(twins: npt.NDArray[np.int32], m: int) -> npt.NDArray[np.float64]:

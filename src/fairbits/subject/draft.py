@@ -77,6 +77,7 @@ def subject_of_table(
     max_twins: int = MAX_TWINS,
     threshold: float | None = None,
     name: str = "subject",
+    person: str | None = None,
     options: ModelOptions | None = None,
     as_is: bool = False,
 ) -> Subject:
@@ -89,6 +90,7 @@ def subject_of_table(
     file = table if isinstance(table, str | Path) else None
     data = arrow_of(table, max_rows=options.max_rows)
     chosen = (protected,) if isinstance(protected, str) else tuple(protected)
+    ignored = (*ignored, *(() if person is None or person in ignored else (person,)))
     asked: dict[str, Any] = {
         "target": target,
         "protected": chosen,
@@ -102,7 +104,7 @@ def subject_of_table(
 
     def made(one: Schema, chosen: ModelOptions = options) -> Subject:
         loaded = read_model(model, one, chosen)
-        people = table_from_arrow(data, one, file=file)
+        people = table_from_arrow(data, one, file=file, person=person)
         subject = make_subject(name, loaded, one, people, options=chosen, original=model)
         subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
         return subject
