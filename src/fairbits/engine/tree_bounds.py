@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
+from fairbits.engine.tree_planner import sum_slack
 from fairbits.errors import CapabilityError
 from fairbits.models import HasTrees
 
@@ -23,8 +24,6 @@ Integers = NDArray[np.int64]
 
 #: Nodes that a walk can have before it at once: more than the levels of a tree that is read.
 STACK = 16_384
-#: The relative error of one operation in double precision.
-UNIT = 2.0**-53
 
 
 class TreeArrays(NamedTuple):
@@ -76,6 +75,8 @@ class TreeBoxes:
 def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins) -> TreeBoxes:
     """A tree model over boxes of people."""
     ensemble = model.ensemble
+    slack = sum_slack(ensemble, len(twins.columns), twins.m) / ensemble.divisor
+    ensemble = ensemble.plain()
     if ensemble.width > 1 and ensemble.link == "identity" and len(schema.classes) <= 2:
         ensemble = ensemble.only_output(int(getattr(model, "favourable", 1)))
     if ensemble.outputs != 1 or ensemble.width != 1:
@@ -148,20 +149,8 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
         ensemble.slope,
         bool(model.complement),
         twins.m,
-        _slack(ensemble, twins),
+        slack + sum_slack(ensemble, 0, 1),
     )
-
-
-def _slack(ensemble: Any, twins: Twins) -> float:
-    """How far rounding can move a sum of leaves, whatever the order in which it is added up.
-
-    Each tree adds one leaf of at most its largest size. The engine adds leaves of some twins as steps between
-    neighbours, one for each corner of their range of protected values, and then sums along each protected attribute.
-    """
-    largest = sum(float(np.abs(ensemble.values[ensemble.nodes(t)]).max(initial=0.0)) for t in range(ensemble.trees))
-    corners = 2.0 ** len(twins.columns)
-    operations = 4.0 * (ensemble.trees * corners + twins.m + 4)
-    return operations * UNIT * corners * (largest + abs(float(ensemble.base[0])))
 
 
 def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, values: Doubles) -> NDArray[np.bool_]:

@@ -50,6 +50,7 @@ from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import save_as_original as save_as_original
 from .pupils import Refitted as Refitted
+from .pupils import drops_protected as drops_protected
 from .pupils import refitted as refitted
 from .recorded import Recorded as Recorded
 from .recorded import no_model as no_model
@@ -69,4 +70,6 @@ from .trees.ensemble import NAN as NAN
 from .trees.ensemble import ZERO as ZERO
 from .trees.ensemble import ZERO_WIDTH as ZERO_WIDTH
 from .trees.ensemble import Ensemble as Ensemble
+from .trees.ensemble import Link as Link
 from .trees.ensemble import apply_link as apply_link
+from .trees.ensemble import exact_link as exact_link

@@ -254,7 +254,7 @@ class Oracle:
         Codes
             Slopes, (n, free).
         """
-        self.tally.queries += len(people)
+        self._spend(len(people))
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
 
     def foresight(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
@@ -272,7 +272,7 @@ class Oracle:
         Foresight
             Slopes along the free attributes, and gradients at the first layer's sums.
         """
-        self.tally.queries += len(people)
+        self._spend(len(people))
         found = self.evaluator.foresight(people, twins)
         return found._replace(slopes=np.take(found.slopes, self.problem.free, axis=1))
 
@@ -362,22 +362,32 @@ class Oracle:
         return self.evaluator.layer_gradients(people, twins, layer, slopes)[:, self.problem.free]
 
     def _query(self, count: int) -> None:
-        """Count questions that are no evaluations, and ask none after the end."""
+        """Count questions that are no evaluations, and ask none that the budget does not allow."""
         if self._out_of_time:
             raise BudgetSpent
-        self.tally.queries += count
+        self._spend(count)
 
-    def close_round(self) -> None:
-        """Add this round's seeds to the tally; the next round has its own.
+    def _spend(self, queries: int) -> None:
+        limit = self.budget.queries
+        if limit is not None and self.tally.queries + queries > limit and not self.replaying:
+            raise BudgetSpent
+        self.tally.queries += queries
+
+    def close_round(self, *, finished: bool) -> None:
+        """Add this round's seeds to the tally, as finished where the round came to its end; the next has its own.
 
         Seeds that were drawn, but not asked about before the budget ended, do not count.
         """
         seeds, tally = self._seeds, self.tally
         asked = seeds.k_initial != _UNASKED
-        tally.seeds += int(asked.sum())
-        tally.k_initial_sum += float(seeds.k_initial[asked].sum())
-        tally.k_final_sum += float(seeds.k_best[asked].sum())
-        tally.seconds_to_k_final_sum += float((seeds.reached - seeds.begun)[asked].sum())
+        sums = {
+            "seeds": int(asked.sum()),
+            "k_initial_sum": float(seeds.k_initial[asked].sum()),
+            "k_final_sum": float(seeds.k_best[asked].sum()),
+            "seconds_to_k_final_sum": float((seeds.reached - seeds.begun)[asked].sum()),
+        }
+        for name in (*sums, *(f"finished_{name}" for name in sums if finished)):
+            setattr(tally, name, getattr(tally, name) + sums[name.removeprefix("finished_")])
         self._seeds = _Seeds()
 
     @property

@@ -176,6 +176,12 @@ class Subject:
         return self.table.scores is not None
 
     @property
+    def unseen(self) -> Table | None:
+        """The people whom the model has never seen, where there are some: a table of their own, or held-out rows."""
+        found = self.table.unseen() if self.test is None else self.test
+        return found if found is not None and len(found) else None
+
+    @property
     def repeats(self) -> int:
         """How many answers of the model make one score."""
         return self.model.repeats if isinstance(self.model, Repeated) else 1

@@ -14,8 +14,9 @@ generation. Fitness 2·|Δlabel| + 1, roulette, slice crossover, gene mutation. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +38,21 @@ LARGEST = 1024
 class ExpGA(Strategy):
     """The paper's parameters under the paper's defaults."""
 
-    crowd: int | None = None  # people in a generation; None: by the number of twins
+    crowd: int | None = None  # people in a generation; None: by the number of twins and the budget
     generations: int = 200
     samples: int = 50  # neighbours that an explanation is fitted to
     crossover: float = 0.9
     mutation: float = 0.05
 
     name: ClassVar[str] = "expga"
+    fits: ClassVar[tuple[str, ...]] = ("crowd",)
+
+    @classmethod
+    def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:
+        """Options with a generation so small that explaining takes at most half of the scores that a budget buys."""
+        samples = int(options.get("samples") or cls.samples)
+        most = max(2, min(LARGEST, population(m), people * m // (4 * samples)))
+        return {**options, "crowd": options.get("crowd") or most}
 
     def __post_init__(self) -> None:
         for option in ("crossover", "mutation"):
