@@ -106,8 +106,7 @@ def trainer_of(subject: Subject) -> Trainer:
 
 def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes, bool]:
     """The people whose twins are scored, and whether no training has seen them."""
-    unseen = subject.test if subject.test is not None else subject.table.unseen()
-    table = subject.table if unseen is None or len(unseen) == 0 else unseen
+    table = subject.unseen or subject.table
     count = int(np.clip(TWINS // m, 1, PEOPLE))
     rows = np.sort(rng.permutation(len(table))[:count])
     return table.codes[rows], table is not subject.table

@@ -91,7 +91,7 @@ class Evaluator:
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
-        self.threshold = schema.rule.threshold or DEFAULT_THRESHOLD
+        self.threshold = DEFAULT_THRESHOLD if schema.rule.threshold is None else schema.rule.threshold
         self.validity = Validity(schema, self.twins, rows)
         self.threads = threads or os.cpu_count() or 1
         # Where protected attributes are only observed, rows are asked about just as they are.
@@ -140,7 +140,7 @@ class Evaluator:
     @property
     def bits_limit(self) -> float:
         """The most bits that anyone can show here."""
-        return bits_limit(self.m, self.epsilon, regression=self.schema.regression or self.by_vector)
+        return bits_limit(self.m, self.epsilon, regression=not self.schema.probabilities or self.by_vector)
 
     @cached_property
     def blind(self) -> bool:
@@ -354,7 +354,7 @@ class Evaluator:
             np.ones(scores.shape, np.bool_) if valid is None else valid,
             epsilon=self.epsilon,
             partition=self.partition,
-            bounded=not self.schema.regression,
+            bounded=self.schema.probabilities,
             decides=not self.schema.regression,
             threshold=self.threshold,
             threads=self.threads,
@@ -379,7 +379,7 @@ class Evaluator:
     def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:
         table = np.asarray(found, dtype=np.float32)
         bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
-        if not bad.any() and not self.schema.regression:
+        if not bad.any() and self.schema.probabilities:
             bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
             what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
@@ -389,7 +389,7 @@ class Evaluator:
                 f"{ROW}); {remedy}.",
                 person,
             )
-        return table if self.schema.regression else np.clip(table, 0, 1)
+        return np.clip(table, 0, 1) if self.schema.probabilities else table
 
 
 @cache

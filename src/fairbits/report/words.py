@@ -11,6 +11,7 @@ from fairbits.measure import people_headline
 from fairbits.numerals import number, percent, power
 
 if TYPE_CHECKING:
+    from fairbits.blocks import Text
     from fairbits.measure import Noise
     from fairbits.report.record import About, Measured, Searched
 
@@ -113,7 +114,7 @@ def not_examined(about: About, searched: Searched, *, proxies: bool = False) -> 
     return (f"{left}{stand_ins}; whether the labels are right.",)
 
 
-def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
+def search_facts(about: About, searched: Searched) -> list[tuple[str, Text]]:
     """Facts about the search as pairs of name and value; a regression has no decision that could flip."""
     figures = searched.figures
 

@@ -187,7 +187,7 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
     known = [
         one
         for one in data.certified
-        if one.model == "model" and not _about_rows(one) and one.share < 1
+        if one.model == "model" and one.is_certain() and not _about_rows(one) and one.share < 1
         if one.property != "k" or one.bound < data.about.m  # nobody can have more classes than twins
     ]
     if known:
@@ -200,4 +200,4 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _about_rows(one: Statement) -> bool:
-    return one.kind == "exact" and one.population.endswith("of the table")
+    return one.whom is None or one.whom.kind == "rows"
