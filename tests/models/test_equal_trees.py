@@ -121,17 +121,17 @@ def catboost(**more: Any) -> Callable[[int], Any]:
 
 MODELS: dict[str, Callable[[], Callable[[int], Any]]] = {
     "tree": lambda: sklearn_model("DecisionTreeClassifier"),
-    "forest of pure leaves": lambda: forest(),
+    "forest of pure leaves": forest,
     "forest of shares": lambda: forest(min_samples_leaf=4),
     "extra trees": lambda: sklearn_model("ExtraTreesClassifier", n_estimators=15, max_depth=5),
     "boosting": lambda: sklearn_model("GradientBoostingClassifier", n_estimators=20),
     "histograms": lambda: sklearn_model("HistGradientBoostingClassifier", max_iter=20, min_samples_leaf=4),
-    "LightGBM": lambda: lightgbm(),
+    "LightGBM": lightgbm,
     "LightGBM forest": lambda: lightgbm(boosting_type="rf", subsample=0.7, subsample_freq=1),
-    "XGBoost": lambda: xgboost(),
+    "XGBoost": xgboost,
     "XGBoost dart": lambda: xgboost(booster="dart", rate_drop=0.3),
     "XGBoost base": lambda: xgboost(base_score=0.3, max_depth=9, num_parallel_tree=2, subsample=0.8),
-    "CatBoost": lambda: catboost(),
+    "CatBoost": catboost,
 }
 
 

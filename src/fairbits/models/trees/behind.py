@@ -9,14 +9,14 @@ split, the last value that goes left is found by halving, down to neighbouring f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
+from fairbits.domain import Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
 from fairbits.models.native.chain import NotNative
 from fairbits.models.people import random_people
 from fairbits.models.probe import PEOPLE, NotColumnwise, Transform, inputs_of
@@ -45,16 +45,19 @@ def trees_behind(
         raise NotNative(f"its encoders make {ask.width} columns, and its trees take {ensemble.features}.")
     parts: list[Part] = []
     owner = np.full(ask.width, -1)
-    trees, left_out = ensemble, []
+    left_out: list[int] = []
+    reals: list[_Real] = []
     for i, attribute in enumerate(schema.attributes):
+        filled = np.empty(0, np.int64)
         if attribute.name not in columns:
-            parts.append(Unseen())
-            continue
-        if attribute.kind == "category" or (attribute.discrete and attribute.upper - attribute.low < _MAX_VALUES):
+            part: Part = Unseen()
+        elif attribute.kind == "category" or (attribute.discrete and attribute.upper - attribute.low < _MAX_VALUES):
             part, filled = _table(ask, i)
         elif all(_keeps_order(step) for step in touching(steps, columns.index(attribute.name), columns)):
-            part, filled, trees = _cuts(ask, trees, i)
+            real = _Real(ask, ensemble, i)
+            part, filled = real.part, real.filled
             left_out += filled[1:].tolist()
+            reals.append(real)
         else:
             raise NotColumnwise(attribute.name)
         if (owner[filled] >= 0).any():
@@ -64,7 +67,7 @@ def trees_behind(
     fixed = {int(column): float(ask.start[column]) for column in np.flatnonzero(owner < 0)}
     fixed |= dict.fromkeys(left_out, 0.0)  # their splits look at the attribute's first column instead
     # Tables and fixed inputs are in the library's precision already, thresholds of codes need all of theirs.
-    trees, encoding = replace(trees, precision="float64"), Encoding(parts, fixed=fixed, dtype=np.float64)
+    trees, encoding = _moved(ask, ensemble, reals), Encoding(parts, fixed=fixed, dtype=np.float64)
     people = random_people(schema, PEOPLE, lacking=True)
     if not np.array_equal(trees.leaves(encoding.encode(people)), ensemble.leaves(ask(people))):
         raise NotColumnwise
@@ -95,10 +98,10 @@ class _Encoders:
         dense[entries.row, entries.col] = entries.data
         return dense
 
-    def of(self, i: int, points: Floats) -> Floats:
-        """What somebody becomes with other values of one attribute."""
+    def of(self, i: int | Keys, points: Floats) -> Floats:
+        """What somebody becomes with another value of one attribute each time."""
         rows = np.repeat(self.someone, len(points), axis=0)
-        rows[:, i] = points
+        rows[np.arange(len(points)), i] = points
         return self(rows)
 
     def filled(self, found: Floats) -> npt.NDArray[np.int64]:
@@ -121,60 +124,66 @@ def _table(ask: _Encoders, i: int) -> tuple[Part, npt.NDArray[np.int64]]:
     return Lookup(filled, table, int(points[0])), filled
 
 
-def _cuts(ask: _Encoders, trees: Ensemble, i: int) -> tuple[Part, npt.NDArray[np.int64], Ensemble]:
-    """An attribute as it is, and the trees with thresholds among its values instead of among what they become."""
-    attribute = ask.schema.attributes[i]
-    if ask.zero_is_missing:
-        raise NotNative(f"a sparse matrix leaves out zeros of {attribute.name!r}, which XGBoost takes for missing.")
-    ends = ask.of(i, np.array([attribute.low, attribute.upper]))
-    gone = ends[:0] if attribute.gap is None else ask.of(i, np.array([attribute.gap]))
-    filled = ask.filled(np.concatenate([ends, gone]))
-    if not len(filled):
-        return Unseen(), filled, trees
-    nodes = np.flatnonzero(np.isin(trees.feature, filled))
-    feature = trees.feature[nodes]
-    if (trees.sets[nodes] >= 0).any() or (trees.missing[nodes] == ZERO).any() or np.isnan(ends).any():
-        raise NotColumnwise(attribute.name)
-    pairs, which = np.unique(np.stack([feature, trees.threshold[nodes]]), axis=1, return_inverse=True)
-    places, limits = pairs[0].astype(np.int64), pairs[1]
+class _Real:
+    """An attribute of many values: the inputs that it fills, and the splits that look at them."""
 
-    def left(points: Floats) -> npt.NDArray[np.bool_]:
-        return np.asarray(ask.of(i, points)[np.arange(len(points)), places] <= limits)
-
-    last = _last_left(attribute, left, len(limits))
-    gone_left = False if attribute.gap is None else trees.goes_left(nodes, gone[0, feature])
-    moved = replace(
-        trees,
-        feature=_changed(trees.feature, nodes, filled[0]),
-        threshold=_changed(trees.threshold, nodes, last[which.ravel()]),
-        missing=_changed(trees.missing, nodes, NAN),
-        missing_left=_changed(trees.missing_left, nodes, gone_left),
-    )
-    return Numeric(int(filled[0]), gap=attribute.gap), filled, moved
+    def __init__(self, ask: _Encoders, trees: Ensemble, i: int):
+        self.i, self.attribute = i, ask.schema.attributes[i]
+        name, gap = self.attribute.name, self.attribute.gap
+        if ask.zero_is_missing:
+            raise NotNative(f"a sparse matrix leaves out zeros of {name!r}, which XGBoost takes for missing.")
+        ends = ask.of(i, np.array([self.attribute.low, self.attribute.upper]))
+        gone = ends[:0] if gap is None else ask.of(i, np.array([gap]))
+        self.filled = ask.filled(np.concatenate([ends, gone]))
+        self.part: Part = Numeric(int(self.filled[0]), gap=gap) if len(self.filled) else Unseen()
+        self.nodes = np.flatnonzero(np.isin(trees.feature, self.filled))
+        if (trees.sets[self.nodes] >= 0).any() or (trees.missing[self.nodes] == ZERO).any() or np.isnan(ends).any():
+            raise NotColumnwise(name)
+        self.gone_left = gap is not None and trees.goes_left(self.nodes, gone[0, trees.feature[self.nodes]])
 
 
-def _changed(array: npt.NDArray[Any], places: npt.NDArray[np.int64], values: Any) -> npt.NDArray[Any]:
-    changed = array.copy()
-    changed[places] = values
-    changed.setflags(write=False)
-    return changed
+def _moved(ask: _Encoders, trees: Ensemble, reals: Sequence[_Real]) -> Ensemble:
+    """The trees with thresholds among the values of attributes instead of among what they become."""
+    changed = {name: getattr(trees, name).copy() for name in ("feature", "threshold", "missing", "missing_left")}
+    questions = [np.empty((3, 0))]
+    which, asked = [], 0
+    for real in reals:
+        mine = np.stack([trees.feature[real.nodes], trees.threshold[real.nodes]])
+        distinct, place = np.unique(mine, axis=1, return_inverse=True)
+        questions.append(np.vstack([np.full(distinct.shape[1], real.i), distinct]))
+        which.append(asked + place.ravel())
+        asked += distinct.shape[1]
+        changed["feature"][real.nodes] = real.filled[:1]
+        changed["missing"][real.nodes] = NAN
+        changed["missing_left"][real.nodes] = real.gone_left
+    last = _last_left(ask, *np.concatenate(questions, axis=1)) if asked else np.empty(0)
+    for real, places in zip(reals, which, strict=True):
+        changed["threshold"][real.nodes] = last[places]
+    for array in changed.values():
+        array.setflags(write=False)
+    return replace(trees, precision="float64", **changed)
 
 
-def _last_left(attribute: Attribute, left: Callable[[Floats], npt.NDArray[np.bool_]], count: int) -> Floats:
-    """For each of some questions, the last value of an attribute that goes left; −∞ where none does, ∞ where all do."""
+def _last_left(ask: _Encoders, attributes: Floats, features: Floats, limits: Floats) -> Floats:
+    """For each of some comparisons of an input, the last value of its attribute that goes left; −∞ where none does, ∞
+    where all do."""
+    owners, inputs, everyone = attributes.astype(np.int64), features.astype(np.int64), np.arange(len(limits))
+    whole = np.array([a.discrete for a in ask.schema.attributes], np.bool_)[owners]
 
     def value(key: Keys) -> Floats:
-        return key.astype(np.float64) if attribute.discrete else _float_of(key)
+        return np.where(whole, key, _float_of(key))
 
-    ends = np.array([attribute.low, attribute.upper], np.float64)
-    first, last = ends.astype(np.int64) if attribute.discrete else _key_of(ends)
-    low, high = np.full(count, first), np.full(count, last)
-    none, all_ = ~left(value(low)), left(value(high))
+    def left(key: Keys) -> npt.NDArray[np.bool_]:
+        return np.asarray(ask.of(owners, value(key))[everyone, inputs] <= limits)
+
+    ends = np.array([[a.low, a.upper] for a in ask.schema.attributes], np.float64)[owners].T
+    low, high = np.where(whole, ends.astype(np.int64), _key_of(ends))
+    none, all_ = ~left(low), left(high)
     if (none & all_).any():
-        raise NotColumnwise(attribute.name)
+        raise NotColumnwise(ask.schema.names[owners[none & all_][0]])
     while (low + 1 < high).any():
         middle = (low >> 1) + (high >> 1) + (low & high & 1)
-        goes = left(value(middle))
+        goes = left(middle)
         low, high = np.where(goes, middle, low), np.where(goes, high, middle)
     return np.where(none, -np.inf, np.where(all_, np.inf, value(low)))
 
