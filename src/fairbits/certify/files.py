@@ -77,10 +77,10 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
     try:
         found = json_of(path)
         chosen = next(one for one in found["repairs"] if one["name"] == found["chosen"])
-        proof, bound = str(chosen.get("proof", "")), chosen.get("k_max_proved")
-        if bound is None:
+        proof = chosen["proof"]
+        if proof is None:
             return None
-        k_max = int(bound)
+        k_max, flips, text = int(proof["bound"]), str(proof["property"]) == "flips", str(proof["text"])
     except StopIteration:
         return None  # no repair kept the budget
     except (OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -89,8 +89,8 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
     people = size or 1
     population = "everybody in the domain" + ("" if size else " (uncountable: its people stand as one)")
     first = Statement("proved", "k", population, people, people, 0, 0, float(k_max), 1.0, 0.0, largest=k_max)
-    made = [replace(first, model="repaired", reason=proof)]
-    if "one score" in proof:  # all twins get one score, so none can flip
+    made = [replace(first, model="repaired", reason=text)]
+    if flips:  # proved too: all twins get one score
         made.insert(0, replace(made[0], property="flips", bound=0.0, largest=None))
     return tuple(made)
 
