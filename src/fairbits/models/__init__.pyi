@@ -13,7 +13,9 @@ from .base import Model as Model
 from .base import Wrapper as Wrapper
 from .base import kind_of as kind_of
 from .base import require as require
+from .black_box import reason as reason
 from .callables import is_reference as is_reference
+from .callables import named_object as named_object
 from .direction import names_decide as names_decide
 from .direction import order_note as order_note
 from .direction import output_order as output_order
