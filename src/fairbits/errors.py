@@ -2,7 +2,7 @@
 
 The tree, with the exit code of the command line::
 
-    FairbitsError                3  something failed
+    FairbitsError                4  something failed
     └── UsageError               2  what was asked for or handed over cannot be used
         ├── OptionError             an option has a value that makes no sense
         ├── SchemaError             the description of the attributes is wrong
@@ -39,7 +39,7 @@ class FairbitsError(Exception):
     arguments (`words`).
     """
 
-    exit_code = 3
+    exit_code = 4
     row: int | None = None
     template: str = ""
 

@@ -160,7 +160,7 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         skip
             Stages to leave out: search, debug, repair, certify.
         seed
-            Same seed, same result; 0 by default.
+            Same seed, same draws; 0 by default. How far a search comes in its seconds is up to the machine.
         epsilon
             Tolerance between scores that count as the same; None takes 0.025, or 2.5 % of a regression's range.
         partition

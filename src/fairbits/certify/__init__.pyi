@@ -4,4 +4,5 @@ from .files import read_statements as read_statements
 from .options import Certificate as Certificate
 from .options import CertifyOptions as CertifyOptions
 from .run import certify_subject as certify_subject
+from .statement import Population as Population
 from .statement import Statement as Statement

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
@@ -127,9 +128,10 @@ def _ended() -> tuple[int, bool]:
     """Do it, and say what went wrong in one sentence: the exit code, and whether there was too little memory."""
     try:
         return _done(), False
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is said, and it is no verdict
         if os.environ.get("FAIRBITS_TRACEBACK") and not isinstance(error, FairbitsError):
-            raise
+            traceback.print_exception(error)
+            return FAILED, lacks_memory(error)
         return _fail(*sentence_of(error)), lacks_memory(error)
 
 

@@ -92,6 +92,6 @@ def train_here(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Tr
             made = trainer.anew(table.codes, np.asarray(table.labels), seed)
         except CapabilityError as error:
             raise CapabilityError(f"data or training cannot be told apart: {error}") from None
-        evaluator = Evaluator(made.model, subject.schema, made.encoding)
+        evaluator = Evaluator(made.model, subject.schema, made.encoding, own=False)
         found.append(Trained(evaluator.scores(people), time.process_time() - begin))
     return found

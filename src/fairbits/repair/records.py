@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairbits.data import Fitted as Fitted
+from fairbits.data import Fitted
 from fairbits.domain import quality
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model

@@ -2,6 +2,7 @@ from .compute import compute_report as compute_report
 from .compute import evaluator_of_run as evaluator_of_run
 from .contest import ContestData as ContestData
 from .contest import contest_of as contest_of
+from .contest import contest_page as contest_page
 from .contest import render_contest as render_contest
 from .contest import write_contest as write_contest
 from .debugged import debugged_of as debugged_of
@@ -11,15 +12,16 @@ from .files import write_report as write_report
 from .fleet import RANKS as RANKS
 from .fleet import Fleet as Fleet
 from .fleet import FleetMember as FleetMember
+from .fleet import fleet_page as fleet_page
 from .fleet import write_fleet as write_fleet
-from .html import render_html as render_html
+from .html import render_page as render_page
 from .manifest import MANIFEST as MANIFEST
 from .manifest import SIGNATURE as SIGNATURE
 from .manifest import Verification as Verification
 from .manifest import hash_file as hash_file
 from .manifest import verify as verify
-from .markdown import render_markdown as render_markdown
-from .page import rendered as rendered
+from .page import render_html as render_html
+from .page import render_markdown as render_markdown
 from .record import Portrait as Portrait
 from .record import ReportData as ReportData
 from .scores_only import write_scores_report as write_scores_report

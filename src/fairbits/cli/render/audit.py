@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from fairbits.cli import waited
 from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless
 
@@ -95,7 +96,7 @@ def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     for stage, words in failed.items():
         yield stage, words, "yellow", most
     times = " · ".join(f"{stage} {took:.1f} s" for stage, took in found.seconds.items() if took is not None)
-    yield "took", times, "dim", 2
+    yield "took", f"{waited()}: {times}", "dim", 2
 
 
 def _people(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
@@ -186,7 +187,7 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
     known = [
         one
         for one in data.certified
-        if one.model == "model" and not _about_rows(one) and one.share < 1
+        if one.model == "model" and one.is_certain() and not _about_rows(one) and one.share < 1
         if one.property != "k" or one.bound < data.about.m  # nobody can have more classes than twins
     ]
     if known:
@@ -199,4 +200,4 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _about_rows(one: Statement) -> bool:
-    return one.kind == "exact" and one.population.endswith("of the table")
+    return one.whom is None or one.whom.kind == "rows"
