@@ -196,7 +196,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
     if attribute.columns:
         return codes_of_group(data, attribute)
-    column = plain(data[attribute.name])
+    column = with_nulls(plain(data[attribute.name]))
     there = ~numpy_of(column.is_null())
     codes = np.full(len(column), np.nan)
     if not there.any():

@@ -260,7 +260,9 @@ def _behind(
     _check_width(estimator, columns, schema)
 
     def asked(as_text: tuple[str, ...]) -> _Read:
-        decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
+        by_dtype = exact and not as_text and _by_dtype(estimator)
+        # What a step makes of a float32 is read off exact numbers, and held against real rows afterwards.
+        decoder = Decoder(schema, columns, as_text=as_text, categorical=by_dtype, typed=False)
         way: InputFormat = options.input_format or ("array" if names is None else "frame")
         named = isinstance(estimator, StoredObject) and way == "frame"
         decode = decoder.mapping if named else _rows_of(decoder, way, names)
