@@ -21,6 +21,7 @@ from .black_box import own_scale as own_scale
 from .black_box import reason as reason
 from .black_box import whole_of as whole_of
 from .callables import is_reference as is_reference
+from .callables import named_object as named_object
 from .direction import favourable_output as favourable_output
 from .direction import names_decide as names_decide
 from .direction import order_note as order_note
@@ -59,6 +60,7 @@ from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import save_as_original as save_as_original
 from .pupils import Refitted as Refitted
+from .pupils import drops_protected as drops_protected
 from .pupils import refitted as refitted
 from .recorded import Recorded as Recorded
 from .recorded import no_model as no_model
@@ -78,4 +80,6 @@ from .trees.ensemble import NAN as NAN
 from .trees.ensemble import ZERO as ZERO
 from .trees.ensemble import ZERO_WIDTH as ZERO_WIDTH
 from .trees.ensemble import Ensemble as Ensemble
+from .trees.ensemble import Link as Link
 from .trees.ensemble import apply_link as apply_link
+from .trees.ensemble import exact_link as exact_link

@@ -128,7 +128,9 @@ def round_trip(
         return trip
     first = int(np.argmax(apart))
     where = table.place(int(chosen[first]))
-    culprit = "" if owner.form == "inputs" or raw is None else _culprit(owner, raw, schema, chosen[first], codes[first], ask)
+    culprit = (
+        "" if owner.form == "inputs" or raw is None else _culprit(owner, raw, schema, chosen[first], codes[first], ask)
+    )
     return Difference(
         trip,
         f"the model scores {apart.sum():,} of {len(chosen):,} rows otherwise when it is asked through the schema: "
@@ -252,9 +254,7 @@ def _same(ours: Scores, theirs: Scores, allowed: npt.NDArray[np.float64]) -> npt
     return (apart <= allowed) | (np.isnan(ours) & np.isnan(theirs))
 
 
-def _culprit(
-    owner: Owner, raw: RawTable, schema: Schema, row: int, codes: Codes, ask: Callable[[Any], Scores]
-) -> str:
+def _culprit(owner: Owner, raw: RawTable, schema: Schema, row: int, codes: Codes, ask: Callable[[Any], Scores]) -> str:
     """The first column whose value makes the difference, by giving the untouched row one value of ours at a time."""
     import pandas as pd
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules
+from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes
 from fairbits.errors import ModelError, SchemaError
 from fairbits.models import (
     Endpoint,
@@ -31,7 +31,7 @@ from fairbits.subject.identity import Identity, identity_of
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import Probe, still_answers
 from fairbits.subject.quality import Quality
-from fairbits.subject.round_trip import Difference, RoundTrip, round_trip
+from fairbits.subject.round_trip import RoundTrip, round_trip
 
 #: Values of a protected number that a note lists.
 MAX_SHOWN = 8
@@ -148,9 +148,11 @@ class Subject:
         schema = self.schema.with_protected(names)
         if schema is self.schema:
             return self
-        old = _protected_notes(self.schema, self.encoding)
+        old, new = (
+            (*_protected_notes(one, self.encoding), *people_notes(one, self.table)) for one in (self.schema, schema)
+        )
         notes = tuple(note for note in self.notes if note not in old)
-        return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))
+        return replace(self, schema=schema, notes=(*notes, *new))
 
     def with_repeats(self, repeats: int) -> Subject:
         """The same subject with the mean of several answers of the model as its score.
@@ -180,6 +182,12 @@ class Subject:
     def scores_only(self) -> bool:
         """Whether the model is not at hand and the table holds its scores."""
         return self.table.scores is not None
+
+    @property
+    def unseen(self) -> Table | None:
+        """The people whom the model has never seen, where there are some: a table of their own, or held-out rows."""
+        found = self.table.unseen() if self.test is None else self.test
+        return found if found is not None and len(found) else None
 
     @property
     def repeats(self) -> int:
@@ -260,6 +268,7 @@ def make_subject(
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
         *check_rules(schema, table.codes),
+        *people_notes(schema, table),
     )
     return Subject(
         name, schema, fitted.model, fitted.encoding, table, notes=notes, options=options, named=named, **rest
@@ -325,24 +334,23 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
-    """Notes on protected numbers whose twins leave out values between them, such as a row's own value."""
+    """Notes on protected numbers of which twins take some values only."""
     notes = []
     for attribute in schema.attributes:
         if attribute.protected and attribute.gap is not None and attribute.missing != "value":
             notes.append(
-                f"{attribute.name} may be missing in the table; twins take its values and never lack it "
+                f"{attribute.name} may be missing in the table; twins of those who have a value never lack it "
                 f'(missing = "value" makes that a value of twins too).'
             )
-        every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
-        if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
+        if not attribute.protected or not attribute.representatives:
             continue
         if attribute.twin_count > schema.max_twins:
             continue  # refused where the twins are made
         values = [attribute.read(code) for code in attribute.twin_values()]
         shown = ", ".join(values if len(values) <= MAX_SHOWN else [*values[: MAX_SHOWN - 1], "…", values[-1]])
         notes.append(
-            f"twins take {len(values)} values of {attribute.name} ({shown}); others, even a row's own, are not asked: "
-            f"the figures are exact for these values, and lower bounds where all values count."
+            f"twins take {len(values)} values of {attribute.name} ({shown}) and each person's own; others are not "
+            f"asked: the figures are lower bounds where all values count."
         )
     return tuple(notes)
 
