@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
+from fairbits.domain.kinds import Category
 from fairbits.domain.schema import Schema
 
 if TYPE_CHECKING:
@@ -218,4 +219,5 @@ def _with_held(attribute: Attribute, codes: Codes, raw: RawTable) -> Attribute:
         own if own is not None and own.strip() == label.strip() else label
         for own, label in zip(spelled, attribute.labels, strict=True)
     )
-    return replace(attribute, held=held, labels=labels if len(set(labels)) == len(labels) else attribute.labels)
+    kept = labels if len(set(labels)) == len(labels) else attribute.labels
+    return replace(cast(Category, attribute), held=held, labels=kept)
