@@ -21,8 +21,10 @@ from .proposals.registry import proposers_of as proposers_of
 from .records import Attack as Attack
 from .records import Attacked as Attacked
 from .records import Figures as Figures
+from .records import FileCheck as FileCheck
 from .records import GroupRate as GroupRate
 from .records import Repair as Repair
 from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
 from .run import repair_run as repair_run
+from .writers.facts import class_values as class_values

@@ -16,7 +16,6 @@ from fairbits.measure import Estimate, bounded_means, lowest_ratio, student_mean
 from fairbits.randomness import generator
 from fairbits.repair.alternative import Alternative, Alternatives
 from fairbits.repair.candidates import compared_people, divided, judged_all, proposed
-from fairbits.repair.export import export
 from fairbits.repair.judgement import Judged, Setting, front, judge
 from fairbits.repair.proposals.average import Averages
 from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
@@ -24,6 +23,7 @@ from fairbits.repair.proposals.registry import MITIGATORS, asked_by_name, propos
 from fairbits.repair.proposals.tune import TRIALS, Tuning
 from fairbits.repair.proposals.weights import Surgery
 from fairbits.repair.records import Repair, RepairGroup
+from fairbits.repair.writers import export
 from fairbits.store import Run, check_writable
 from fairbits.subject import Subject
 
@@ -216,7 +216,7 @@ def _saved(
         return one
     place = folder / MODELS / _folder_name(one.name)
     place.mkdir(parents=True, exist_ok=True)
-    written = export(repair.network, subject, place, people, fitted=repair.fitted)
+    written = export(repair.network, subject, place, people, fitted=repair.fitted, source=repair.source)
     warnings += [f"{one.name}: {line}" for line in written.warnings]
     files = [*written.files, *([] if written.subject_file is None else [written.subject_file])]
     return replace(one, files=tuple(path.relative_to(folder).as_posix() for path in files))

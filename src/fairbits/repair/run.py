@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Unpack
 
@@ -14,18 +15,17 @@ from fairbits.measure import Measure, check_measure, symbol_of
 from fairbits.models import Model, Network
 from fairbits.repair.candidates import SLACK, compared_people, divided, judged_all, proposed
 from fairbits.repair.choice import pick
-from fairbits.repair.export import export
 from fairbits.repair.files import write
 from fairbits.repair.judgement import Setting, judge
-from fairbits.repair.placement import Export, remove_old
 from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
 from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
 from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
+from fairbits.repair.writers import Export, export, remove_old
 from fairbits.shape import reading
-from fairbits.store import Run, check_writable, read_parquet, subject_of
+from fairbits.store import Run, check_writable, read_parquet, record_check, subject_of
 from fairbits.subject import Subject
 
 MAX_ACCURACY_LOSS = 0.02
@@ -107,7 +107,17 @@ def repair_run(
         ]
         watch("writing and checking the repaired model")
         people = compared_people(halves)
-        written = export(chosen.network, about, opened.folder, people, fitted=chosen.fitted, source=chosen.source)
+        written = export(
+            chosen.network,
+            about,
+            opened.folder,
+            people,
+            fitted=chosen.fitted,
+            source=chosen.source,
+            k_max=chosen.k_max_proved,
+            epsilon=setting.epsilon,
+            partition=setting.partition,
+        )
         if not written.files:
             reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
             chosen = None
@@ -140,7 +150,9 @@ def repair_run(
         options=asked,
         measure=measure,
         left_out=left_out,
+        written=written.checks,
     )
+    record_check(opened.folder, "written file", [asdict(check) for check in written.checks])
     write(result, opened.folder, opened.content(), made_with=opened.manifest["identity"])
     return result
 

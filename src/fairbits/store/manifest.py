@@ -14,7 +14,7 @@ from fairbits._version import __version__
 from fairbits.domain import Schema
 from fairbits.errors import OptionError
 from fairbits.shape import check_fields, check_record, reading
-from fairbits.store.files import plain, read_json
+from fairbits.store.files import plain, read_json, write_json
 from fairbits.store.folder import RUN
 from fairbits.subject import Quality, document_of_schema, schema_of_document
 
@@ -35,6 +35,7 @@ FIELDS: dict[str, Any] = {
     "quality": dict[str, float | str | None] | None,
     **dict.fromkeys(("within", "batch", "threads", "workers", "shards"), int | None),
     "protected": list[str],
+    "checks": dict[str, Any],
     "epsilon": float,
     "min_plausibility": float | None,
     "as_is": bool,
@@ -107,9 +108,15 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
+def record_check(folder: Path, name: str, found: Any) -> None:
+    """Say in run.json what a check of ours found (round trip, written file, contradictions); the last one counts."""
+    record = read_record(folder)
+    write_json(folder / RUN, {**record, "checks": {**record.get("checks", {}), name: plain(found)}})
+
+
 def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """The part of run.json that the search wrote."""
-    return {name: value for name, value in record.items() if name not in (*OWN, "made_by")}
+    return {name: value for name, value in record.items() if name not in (*OWN, "made_by", "checks")}
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:
