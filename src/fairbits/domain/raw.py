@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
+from fairbits.domain.kinds import Category
 from fairbits.domain.schema import Schema
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def _with_held(attribute: Attribute, codes: Codes, raw: RawTable) -> Attribute:
     held = raw.held(attribute, codes)
     if held is None:
         return attribute
-    if attribute.kind != "category":
+    if not isinstance(attribute, Category):
         return replace(attribute, held=held)
     spelled = [attribute.labels[i] if label == MISSING else held.text(i) for i, label in enumerate(attribute.labels)]
     labels = tuple(
