@@ -139,7 +139,9 @@ class RawTable:
             column = self._given.iloc[:, [str(one) for one in self._given.columns].index(name)]
             return Held(column.array.take(rows), places)
         if self._polars:
-            return Held(self._given.select(name)[rows].to_arrow(compat_level=_oldest()), places)
+            few = self._given.select(name)[rows].to_arrow(compat_level=_oldest())
+            words = attribute.kind == "category" and None in few.column(0).to_pylist()
+            return Held(_objects(few.column(0).to_pylist()) if words else few, places)
         data = _without_views(self._data.select([name])).take(rows)
         return Held(_as_text(data) if self.csv else data, places, self.csv)
 
@@ -164,6 +166,13 @@ class RawTable:
             na_values={one: [""] if one in kept else sorted(NA_TEXTS) for one in columns} if kept else None,
         )
         return frame[list(columns)].iloc[chosen]
+
+
+def _objects(values: list[Any]) -> Any:
+    """Values as polars hands them to NumPy: None stays None."""
+    import pandas as pd
+
+    return pd.Series(values, dtype=object).array
 
 
 def _oldest() -> Any:
