@@ -14,13 +14,13 @@ import numpy as np
 
 from fairbits.domain import Codes
 from fairbits.errors import MissingDependencyError, OptionError
-from fairbits.measure import variance_explained
 from fairbits.repair.groups import group_figures
 from fairbits.repair.judgement import answers_of
 from fairbits.repair.kinds import EstimatorKind, NetworkKind, check_rows, kind_to_fit
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.records import Fitted
 from fairbits.repair.spaces import describe, network_settings, space_of
+from fairbits.subject import variance_explained
 
 TRIALS = 20
 #: The share of the training rows that objectives are measured on, and how many of them get twins.
