@@ -2,8 +2,8 @@
 
 The tree, with the exit code of the command line::
 
-    FairbitsError                3  something failed
-    ├── ContradictionError       4  two of our own statements cannot both be true
+    FairbitsError                4  something failed
+    ├── ContradictionError          two of our own statements cannot both be true
     └── UsageError               2  what was asked for or handed over cannot be used
         ├── OptionError             an option has a value that makes no sense
         ├── SchemaError             the description of the attributes is wrong
@@ -40,7 +40,7 @@ class FairbitsError(Exception):
     arguments (`words`).
     """
 
-    exit_code = 3
+    exit_code = 4
     row: int | None = None
     template: str = ""
 
@@ -90,8 +90,6 @@ class FairbitsError(Exception):
 
 class ContradictionError(FairbitsError):
     """Two statements of one run cannot both be true: an error inside fairbits, found by itself."""
-
-    exit_code = 4
 
 
 class UsageError(FairbitsError):

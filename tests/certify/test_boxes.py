@@ -158,7 +158,7 @@ def test_at_most_k_classes_is_what_brute_force_finds(head):
     scores = special.expit(margin) if head == "sigmoid" else margin
     k = constrained(scores, 0.1).max(axis=1) + 1
     for limit in range(1, int(k.max()) + 1):
-        question = Question(k=limit, epsilon=0.1, regression=head == "linear")
+        question = Question(k=limit, epsilon=0.1, linear=head == "linear")
         found = prove(boxes, question, seconds=60, threads=1, max_boxes=6000, keep=True)
         inside = _inside(found.kept, boxes, people)
         assert (k[inside[STEADY] > 0] <= limit).all()

@@ -400,3 +400,29 @@ def test_a_model_that_varies_proves_nothing_where_it_gets_no_protected_column_ei
     found = certify_subject(subject, CertifyOptions(seconds=0.5, threads=1))
     assert any("differently" in note for note in found.notes)
     assert "proved" not in {one.kind for one in found.statements}
+
+
+def test_a_real_attribute_on_both_sides_of_zero_is_cut_at_its_thresholds():
+    """Doubles from -1000 to 1000 are more than a 64-bit number counts: the middle of two is found all the same."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng = np.random.default_rng(3)
+    codes = np.column_stack([rng.uniform(-1000, 1000, 400), rng.integers(0, 2, 400)])
+    labels = ((codes[:, 0] > -300) & (codes[:, 0] < 500) & (codes[:, 1] > 0)).astype(int)
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(codes, labels)
+    pay = Attribute(name="pay", kind="real", low=-1000, high=1000)
+    sex = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)
+    schema = Schema(attributes=(pay, sex), target="ok", classes=("no", "yes"))
+    subject = make_subject(
+        "signed", read_model(tree, schema, ModelOptions()), schema, Table(codes, labels.astype(float))
+    )
+    proved = next(
+        one
+        for one in certify_subject(subject, CertifyOptions(seconds=5, threads=1)).statements
+        if one.kind == "proved" and one.property == "flips"
+    )
+    drawn = rng.uniform(-1000, 1000, 20_000)
+    decided = [tree.predict(np.column_stack([drawn, np.full(len(drawn), value)])) for value in (0, 1)]
+    flips = float((decided[0] != decided[1]).mean())
+    assert proved.falsified / proved.people == pytest.approx(flips, abs=0.02)
+    assert proved.open == 0

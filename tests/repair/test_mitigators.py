@@ -357,4 +357,4 @@ def replace_half(people: Table):  # type: ignore[no-untyped-def]
     from fairbits.repair.records import RepairEvidence
 
     half = Half(people.codes, people.codes, people.labels)
-    return Halves(half, half, half, people.codes, RepairEvidence(1, 1, 1, 1, True))
+    return Halves(half, half, half, RepairEvidence(1, 1, 1, 1, True))

@@ -66,21 +66,44 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         """
         return self.open(run.folder).debug(**options)
 
-    def repair(self, run: Run, **options: Any) -> RepairResult:
-        """Repair the model by what a run found.
+    def repair(
+        self,
+        run: Run | None = None,
+        *,
+        evaluations: int = 20_000,
+        out: str | Path | None = None,
+        force: bool = False,
+        **options: Any,
+    ) -> RepairResult:
+        """Repair the model by what a run found, or a short search of its own.
 
         Parameters
         ----------
         run
-            A run of this subject.
+            A run of this subject, into whose folder all is written; None makes one.
+        evaluations, out, force
+            Of that search: people that it asks about, its folder (by default a new one below ``runs``), and whether an
+            earlier run there is replaced.
         **options
             Those of :meth:`AuditRun.repair`.
 
         Returns
         -------
         RepairResult
-            All repairs with their figures, and the chosen one.
+            All candidates with their figures, and the chosen one.
+
+        Raises
+        ------
+        OptionError
+            If a search is described although there is a run.
         """
+        from fairbits.search import Budget
+
+        if run is None:
+            shared = {name: options[name] for name in ("seed", "threads") if name in options}
+            run = self.search(budget=Budget(evaluations=evaluations), out=out, force=force, **shared)
+        elif out is not None or force:
+            raise OptionError("a repair writes into the folder of its run; leave --out and --force out.")
         return self.open(run.folder).repair(**options)
 
     def report(self, run: Run, **options: Any) -> Path:
@@ -137,7 +160,7 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         skip
             Stages to leave out: search, debug, repair, certify.
         seed
-            Same seed, same result; 0 by default.
+            Same seed, same draws; 0 by default. How far a search comes in its seconds is up to the machine.
         epsilon
             Tolerance between scores that count as the same; None takes 0.025, or 2.5 % of a regression's range.
         partition

@@ -110,10 +110,10 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
     try:
         found = json_of(path)
         chosen = next(one for one in found["repairs"] if one["name"] == found["chosen"])
-        proof, bound = str(chosen.get("proof", "")), chosen.get("k_max_proved")
-        if bound is None:
+        proof = chosen["proof"]
+        if proof is None:
             return None
-        k_max = int(bound)
+        k_max, flips, text = int(proof["bound"]), str(proof["property"]) == "flips", str(proof["text"])
     except StopIteration:
         return None  # no repair kept the budget
     except (OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -123,8 +123,8 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
     whom = Population(kind="domain", count=size)
     counts = (people, people, 0, 0, float(k_max), 1.0, 0.0)
     first = Statement("proved", "k", whom.words, *counts, whom=whom, epsilon=_epsilon_of_run(folder))
-    made = [replace(first, model="repaired", reason=proof)]
-    if "one score" in proof:  # all twins get one score, so none can flip
+    made = [replace(first, model="repaired", reason=text)]
+    if flips:  # proved too: all twins get one score
         made.insert(0, replace(made[0], property="flips", bound=0.0, largest=None))
     return tuple(made)
 

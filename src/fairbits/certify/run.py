@@ -89,6 +89,8 @@ class _Ladder:
         self.rates: list[RateStatement] = []
         self.decides = not evaluator.schema.regression
         self.asker = exact.Asker(evaluator)
+        #: Asks about the domain: people and twins as schema and rules allow them, whoever the table has beside them.
+        self.everybody = self.asker if evaluator.by_rules is evaluator else exact.Asker(evaluator.by_rules)
         self.batch = 1024
         self.sampled_pace = 0.0  # people a second, as the sample of the domain had it
 
@@ -249,9 +251,16 @@ class _Ladder:
         reason = "Everybody was asked."
         self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
+    def _asker(self, evaluator: Evaluator) -> exact.Asker:
+        """Who asks with this evaluator: the ladder's own, or that of another set of twins."""
+        return self.asker if evaluator is self.evaluator else exact.Asker(evaluator)
+
     def _whole_domain(self) -> bool:
         asked = exact.ask(
-            self.asker, exact.everybody(self.evaluator.schema, batch=self.batch), seconds=self.left, stop=self.stop
+            self._asker(self.evaluator.by_rules),
+            exact.everybody(self.evaluator.schema, batch=self.batch),
+            seconds=self.left,
+            stop=self.stop,
         )
         if not asked.complete:
             self.notes.append(f"asking everybody was ended after {asked.people:,} people, who are not counted here.")
@@ -262,17 +271,23 @@ class _Ladder:
     def _near(self, pace: float) -> None:
         """People around real rows: asked, where there is time for all of them, and drawn otherwise."""
         schema, changes = self.evaluator.schema, self.options.changes
-        distinct = np.unique(self.rows[:, list(schema.free_columns)], axis=0, return_index=True)[1]
-        rows = self.rows[distinct]
         seconds = NEAR * self.options.seconds
         for c in range(changes, -1, -1):
+            # Whoever is in the table has their own protected values; whoever is not takes those that everybody can.
+            evaluator, alike = (
+                (self.evaluator.over_values, schema.free_columns) if c else (self.evaluator, schema.person_columns)
+            )
+            rows = self.rows[np.unique(self.rows[:, list(alike)], axis=0, return_index=True)[1]]
             listed = exact.listed_within(schema, rows, c)
             values = exact.protected_values(schema)
             whom = Population(kind="near" if c else "rows", changes=c, values=values)
             if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
                 self.watch(f"asking {whom.words}")
                 asked = exact.ask(
-                    self.asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
+                    self._asker(evaluator),
+                    exact.within(schema, rows, c, batch=self.batch),
+                    seconds=2 * seconds,
+                    stop=self.stop,
                 )
                 if asked.complete:
                     self._asked(asked, whom)
@@ -290,7 +305,7 @@ class _Ladder:
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
         asked = sample(
-            self.asker,
+            self._asker(self.evaluator if changes is not None else self.evaluator.by_rules),
             self.rows,
             rng,
             changes=changes,
@@ -331,7 +346,7 @@ class _Ladder:
         evaluator = self.evaluator
         schema = replace(evaluator.schema, rules=())
         return Evaluator(
-            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads
+            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads, own=False
         )
 
     def _cells(self) -> None:
@@ -364,6 +379,7 @@ class _Ladder:
         about = "largest" if k is None else "k"
         # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
         countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
+        countable = countable and self.evaluator.twins.most == self.evaluator.twins.m
         inside = countable and not _without(self.subject)
         known = max([one.largest or 1 for one in self.found], default=1) if inside else 1
         found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)
@@ -396,7 +412,7 @@ class _Ladder:
                 "on the table's own rows for every model."
             )
         boxes = self._box_network(network)
-        cuts = margin_cuts(evaluator.threshold)
+        cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear")
         columns = [int(column) for column in evaluator.twins.columns]
         for column in columns:
             attribute = evaluator.schema.attributes[column]
@@ -435,10 +451,10 @@ class _Ladder:
         )
         questions: list[Question] = []
         if self.decides:
-            below, cut = margin_cuts(evaluator.threshold)
+            below, cut = margin_cuts(evaluator.threshold, linear=network.head == "linear")
             questions.append(Question(cut=cut, below=below))
         if k is not None:
-            questions.append(Question(k=k, epsilon=evaluator.epsilon, regression=not self.decides))
+            questions.append(Question(k=k, epsilon=evaluator.epsilon, linear=network.head == "linear"))
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 

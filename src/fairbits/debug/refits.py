@@ -106,8 +106,7 @@ def trainer_of(subject: Subject) -> Trainer:
 
 def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes, bool]:
     """The people whose twins are scored, and whether no training has seen them."""
-    unseen = subject.test if subject.test is not None else subject.table.unseen()
-    table = subject.table if unseen is None or len(unseen) == 0 else unseen
+    table = subject.unseen or subject.table
     count = int(np.clip(TWINS // m, 1, PEOPLE))
     rows = np.sort(rng.permutation(len(table))[:count])
     return table.codes[rows], table is not subject.table
@@ -120,7 +119,7 @@ def train_here(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Tr
     for seed in seeds:
         begin = time.process_time()
         model, encoding = trainer.train(seed)
-        evaluator = Evaluator(model, subject.schema, encoding)
+        evaluator = Evaluator(model, subject.schema, encoding, own=False)
         found.append(Trained(evaluator.scores(people), time.process_time() - begin))
     return found
 

@@ -96,6 +96,7 @@ def debug_run(
     evaluator = evaluator_of(
         subject, epsilon=run.manifest["epsilon"], partition=run.manifest["partition"], threads=threads
     )
+    evaluator = evaluator.over_values  # attributes, layers and neurons are compared in values that everybody can take
     figures = evaluator.evaluate(cases)
     work = _Work(evaluator, subject, cases, seed, say, chosen_rule, measure, try_out, train_out)
     trees = work.trees(all_trees=all_layers) if inside and isinstance(subject.model, HasTrees) else None

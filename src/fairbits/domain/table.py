@@ -48,6 +48,8 @@ class Table:
         A column for each observed attribute of the schema; NaN where a value is missing.
     scores
         Scores of a model that is not at hand, where the table has them.
+    index
+        The rows' own names in the owner's table (a pandas index), (n,); None where they are only counted.
     """
 
     codes: Codes
@@ -57,6 +59,7 @@ class Table:
     file: Path | None = None  # where it was read from
     observed: Codes | None = None  # a column for each observed attribute of the schema; NaN where a value is missing
     scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
+    index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -82,7 +85,14 @@ class Table:
             self.file,
             None if self.observed is None else self.observed[chosen],
             None if self.scores is None else self.scores[chosen],
+            None if self.index is None else self.index[chosen],
         )
+
+    def names(self) -> npt.NDArray[Any]:
+        """What the owner's table calls each row: its index, or the position from 0 as pandas counts, (n,)."""
+        if self.index is not None:
+            return self.index
+        return np.arange(len(self)) if self.numbers is None else self.numbers - 1
 
     def place(self, row: int) -> str:
         """The name of a row for messages, by its number in the table as it was given.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Attribute, Encoding, Numeric, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
+from fairbits.engine.tree_planner import sum_slack
 from fairbits.errors import CapabilityError
 from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
 
@@ -24,8 +25,6 @@ Integers = NDArray[np.int64]
 
 #: Nodes that a walk can have before it at once: more than the levels of a tree that is read.
 STACK = 16_384
-#: The relative error of one operation in double precision.
-UNIT = 2.0**-53
 
 
 class TreeArrays(NamedTuple):
@@ -79,6 +78,8 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
 ) -> TreeBoxes:
     """A tree model over boxes of people."""
     ensemble = model.ensemble
+    slack = sum_slack(ensemble, len(twins.columns), twins.m) / ensemble.divisor
+    ensemble = ensemble.plain()
     if ensemble.width > 1 and ensemble.link == "identity" and len(schema.classes) <= 2:
         ensemble = ensemble.only_output(int(getattr(model, "favourable", 1)))
     if ensemble.outputs != 1 or ensemble.width != 1:
@@ -156,7 +157,7 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         ensemble.slope,
         bool(model.complement),
         twins.m,
-        _slack(ensemble, twins),
+        slack + sum_slack(ensemble, 0, 1),
     )
 
 
@@ -190,7 +191,7 @@ def _cells(
     low = np.full(len(cuts), _ordered(np.array([attribute.low]))[0] - 1)
     high = np.full(len(cuts), _ordered(np.array([attribute.upper]))[0])
     while (low < high).any():
-        middle = low + (high - low + 1) // 2
+        middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up, of numbers whose sum may be too large
         there = kept(_doubles(middle))
         low, high = np.where(there, middle, low), np.where(there, high, middle - 1)
     first = _ordered(np.array([attribute.low]))[0]
@@ -212,18 +213,6 @@ def _ordered(values: Doubles) -> Integers:
 def _doubles(order: Integers) -> Doubles:
     """The doubles of such numbers."""
     return np.where(order < 0, np.int64(-(2**63)) - order, order).view(np.float64)
-
-
-def _slack(ensemble: Any, twins: Twins) -> float:
-    """How far rounding can move a sum of leaves, whatever the order in which it is added up.
-
-    Each tree adds one leaf of at most its largest size. The engine adds leaves of some twins as steps between
-    neighbours, one for each corner of their range of protected values, and then sums along each protected attribute.
-    """
-    largest = sum(float(np.abs(ensemble.values[ensemble.nodes(t)]).max(initial=0.0)) for t in range(ensemble.trees))
-    corners = 2.0 ** len(twins.columns)
-    operations = 4.0 * (ensemble.trees * corners + twins.m + 4)
-    return operations * UNIT * corners * (largest + abs(float(ensemble.base[0])))
 
 
 def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, values: Doubles) -> NDArray[np.bool_]:

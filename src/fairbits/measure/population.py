@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits.domain import Schema, Table
 from fairbits.engine import Evaluation
@@ -152,8 +151,8 @@ class Measurement:
     @property
     def twins_removed(self) -> int:
         """How many twins cannot exist under the rules."""
-        twins = self.evaluation.twins
-        return 0 if twins is None else len(self) * self.evaluator.m - int(twins.sum())
+        left, twins = self.evaluation.twins, self.evaluator.twins
+        return 0 if left is None else len(self) * twins.m + int(twins.own(self.table.codes).sum()) - int(left.sum())
 
     def histogram(self) -> dict[int, int]:
         """How many people at each k."""
@@ -219,7 +218,7 @@ class Measurement:
         return [self._person(row, int((free == free[row]).all(axis=1).sum())) for row in chosen]
 
     def _person(self, row: int, rows: int) -> Person:
-        figures, labels = self.evaluation, self.evaluator.twins.labels
+        figures, twins, codes = self.evaluation, self.evaluator.twins, self.table.codes[row]
         return Person(
             row=row,
             rows=rows,
@@ -228,28 +227,25 @@ class Measurement:
             q_1=float(figures.q_1[row]),
             low=float(figures.low[row]),
             high=float(figures.high[row]),
-            worst=labels[figures.low_twin[row]],
-            best=labels[figures.high_twin[row]],
+            worst=twins.label(int(figures.low_twin[row]), codes),
+            best=twins.label(int(figures.high_twin[row]), codes),
             flips=bool(figures.flips[row]),
-            attributes=self.schema.read(self.table.codes[row]),
+            attributes=self.schema.read(codes),
         )
 
     def stakes(self) -> list[Stake]:
         """Per protected value: how often it is the one with the lowest, and with the highest score."""
-        split = self.evaluation.k > 1
-        lowest = _shares(self.evaluation.low_twin[split], self.evaluator.m)
-        highest = _shares(self.evaluation.high_twin[split], self.evaluator.m)
-        twins = self.evaluator.twins
+        split = np.flatnonzero(self.evaluation.k > 1)
+        twins, people = self.evaluator.twins, self.table.codes[split]
+        ends = [twins.as_twins(people, one[split]) for one in (self.evaluation.low_twin, self.evaluation.high_twin)]
         found = []
-        for position, column in enumerate(twins.columns):
+        for column in twins.columns:
             attribute = self.schema.attributes[column]
-            for code in attribute.twin_values():
-                here = twins.values[:, position] == code
-                found.append(
-                    Stake(
-                        attribute.name, attribute.read_twin(code), float(lowest[here].sum()), float(highest[here].sum())
-                    )
-                )
+            # A person's own value counts for the one that stands for it, that of the same range.
+            places = [attribute.twin_place(end[:, column]) for end in ends]
+            for value, code in enumerate(attribute.twin_values()):
+                lowest, highest = (float((place == value).sum()) / max(len(split), 1) for place in places)
+                found.append(Stake(attribute.name, attribute.read_twin(code), lowest, highest))
         return found
 
 
@@ -275,8 +271,3 @@ def measure_table(
         flips = wilson(int(evaluation.flips.sum()), n)
     split = wilson(int((evaluation.k > 1).sum()), n)
     return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips, noise)
-
-
-def _shares(twins: npt.NDArray[np.int32], m: int) -> npt.NDArray[np.float64]:
-    counts = np.bincount(twins, minlength=m).astype(np.float64)
-    return counts / max(counts.sum(), 1.0)

@@ -15,10 +15,12 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.column_order import column_note
 from fairbits.models.dummies import dummy_encoding
-from fairbits.models.loaded import Loaded
+from fairbits.models.foreign import attribute
+from fairbits.models.loaded import Loaded, Owner
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Network
 from fairbits.models.options import InputFormat, ModelOptions
+from fairbits.models.predictor_facts import names_of
 from fairbits.models.predictors import checked_columns, from_predictor, named_frame
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of
 from fairbits.models.sklearn_networks import LOGISTIC, is_linear, is_perceptron, network_of_linear, network_of_sklearn
@@ -45,6 +47,45 @@ _COLUMNWISE = {
 def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """Any fitted scikit-learn model, native where it is a perceptron, linear or trees behind column-wise encoders."""
     estimator = winner(estimator)
+    loaded = _read(estimator, schema, options)
+    threshold = own_threshold(estimator)
+    if schema is None or isinstance(estimator, StoredObject):
+        return loaded
+    owner = loaded.owner or _owner(estimator, schema, options)
+    return replace(loaded, owner=owner, threshold=threshold)
+
+
+def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | None:
+    """A model that was read, asked through its library with the owner's rows."""
+    names = names_of(estimator)
+    spread = None if names is None or options.columns else dummy_encoding(names, schema)
+    if options.input_format == "codes":
+        return None
+    ask = attribute(estimator, "predict_proba") if schema.classes else None
+
+    def library(why: str) -> Loaded:
+        return _asked(estimator, schema, options, why)
+
+    columns = options.columns or (tuple(names) if names is not None and spread is None else table_columns(schema))
+    asked = ask if callable(ask) else estimator.predict
+    form: Any = "dummies" if spread is not None else "array" if names is None else "frame"
+    return Owner(asked, columns, options.input_format or form, tuple(names or ()), library=library)
+
+
+def own_threshold(estimator: Any) -> float | None:
+    """The cut-off of a classifier that decides by another than one half, on the probability of its last class."""
+    final = final_of(estimator)
+    for name in ("best_threshold_", "threshold"):
+        found = attribute(final, name)
+        if type(final).__name__ in ("TunedThresholdClassifierCV", "FixedThresholdClassifier") and isinstance(
+            found, float | int | np.number
+        ):
+            first = text_of(attribute(final, "pos_label")) == text_of(list(final.classes_)[0])
+            return float(np.nextafter(1 - found, np.inf)) if first else float(found)
+    return None
+
+
+def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     steps, final = taken_apart(estimator)
     if is_booster(final):
         return _trees(estimator, steps, final, schema, options)

@@ -1,4 +1,4 @@
-"""How a network does on one half of the evidence: accuracy on rows, bits on cases and on rows."""
+"""How a network does on one part of the evidence: accuracy on rows, bits on cases and on rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """The figures of a model on one half, what it decides about the rows (or predicts), and what is right."""
+    """The figures of a model on one part of the evidence, what it decides or predicts there, and what is right."""
 
     figures: Figures
     answers: npt.NDArray[np.floating | np.integer]
@@ -69,14 +69,14 @@ class Judged:
 
 
 def judge(model: Model, half: Half, setting: Setting) -> Judged:
-    """The figures of a model on one half of the evidence.
+    """The figures of a model on one part of the evidence.
 
     Accuracy is of all rows; their bits are of ``ROWS_MEASURED`` of them at most, evenly over the table.
     """
     evaluator = setting.evaluator(model)
     regression = setting.subject.schema.regression
     cases = _figures(evaluator.evaluate(half.cases), regression)
-    measured = evaluator.evaluate(_spread(half.asked))
+    measured = evaluator.evaluate(_spread(half.rows))
     answers = answers_of(model, setting.subject, half.rows)
     people = Table(half.rows) if half.people is None else half.people
     indirect = indirect_bits(evaluator, setting.subject.schema, people)
@@ -151,14 +151,6 @@ def accuracy_of(
     if classes is None:
         return variance_explained(network.scores(inputs), labels)
     return float((classes == labels).mean())
-
-
-def cost(before: Figures, after: Figures) -> float:
-    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it."""
-    lost = before.accuracy - after.accuracy
-    if before.balanced_accuracy is None or after.balanced_accuracy is None:
-        return lost
-    return max(lost, (before.balanced_accuracy - after.balanced_accuracy) / BALANCED_FACTOR)
 
 
 def front(points: Iterable[tuple[float, ...]]) -> list[bool]:

@@ -11,6 +11,7 @@ from fairbits.measure import people_headline
 from fairbits.numerals import number, percent, power
 
 if TYPE_CHECKING:
+    from fairbits.blocks import Text
     from fairbits.measure import Noise
     from fairbits.report.record import About, Measured, Searched
 
@@ -113,7 +114,7 @@ def not_examined(about: About, searched: Searched, *, proxies: bool = False) -> 
     return (f"{left}{stand_ins}; whether the labels are right.",)
 
 
-def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
+def search_facts(about: About, searched: Searched) -> list[tuple[str, Text]]:
     """Facts about the search as pairs of name and value; a regression has no decision that could flip."""
     figures = searched.figures
 
@@ -132,11 +133,17 @@ def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
         ("distinct cases kept", number(figures["cases"])),
         *([] if about.regression else flips[:1]),
         (
-            "mean k where seeds began, ended",
+            f"mean k where {seeds_in_words(figures)} began, ended",
             f"{number(figures.get('k_initial'), 1)}, {number(figures.get('k_final'), 1)}",
         ),
         *([] if about.regression else flips[1:]),
     ]
+
+
+def seeds_in_words(figures: Mapping[str, Any]) -> str:
+    """Whom K_I and K_F are about."""
+    finished = figures.get("seeds_finished")
+    return "seeds" if not finished else f"{finished:,} seeds that had their full share of moves"
 
 
 def budget(limits: Mapping[str, Any]) -> str:

@@ -237,7 +237,7 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
         labels = (*found, MISSING) if missing else tuple(found)
         return Category(name=name, labels=labels, protected=protected)
     if values is None:
-        found = sorted({text.strip() for text in column.drop_null().to_pylist()})
+        found = sorted(set(column.drop_null().to_pylist()))
         labels = (*found, MISSING) if missing else tuple(found)
         holds: Holds | None = "date" if pa.types.is_temporal(kind) and not pa.types.is_time(kind) else None
         if holds is None and not pa.types.is_boolean(kind) and _look_otherwise(found):

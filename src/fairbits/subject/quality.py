@@ -12,6 +12,8 @@ from fairbits.domain import rule_words, shortened
 
 #: Both ends of a 95 % interval of the normal distribution.
 Z_95 = 1.959963984540054
+#: Fewer people than this say nothing about a regression's unit.
+_FEW = 20
 #: Halvings of an interval until its ends are as exact as a double.
 _HALVINGS = 60
 
@@ -37,6 +39,7 @@ class Quality:
     auc_high: float | None = None
     r2: float | None = None
     rank_correlation: float | None = None
+    off: str | None = None
 
     @property
     def reversed(self) -> bool:
@@ -46,6 +49,7 @@ class Quality:
     def figures(self) -> dict[str, Any]:
         """All figures under their names in JSON; ``rule`` is called ``decision`` there."""
         found = asdict(self)
+        del found["off"]  # a reason to refuse, and no figure
         found["decision"] = found.pop("rule")
         found["quality_rows"] = found.pop("rows")
         return found
@@ -80,12 +84,15 @@ def agreement(
     scores: Floats,
     labels: Floats | None,
     own: int,
+    probability: bool = True,
 ) -> Quality:
     """The figures from plain arrays."""
-    known: dict[str, Any] = {"rows": len(scores), "rule": rule_words(favourable, threshold), "threshold": threshold}
+    rule = rule_words(favourable, threshold, probability=probability)
+    known: dict[str, Any] = {"rows": len(scores), "rule": rule, "threshold": threshold}
     if favourable is None:
         if labels is not None and len(labels):
             known |= {"r2": variance_explained(scores, labels), "rank_correlation": rank_correlation(scores, labels)}
+            known["off"] = another_unit(scores, labels)
         return Quality(**known)
     if favoured is not None and len(favoured):
         known["favourable_rate"] = float(favoured.mean())
@@ -160,6 +167,33 @@ def rank_correlation(one: Floats, other: Floats) -> float | None:
     if min(float(r.std()) for r in ranks) == 0:
         return None
     return float(np.corrcoef(*ranks)[0, 1])
+
+
+def another_unit(scores: Floats, target: Floats) -> str | None:
+    """Why a regression probably predicts in another unit than the table's target, or the other way round.
+
+    Ranks say whether it is about the same thing; a variance explained below zero, where a straight line through the
+    same predictions would explain half of the variance more, says that their amounts are not the target's.
+    """
+    rank = rank_correlation(scores, target)
+    if rank is None or len(target) < _FEW:
+        return None
+    turned, error = float(np.arctanh(np.clip(rank, -0.999999, 0.999999))), Z_95 / float(np.sqrt(len(target) - 3))
+    if turned + error < 0:
+        return f"goes against the target (rank correlation {rank:.2f})"
+    explained = variance_explained(scores, target)
+    line = float(np.corrcoef(np.asarray(scores, np.float64), target)[0, 1]) ** 2
+    if explained >= 0 or turned - error <= 0 or line - explained <= 0.5:
+        return None
+    return (
+        f"ranks people as the target does (rank correlation {rank:.2f}) but is far off in amount (variance explained "
+        f"{explained:.0%}): it predicts {_around(scores)}, and the target is {_around(target)}"
+    )
+
+
+def _around(values: Floats) -> str:
+    low, middle, high = np.quantile(np.asarray(values, np.float64), (0.01, 0.5, 0.99))
+    return f"about {middle:.4g} ({low:.4g} to {high:.4g})"
 
 
 def variance_explained(scores: Floats, target: npt.NDArray[np.float64]) -> float:

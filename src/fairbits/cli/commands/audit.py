@@ -48,7 +48,10 @@ def audit(
     out: Out = None,
     skip: Skip = None,
     resume: Resume = None,
-    seed: Annotated[_Number, typer.Option(help="Same seed, same audit.", show_default="0")] = None,
+    seed: Annotated[
+        _Number,
+        typer.Option(help="Same seed, same draws; seconds end them elsewhere each time.", show_default="0"),
+    ] = None,
     within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
     min_plausibility: Annotated[
         _Real, typer.Option(help="Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P")

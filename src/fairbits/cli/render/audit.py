@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from fairbits.cli import waited
 from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless
 
@@ -97,7 +98,7 @@ def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     for stage, words in failed.items():
         yield stage, words, "yellow", most
     times = " · ".join(f"{stage} {took:.1f} s" for stage, took in found.seconds.items() if took is not None)
-    yield "took", times, "dim", 2
+    yield "took", f"{waited()}: {times}", "dim", 2
 
 
 def _people(data: ReportData) -> Iterator[tuple[str, str, str, int]]:

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli import waited
 from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless, quality_lines
 from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, NeuronSets, Origin
@@ -62,7 +63,7 @@ def _headline(run: Run, found: DebugResult) -> Text:
     chosen = f"{found.worst:,} worst, {rest:,} at random" if len(found.cases) < len(run) else "all there are"
     text = Text(f"{harmless(found.subject)}", style="bold")
     text.append(f" · {len(found.cases):,} of {len(run):,} cases ({chosen})\n", style="not bold")
-    text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {found.seconds:.1f} s\n", style="dim")
+    text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {waited()}\n", style="dim")
     for line in quality_lines(run.manifest.get("quality")):
         text.append(f"{line}\n", style="dim")
     text.append("\n")

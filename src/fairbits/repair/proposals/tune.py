@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ VALIDATED, MEASURED = 0.25, 1_000
 class Tuning:
     """A proposal for each trial, numbered in the order in which they were tried."""
 
-    name: str = "tune"
+    name: ClassVar[str] = "settings"
     trials: int = TRIALS
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
