@@ -89,8 +89,6 @@ class _Ladder:
         self.rates: list[RateStatement] = []
         self.decides = not evaluator.schema.regression
         self.asker = exact.Asker(evaluator)
-        #: Asks about the domain: people and twins as schema and rules allow them, whoever the table has beside them.
-        self.everybody = self.asker if evaluator.by_rules is evaluator else exact.Asker(evaluator.by_rules)
         self.batch = 1024
         self.sampled_pace = 0.0  # people a second, as the sample of the domain had it
 
@@ -251,13 +249,9 @@ class _Ladder:
         reason = "Everybody was asked."
         self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
-    def _asker(self, evaluator: Evaluator) -> exact.Asker:
-        """Who asks with this evaluator: the ladder's own, or that of another set of twins."""
-        return self.asker if evaluator is self.evaluator else exact.Asker(evaluator)
-
     def _whole_domain(self) -> bool:
         asked = exact.ask(
-            self._asker(self.evaluator.by_rules),
+            exact.Asker(self.evaluator.by_rules),
             exact.everybody(self.evaluator.schema, batch=self.batch),
             seconds=self.left,
             stop=self.stop,
@@ -274,9 +268,8 @@ class _Ladder:
         seconds = NEAR * self.options.seconds
         for c in range(changes, -1, -1):
             # Whoever is in the table has their own protected values; whoever is not takes those that everybody can.
-            evaluator, alike = (
-                (self.evaluator.over_values, schema.free_columns) if c else (self.evaluator, schema.person_columns)
-            )
+            asker = exact.Asker(self.evaluator.over_values) if c else self.asker
+            alike = schema.free_columns if c else schema.person_columns
             rows = self.rows[np.unique(self.rows[:, list(alike)], axis=0, return_index=True)[1]]
             listed = exact.listed_within(schema, rows, c)
             values = exact.protected_values(schema)
@@ -284,10 +277,7 @@ class _Ladder:
             if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
                 self.watch(f"asking {whom.words}")
                 asked = exact.ask(
-                    self._asker(evaluator),
-                    exact.within(schema, rows, c, batch=self.batch),
-                    seconds=2 * seconds,
-                    stop=self.stop,
+                    asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
                 )
                 if asked.complete:
                     self._asked(asked, whom)
@@ -305,7 +295,7 @@ class _Ladder:
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
         asked = sample(
-            self._asker(self.evaluator if changes is not None else self.evaluator.by_rules),
+            self.asker if changes is not None else exact.Asker(self.evaluator.by_rules),
             self.rows,
             rng,
             changes=changes,

@@ -91,7 +91,7 @@ class RawTable:
     @property
     def index(self) -> npt.NDArray[Any] | None:
         """The names of the rows in a pandas frame, (n,); None where they are only counted."""
-        if not self._pandas or type(self._given.index).__name__ == "RangeIndex" and self._given.index.start == 0:
+        if not self._pandas or (type(self._given.index).__name__ == "RangeIndex" and self._given.index.start == 0):
             return None
         names = np.empty(len(self._given.index), dtype=object)
         names[:] = list(self._given.index)

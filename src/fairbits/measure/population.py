@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
 from fairbits.measure.noise import Noise
+from fairbits.measure.support import Support, alone, flips_within
 
 CONFIDENCE = 0.95
 
@@ -78,6 +80,10 @@ class Measurement:
         Share of people with more than one class of twins.
     flip_rate
         Share of people whose twins do not all get the same decision; None for a regression.
+    flip_rate_supported
+        The same among twins whose protected values at least ten rows of the table have.
+    flip_rate_by
+        The same where only one attribute varies, the others at the person's own values, by attribute.
     noise
         What asking again came to; None where the model always answers the same.
     """
@@ -90,6 +96,8 @@ class Measurement:
     q_1_mean: Estimate
     split_rate: Estimate
     flip_rate: Estimate | None  # a regression has no label to flip
+    flip_rate_supported: Estimate | None = None
+    flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
     noise: Noise | None = None  # None where the model always answers the same
 
     @property
@@ -186,8 +194,10 @@ class Measurement:
             "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
         }
-        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate"):
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_supported"):
             figures |= Estimate.named(name, getattr(self, name))
+        for end, name in {"value": "flip_rate_by", "low": "flip_rate_by_low", "high": "flip_rate_by_high"}.items():
+            figures[name] = {attribute: getattr(rate, end) for attribute, rate in self.flip_rate_by.items()}
         return figures
 
     def worst(self, top: int = 10) -> list[Person]:
@@ -260,14 +270,33 @@ def measure_table(
     """Evaluate everybody in a table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
+    support = Support(evaluator, table.codes if evaluator.validity.rows is None else evaluator.validity.rows)
+    names, twins = evaluator.schema.protected, evaluator.twins
+    narrow = np.zeros((1 + len(names), len(table)), np.bool_)  # who flips among supported twins, and by each attribute
+    figures = []
     with rows_named(place=table.place):
-        evaluation = evaluator.evaluate(table.codes, progress=progress)
+        for piece, found, decided in evaluator.answers(table.codes, progress=progress):
+            figures.append(found)
+            if decided is None:
+                continue
+            people = table.codes[piece]
+            there = evaluator.valid_twins(people)
+            masks = [support.twins(people), *(alone(twins, people, place) for place in range(len(names)))]
+            for kept, mask in zip(narrow, masks, strict=True):
+                kept[piece] = flips_within(decided, mask if there is None else mask & there)
+    evaluation = Evaluation.concatenate(figures)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
     k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit))
     n = len(evaluation.k)
-    flips = None
-    if not evaluator.schema.regression:
-        flips = wilson(int(evaluation.flips.sum()), n)
     split = wilson(int((evaluation.k > 1).sum()), n)
-    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips, noise)
+    measured = Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise)
+    if evaluator.schema.regression:
+        return measured
+    supported, *each = (wilson(int(one.sum()), n) for one in narrow)
+    return replace(
+        measured,
+        flip_rate=wilson(int(evaluation.flips.sum()), n),
+        flip_rate_supported=supported,
+        flip_rate_by=dict(zip(names, each, strict=True)),
+    )

@@ -49,8 +49,8 @@ def sections(data: ReportData) -> list[str]:
 
 
 def _opening(data: ReportData, second: Text) -> Iterator[Block]:
-    said = plainly(data.proxies, data.about.blind)
     yield from paragraphs((f"Error: {one.said()}" for one in data.contradictions), "warning")
+    said = plainly(data.proxies, data.about.blind)
     yield from paragraphs(said, "second")
     if second:
         yield Paragraph(second, tone="lead" if said else "second")

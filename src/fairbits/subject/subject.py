@@ -31,7 +31,7 @@ from fairbits.subject.identity import Identity, identity_of
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import Probe, still_answers
 from fairbits.subject.quality import Quality
-from fairbits.subject.round_trip import Difference, RoundTrip, round_trip
+from fairbits.subject.round_trip import RoundTrip, round_trip
 
 #: Values of a protected number that a note lists.
 MAX_SHOWN = 8
