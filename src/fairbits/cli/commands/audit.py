@@ -69,6 +69,7 @@ def audit(
     as_json: Json = False,
     data_source: Annotated[_Text, typer.Option(help="For tables to file: where the data come from.")] = None,
     distributed: Annotated[_Text, typer.Option(help="For tables to file: since when the tool is in use.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
     *,
     grants: GrantOptions,
 ) -> None:
@@ -97,6 +98,7 @@ def audit(
             by=by,
             data_source=data_source,
             distributed=distributed,
+            force=force,
             progress=progress,
             stop=stop,
         )
