@@ -260,6 +260,7 @@ def test_weights_so_large_that_rounding_decides_prove_nothing():
     assert flips.open == flips.people
     assert "nobody" not in flips.sentence()
     assert "all of it is open" in flips.sentence()
+    assert not flips.is_certain()
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.0])
