@@ -62,6 +62,7 @@ def compute_report(
         check_record(measured)
         texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool}
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
+        figures |= dict.fromkeys(("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high"), dict[str, float])
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
     with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):
