@@ -72,7 +72,7 @@ def scratch(size: int) -> Scratch:
     return Scratch(
         tile=buffer[skip : skip + size],
         counts=np.zeros(2 * PEOPLE, np.float32),
-        bits=np.zeros(PEOPLE, np.float64),
+        bits=np.zeros(2 * PEOPLE, np.float64),
     )
 
 
