@@ -90,20 +90,21 @@ def sweep(scores, start, m, tolerance, terms, scratch, figures, first, people): 
     counts, bits = scratch.counts, scratch.bits
     most = np.int32(1)
     for direction in range(2):  # upwards, then downwards, where anybody has more than one class
-        if direction == 1:
-            if most <= 1:
-                break
-            for twin in range(m):
-                at = start + twin * PEOPLE
-                score = load(scores, at)  # a twin that cannot be is infinite, and stays so
-                store(scores, at, if_greater(splat(INFINITY), score, sub(splat(ZERO), score), splat(INFINITY)))
+        if direction == 1 and most <= 1:
+            break
+        opened = splat(INFINITY)
+        for twin in range(m):
+            at = start + twin * PEOPLE
+            score = load(scores, at)
+            if direction == 1:  # a twin that cannot be is infinite, and stays so
+                score = if_greater(splat(INFINITY), score, sub(splat(ZERO), score), splat(INFINITY))
+                store(scores, at, score)
+            opened = minimum(score, opened)
         for person in range(PEOPLE):
             counts[person] = ZERO
             bits[direction * PEOPLE + person] = 0.0
-        opened = splat(INFINITY)
-        for twin in range(m):
-            opened = minimum(load(scores, start + twin * PEOPLE), opened)
         k = splat(ZERO)
+        passes = np.int32(0)
         while True:
             upcoming = splat(INFINITY)
             covered = splat(ZERO)
@@ -119,9 +120,16 @@ def sweep(scores, start, m, tolerance, terms, scratch, figures, first, people): 
                 bits[direction * PEOPLE + person] += terms[np.int64(counts[PEOPLE + person] - counts[person])]
                 counts[person] = counts[PEOPLE + person]
             opened = upcoming
+            passes += 1
             if lowest(opened) == INFINITY:
                 break
+            if direction == 1 and passes == most - 1:  # the last class is what is left
+                for person in range(PEOPLE):
+                    bits[PEOPLE + person] += terms[np.int64(counts[2 * PEOPLE + person] - counts[person])]
+                break
         if direction == 0:
+            for person in range(PEOPLE):
+                counts[2 * PEOPLE + person] = counts[person]
             store(counts, 0, k)
             for person in range(people):
                 own = max(np.int32(counts[person]), np.int32(1))
