@@ -122,7 +122,9 @@ def test_logits_of_functions_and_endpoints(tmp_path: Path) -> None:
     def logits(frame: Any) -> np.ndarray:
         return truth.logit(frame["sex"] == "M", frame["income"])
 
-    with pytest.raises(ModelError, match=r'scores outside 0 to 1 .* output = "logit" under \[model\]'):
+    with pytest.raises(
+        ModelError, match=r'scores outside 0 to 1 .* output = "value" under \[model\] .* output = "logit" for log-odds'
+    ):
         audit_of(logits, truth)
     for spelling in ("logit", "logits"):
         check_right(audit_of(logits, truth, output=spelling), truth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -10,9 +11,20 @@ import numpy as np
 
 from fairbits.audit.command import SubjectOrigin
 from fairbits.data import load_subject
-from fairbits.domain import Encoding, GrantOptions, Schema, Table, as_arrow, check_domain, read_arrow, table_from_arrow
+from fairbits.domain import (
+    Encoding,
+    GrantOptions,
+    RawTable,
+    Schema,
+    Table,
+    as_arrow,
+    check_domain,
+    read_arrow,
+    table_from_arrow,
+    with_held,
+)
 from fairbits.errors import OptionError
-from fairbits.models import ModelOptions, read_model
+from fairbits.models import ModelOptions, output_order, read_model
 from fairbits.subject import Subject, make_subject
 
 
@@ -40,9 +52,11 @@ class AuditedSubject:
         **options: Any,
     ):
         chosen = ModelOptions.of(options)
+        output_order(schema, None, chosen)  # what score_of cannot mean is said before anything is read
+        people, raw = _table_of(table, schema, chosen.max_rows)
+        schema = schema if raw is None else with_held(schema, people.codes, raw)
         loaded = read_model(model, schema, chosen)
-        people = _table_of(table, schema, chosen.max_rows)
-        subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
+        subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model, raw=raw)
         self.subject = subject.checked(as_is=as_is)
 
     @classmethod
@@ -251,10 +265,11 @@ def _check_same_run(
     check_same({name: kept.get(name) for name in said}, said)
 
 
-def _table_of(table: Any, schema: Schema, max_rows: int) -> Table:
+def _table_of(table: Any, schema: Schema, max_rows: int) -> tuple[Table, RawTable | None]:
     if isinstance(table, Table):
         check_domain(table.codes, schema, table.place)
-        return table.rows(np.arange(len(table)))  # a copy: whoever handed it over may go on changing theirs
+        return table.rows(np.arange(len(table))), None  # a copy: whoever handed it over may go on changing theirs
     file = table if isinstance(table, str | Path) else None
     data = as_arrow(table) if file is None else read_arrow(file, max_rows=max_rows)
-    return table_from_arrow(data, schema, file=file)
+    raw = RawTable(table, data)
+    return replace(table_from_arrow(data, schema, file=file), index=raw.index), raw

@@ -95,7 +95,7 @@ def person_shifts(
     rise = found[1].k.astype(int) - found[0].k
     wider = found[1].span.astype(float) - found[0].span
     order = np.lexsort((np.arange(len(table)), -wider, -rise))
-    labels, schema = evaluator.twins.labels, subject.schema
+    twins, schema = evaluator.twins, subject.schema
     people = []
     for row in order[:top]:
         if rise[row] <= 0 and not (rise[row] == 0 and found[1].flips[row] and not found[0].flips[row]):
@@ -116,8 +116,8 @@ def person_shifts(
                 decision_after=decisions[1],
                 flips_before=bool(found[0].flips[row]),
                 flips_after=bool(found[1].flips[row]),
-                worst=labels[int(found[1].low_twin[row])],
-                best=labels[int(found[1].high_twin[row])],
+                worst=twins.label(int(found[1].low_twin[row]), table.codes[row]),
+                best=twins.label(int(found[1].high_twin[row]), table.codes[row]),
             )
         )
     return tuple(people)

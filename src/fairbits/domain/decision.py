@@ -58,7 +58,7 @@ class DecisionRule:
         return np.asarray(table[..., self.favourable] >= table.max(axis=-1))
 
 
-def rule_words(favourable: str | None, threshold: float | None) -> str:
+def rule_words(favourable: str | None, threshold: float | None, *, probability: bool = True) -> str:
     """A decision rule in words.
 
     Examples
@@ -72,4 +72,6 @@ def rule_words(favourable: str | None, threshold: float | None) -> str:
         return "a number is predicted, nothing is decided"
     if threshold is None:
         return f"favourable when {favourable!r} is the most likely class"
+    if not probability:
+        return f"favourable when the score of {favourable!r} is at least {threshold:.15g}"
     return f"favourable when P({favourable}) ≥ {threshold:.15g}"

@@ -57,6 +57,8 @@ class Table:
         A column for each observed attribute of the schema; NaN where a value is missing.
     scores
         Scores of a model that is not at hand, where the table has them.
+    index
+        The rows' own names in the owner's table (a pandas index), (n,); None where they are only counted.
     person
         A number for each row, the same for rows of one person, (n,); None where the table does not say.
     """
@@ -68,6 +70,7 @@ class Table:
     file: Path | None = None  # where it was read from
     observed: Codes | None = None  # a column for each observed attribute of the schema; NaN where a value is missing
     scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
+    index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
     person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
 
     def __len__(self) -> int:
@@ -94,8 +97,15 @@ class Table:
             self.file,
             None if self.observed is None else self.observed[chosen],
             None if self.scores is None else self.scores[chosen],
+            None if self.index is None else self.index[chosen],
             None if self.person is None else self.person[chosen],
         )
+
+    def names(self) -> npt.NDArray[Any]:
+        """What the owner's table calls each row: its index, or the position from 0 as pandas counts, (n,)."""
+        if self.index is not None:
+            return self.index
+        return np.arange(len(self)) if self.numbers is None else self.numbers - 1
 
     def place(self, row: int) -> str:
         """The name of a row for messages, by its number in the table as it was given.
@@ -186,7 +196,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
     if attribute.columns:
         return codes_of_group(data, attribute)
-    column = plain(data[attribute.name])
+    column = with_nulls(plain(data[attribute.name]))
     there = ~numpy_of(column.is_null())
     codes = np.full(len(column), np.nan)
     if not there.any():

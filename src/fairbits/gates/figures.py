@@ -141,8 +141,8 @@ class FrozenFigures:
     def _limit(self) -> float:
         """The most bits that anybody can show, or shows."""
         schema = self.schema
-        wide = schema.regression or (len(schema.classes) > 2 and schema.scores == "vector")
-        limit = bits_limit(Twins(schema).m, self.suite.epsilon, regression=wide)
+        wide = not schema.probabilities or (len(schema.classes) > 2 and schema.scores == "vector")
+        limit = bits_limit(Twins(schema).most, self.suite.epsilon, regression=wide)
         seen = [self.answers.bits.max(), *([] if self.before is None else [self.before.bits.max()])]
         return float(max(limit, *seen))
 

@@ -231,7 +231,7 @@ def subject_groups(
             scores=decided.scores,
             selected=decided.selected,
             labels=decided.labels,
-            probabilities=not subject.schema.regression,
+            probabilities=subject.schema.probabilities,
             people=people,
         )
         for one in every

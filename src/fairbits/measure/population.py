@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
 from fairbits.measure.noise import Noise
+from fairbits.measure.support import Support, alone, flips_within
 
 CONFIDENCE = 0.95
 
@@ -79,6 +81,10 @@ class Measurement:
         Share of people with more than one class of twins.
     flip_rate
         Share of people whose twins do not all get the same decision; None for a regression.
+    flip_rate_supported
+        The same among twins whose protected values at least ten rows of the table have.
+    flip_rate_by
+        The same where only one attribute varies, the others at the person's own values, by attribute.
     noise
         What asking again came to; None where the model always answers the same.
     people
@@ -94,6 +100,8 @@ class Measurement:
     q_1_mean: Estimate
     split_rate: Estimate
     flip_rate: Estimate | None  # a regression has no label to flip
+    flip_rate_supported: Estimate | None = None
+    flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
     noise: Noise | None = None  # None where the model always answers the same
     people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
 
@@ -161,8 +169,8 @@ class Measurement:
     @property
     def twins_removed(self) -> int:
         """How many twins cannot exist under the rules."""
-        twins = self.evaluation.twins
-        return 0 if twins is None else len(self) * self.evaluator.m - int(twins.sum())
+        left, twins = self.evaluation.twins, self.evaluator.twins
+        return 0 if left is None else len(self) * twins.m + int(twins.own(self.table.codes).sum()) - int(left.sum())
 
     def histogram(self) -> dict[int, int]:
         """How many people at each k."""
@@ -197,8 +205,10 @@ class Measurement:
             "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
         }
-        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate"):
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_supported"):
             figures |= Estimate.named(name, getattr(self, name))
+        for end, name in {"value": "flip_rate_by", "low": "flip_rate_by_low", "high": "flip_rate_by_high"}.items():
+            figures[name] = {attribute: getattr(rate, end) for attribute, rate in self.flip_rate_by.items()}
         return figures
 
     def worst(self, top: int = 10) -> list[Person]:
@@ -229,7 +239,7 @@ class Measurement:
         return [self._person(row, int((free == free[row]).all(axis=1).sum())) for row in chosen]
 
     def _person(self, row: int, rows: int) -> Person:
-        figures, labels = self.evaluation, self.evaluator.twins.labels
+        figures, twins, codes = self.evaluation, self.evaluator.twins, self.table.codes[row]
         return Person(
             row=row,
             rows=rows,
@@ -238,28 +248,25 @@ class Measurement:
             q_1=float(figures.q_1[row]),
             low=float(figures.low[row]),
             high=float(figures.high[row]),
-            worst=labels[figures.low_twin[row]],
-            best=labels[figures.high_twin[row]],
+            worst=twins.label(int(figures.low_twin[row]), codes),
+            best=twins.label(int(figures.high_twin[row]), codes),
             flips=bool(figures.flips[row]),
-            attributes=self.schema.read(self.table.codes[row]),
+            attributes=self.schema.read(codes),
         )
 
     def stakes(self) -> list[Stake]:
         """Per protected value: how often it is the one with the lowest, and with the highest score."""
-        split = self.evaluation.k > 1
-        lowest = _shares(self.evaluation.low_twin[split], self.evaluator.m)
-        highest = _shares(self.evaluation.high_twin[split], self.evaluator.m)
-        twins = self.evaluator.twins
+        split = np.flatnonzero(self.evaluation.k > 1)
+        twins, people = self.evaluator.twins, self.table.codes[split]
+        ends = [twins.as_twins(people, one[split]) for one in (self.evaluation.low_twin, self.evaluation.high_twin)]
         found = []
-        for position, column in enumerate(twins.columns):
+        for column in twins.columns:
             attribute = self.schema.attributes[column]
-            for code in attribute.twin_values():
-                here = twins.values[:, position] == code
-                found.append(
-                    Stake(
-                        attribute.name, attribute.read_twin(code), float(lowest[here].sum()), float(highest[here].sum())
-                    )
-                )
+            # A person's own value counts for the one that stands for it, that of the same range.
+            places = [attribute.twin_place(end[:, column]) for end in ends]
+            for value, code in enumerate(attribute.twin_values()):
+                lowest, highest = (float((place == value).sum()) / max(len(split), 1) for place in places)
+                found.append(Stake(attribute.name, attribute.read_twin(code), lowest, highest))
         return found
 
 
@@ -274,19 +281,37 @@ def measure_table(
     """Evaluate everybody in a table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
+    support = Support(evaluator, table.codes if evaluator.validity.rows is None else evaluator.validity.rows)
+    names, twins = evaluator.schema.protected, evaluator.twins
+    narrow = np.zeros((1 + len(names), len(table)), np.bool_)  # who flips among supported twins, and by each attribute
+    figures = []
     with rows_named(place=table.place):
-        evaluation = evaluator.evaluate(table.codes, progress=progress)
+        for piece, found, decided in evaluator.answers(table.codes, progress=progress):
+            figures.append(found)
+            if decided is None:
+                continue
+            codes = table.codes[piece]
+            there = evaluator.valid_twins(codes)
+            masks = [support.twins(codes), *(alone(twins, codes, place) for place in range(len(names)))]
+            for kept, mask in zip(narrow, masks, strict=True):
+                kept[piece] = flips_within(decided, mask if there is None else mask & there)
+    evaluation = Evaluation.concatenate(figures)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
     people = people_of(evaluator.schema, table)
     k_mean, q_inf_mean, q_1_mean = bounded_means(
         columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
     )
-    flips = None if evaluator.schema.regression else rate_of(evaluation.flips, people=people)
     split = rate_of(evaluation.k > 1, people=people)
-    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips, noise, people)
-
-
-def _shares(twins: npt.NDArray[np.int32], m: int) -> npt.NDArray[np.float64]:
-    counts = np.bincount(twins, minlength=m).astype(np.float64)
-    return counts / max(counts.sum(), 1.0)
+    measured = Measurement(
+        evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
+    )
+    if evaluator.schema.regression:
+        return measured
+    supported, *each = (rate_of(one, people=people) for one in narrow)
+    return replace(
+        measured,
+        flip_rate=rate_of(evaluation.flips, people=people),
+        flip_rate_supported=supported,
+        flip_rate_by=dict(zip(names, each, strict=True)),
+    )

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairbits.domain import Encoding, quality
+from fairbits.data import Fitted
+from fairbits.domain import quality
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model
 
@@ -130,15 +131,6 @@ class Attack(Protocol):
 
     def __call__(self, network: Model, *, evaluations: int | None = None) -> Attacked:
         """Attack for as long as planned, or for exactly so many evaluations."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A model of the subject's own kind, fitted anew: how it is asked, and what can be written to a file."""
-
-    model: Model
-    encoding: Encoding
-    estimator: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
-from fairbits.repair.proposals.registry import STANDARD, TRIALS, asked_by_name, proposers_of
+from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
+from fairbits.repair.proposals.tune import TRIALS
 from fairbits.repair.records import Attack, Attacked, Figures, RepairCandidate, RepairGroup, RepairResult
 from fairbits.shape import reading
 from fairbits.store import Run, check_writable, read_parquet, subject_of

@@ -10,6 +10,7 @@ from typing import Any
 from fairbits.domain import (
     Encoding,
     GrantOptions,
+    RawTable,
     Schema,
     check_target,
     is_there,
@@ -18,10 +19,11 @@ from fairbits.domain import (
     read_arrow,
     scores_of_column,
     table_from_arrow,
+    with_held,
     with_nulls,
 )
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
-from fairbits.models import ModelOptions, Recorded, is_reference, is_url, read_model
+from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output_order, read_model
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import read_document, schema_of_document, section_of
@@ -73,6 +75,10 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         return _of_scores(document, data, schema, place, file)
     options = _options(model_section, grants)
     source = _source(model_section, file)
+    output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
+    table = table_from_arrow(data, schema, file=place, person=person)
+    raw = RawTable(place, data, delimiter=str(table_section.get("delimiter", ",")))
+    schema = with_held(schema, table.codes, raw)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
     notes = _outside_notes(file, source, table_section)
@@ -83,7 +89,6 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
                 f"encoding = {model_section['encoding']!r} under [model] is not used: the model itself says how it "
                 f"takes its columns.",
             )
-    table = table_from_arrow(data, schema, file=place, person=person)
     name = str(document.get("name", file.stem))
     return make_subject(
         name,
@@ -95,6 +100,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         notes=notes,
         source=str(file.resolve()),
         original=source,
+        raw=raw,
     )
 
 

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fairbits.domain import (
     GrantOptions,
+    RawTable,
     Schema,
     arrow_of,
     one_hot_groups,
     table_from_arrow,
+    with_held,
 )
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import FairbitsError, OptionError, SchemaError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.checks import against_labels, quality_of
 from fairbits.subject.document import subject_of_toml
@@ -102,10 +104,13 @@ def subject_of_table(
     }
     schema = draft_schema(data, **asked)
 
+    raw = RawTable(table, data)
+
     def made(one: Schema, chosen: ModelOptions = options) -> Subject:
+        people = replace(table_from_arrow(data, one, file=file, person=person), index=raw.index)
+        one = with_held(one, people.codes, raw)
         loaded = read_model(model, one, chosen)
-        people = table_from_arrow(data, one, file=file, person=person)
-        subject = make_subject(name, loaded, one, people, options=chosen, original=model)
+        subject = make_subject(name, loaded, one, people, options=chosen, original=model, raw=raw)
         subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
         return subject
 
@@ -144,7 +149,8 @@ def _first_fitting(made: Callable[[Schema], _Made], schema: Schema, others: Call
         try:
             return made(other)
         except FairbitsError as error:
-            if strange and len(other) > len(schema):  # with all columns there it says what is really wrong
+            wider = strange and len(other) > len(schema)
+            if wider or isinstance(error, SchemaError):  # with all columns there it says what is really wrong
                 complaint = error
     raise complaint from None
 

@@ -74,7 +74,8 @@ def _headline(subject: Subject, found: Measurement) -> Text:
     text = Text()
     text.append(harmless(subject.name), style="bold")
     fewest = twins.m if found.evaluation.twins is None else int(found.evaluation.twins.min())
-    each = f"{twins.m}" if fewest == twins.m else f"{fewest} to {twins.m}"
+    most = twins.m if found.evaluation.twins is None else int(found.evaluation.twins.max())
+    each = f"{most}" if fewest == most else f"{fewest} to {most}"
     text.append(f" · {len(found):,} people · {each} twins each ({sizes})\n")
     text.append(f"ε = {found.evaluator.epsilon:g}, {found.evaluator.partition} partition", style="dim")
     if found.schema.scores == "vector":
