@@ -192,7 +192,7 @@ def _membership(kept, boxes, people):
     return steady, flipping
 
 
-def check(seed, *, rationals=3):
+def check(seed, *, rationals=3):  # noqa: PLR0915 - every certificate of one network
     """One network: every certificate about it against everybody who is asked; gives how much was settled."""
     rng = np.random.default_rng(seed)
     head = str(rng.choice(["sigmoid", "softmax", "linear"], p=[0.4, 0.4, 0.2]))

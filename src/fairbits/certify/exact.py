@@ -90,7 +90,7 @@ class Asker:
             return
         self.error = score_error(model, schema, evaluator.encoding, evaluator.twins)
         with suppress(CapabilityError, SchemaError):
-            if not evaluator.validity.any and not protected_values(schema):
+            if not evaluator.validity.any and evaluator.twins.most == evaluator.twins.m:
                 self.boxes = box_network(model, schema, evaluator.encoding, evaluator.twins)
 
     def ask(self, codes: Codes) -> tuple[npt.NDArray[np.int64], Counts, Counts]:
@@ -159,8 +159,7 @@ def protected_values(schema: Schema) -> tuple[tuple[str, tuple[float, ...]], ...
     found = []
     for name in schema.protected:
         attribute = schema[name]
-        steps = not attribute.allowed and (not attribute.discrete or attribute.stride != 1)
-        if attribute.ranges or steps:
+        if attribute.representatives:
             found.append((name, tuple(float(value) for value in attribute.twin_values())))
     return tuple(found)
 

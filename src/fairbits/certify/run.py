@@ -6,7 +6,7 @@ Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ import numpy as np
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
+from fairbits.certify.contradictions import Sighting, contradictions, withdrawn
 from fairbits.certify.options import Certificate, CertifyOptions
 from fairbits.certify.rates import FittedPopulation, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample
@@ -52,6 +53,19 @@ def certify_subject(
     options = options or CertifyOptions()
     evaluator = evaluator_of(subject, model=model, epsilon=options.epsilon, threads=options.threads)
     return _Ladder(subject, evaluator, options, name, stop, watch).climb()
+
+
+def checked(
+    found: Certificate, sightings: Iterable[Sighting] = (), *, bounds: Iterable[tuple[str, int]] = ()
+) -> Certificate:
+    """A certificate without statements that something contradicts: they are withdrawn, and it is said."""
+    against = contradictions(found.statements, sightings, bounds=bounds)
+    known = {*found.contradictions}
+    return replace(
+        found,
+        statements=withdrawn(found.statements, against),
+        contradictions=(*found.contradictions, *(one for one in against if one not in known)),
+    )
 
 
 class _Ladder:
@@ -144,7 +158,7 @@ class _Ladder:
                 f"the budget of {self.options.seconds:g} s ended with {unsettled.open:,} of {unsettled.people:,} "
                 f"people open; what is certified and falsified holds, and a longer budget settles more."
             )
-        return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
+        return checked(Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates)))
 
     def _varies(self) -> bool:
         """Whether the model answers the same question differently; what it remembers of its answers is not asked."""
@@ -188,6 +202,7 @@ class _Ladder:
                 reason=reason,
                 complete=complete,
                 whom=whom,
+                epsilon=self.evaluator.epsilon,
             )
         )
 
@@ -234,13 +249,9 @@ class _Ladder:
         reason = "Everybody was asked."
         self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
-    def _asker(self, evaluator: Evaluator) -> exact.Asker:
-        """Who asks with this evaluator: the ladder's own, or that of another set of twins."""
-        return self.asker if evaluator is self.evaluator else exact.Asker(evaluator)
-
     def _whole_domain(self) -> bool:
         asked = exact.ask(
-            self._asker(self.evaluator.by_rules),
+            exact.Asker(self.evaluator.by_rules),
             exact.everybody(self.evaluator.schema, batch=self.batch),
             seconds=self.left,
             stop=self.stop,
@@ -257,9 +268,8 @@ class _Ladder:
         seconds = NEAR * self.options.seconds
         for c in range(changes, -1, -1):
             # Whoever is in the table has their own protected values; whoever is not takes those that everybody can.
-            evaluator, alike = (
-                (self.evaluator.over_values, schema.free_columns) if c else (self.evaluator, schema.person_columns)
-            )
+            asker = exact.Asker(self.evaluator.over_values) if c else self.asker
+            alike = schema.free_columns if c else schema.person_columns
             rows = self.rows[np.unique(self.rows[:, list(alike)], axis=0, return_index=True)[1]]
             listed = exact.listed_within(schema, rows, c)
             values = exact.protected_values(schema)
@@ -267,10 +277,7 @@ class _Ladder:
             if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
                 self.watch(f"asking {whom.words}")
                 asked = exact.ask(
-                    self._asker(evaluator),
-                    exact.within(schema, rows, c, batch=self.batch),
-                    seconds=2 * seconds,
-                    stop=self.stop,
+                    asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
                 )
                 if asked.complete:
                     self._asked(asked, whom)
@@ -288,7 +295,7 @@ class _Ladder:
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
         asked = sample(
-            self._asker(self.evaluator if changes is not None else self.evaluator.by_rules),
+            self.asker if changes is not None else exact.Asker(self.evaluator.by_rules),
             self.rows,
             rng,
             changes=changes,
@@ -302,7 +309,9 @@ class _Ladder:
         if changes is None:
             self.sampled_pace = asked.people / max(asked.seconds, 1e-6)
         reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
-        k = asked.bound if self.options.k is None else self.options.k
+        # Nobody who is known already is said to be rarer than they are.
+        known = max([asked.bound, *(one.largest or 1 for one in self.found)])
+        k = known if self.options.k is None else self.options.k
         flips = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
         for property_, counts in (("flips", flips), ("k", asked.counts(k))):
             if property_ == "flips" and not self.decides:

@@ -72,10 +72,8 @@ class Vote:
     certainty : float
         The share of bootstrap resamples of the cases in which the suspect has the most votes.
     influence : Estimate
-        The mean of each person's largest ρ (what the paper prints as the layer's influence): over the cases, and under
-        the paper's rule over rows of the table, so that it does not hang on how far a search had walked.
-    influence_cases : Estimate or None
-        The same over the cases, where ``influence`` is over rows.
+        The mean of each case's largest ρ (what the paper prints as the layer's influence); under the paper's rule,
+        over the cases that were drawn at random.
     """
 
     suspect: int | None
@@ -84,7 +82,6 @@ class Vote:
     influence: Estimate | None
     runner_up: int | None = None
     runner_up_share: Estimate | None = None
-    influence_cases: Estimate | None = None
 
     @property
     def close(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -14,11 +13,9 @@ from fairbits.debug.attribution import MAX_ATTRIBUTES, attribute_bits
 from fairbits.debug.files import write_result
 from fairbits.debug.labels import MIN_ROWS, label_bits
 from fairbits.debug.layers import (
-    INFLUENCE_ROWS,
     SPREAD_ROWS,
     amplification,
     check_rule,
-    influence_of,
     layer_distances,
     layer_effects,
     layer_scales,
@@ -105,7 +102,8 @@ def debug_run(
     if trees is not None:
         layers, neurons, suspect, delta, rho = trees.layers, trees.neurons, trees.suspect, trees.delta, trees.rho
     else:
-        layers, delta, rho, vote = work.layers() if inside else ((), None, None, None)  # type: ignore[assignment]
+        ranked = worst if len(cases) < len(run) else 0  # cases that were not drawn at random
+        layers, delta, rho, vote = work.layers(ranked) if inside else ((), None, None, None)  # type: ignore[assignment]
         suspect = None if vote is None else vote.suspect
         chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
         neurons = work.neurons(chosen)
@@ -183,7 +181,7 @@ class _Work:
             self.notes.append("Splits and trees are ranked by k, although the run lowers Q1.")
         return found
 
-    def layers(self) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray, Vote]:
+    def layers(self, ranked: int) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray, Vote]:
         self.say("measuring layers")
         scales = None
         if self.rule == "spread":
@@ -192,12 +190,7 @@ class _Work:
             scales = layer_scales(self.evaluator, codes[np.sort(rng.permutation(len(codes))[:count])])
         delta, widths = layer_distances(self.evaluator, self.cases, scales)
         rho = amplification(delta, rule=self.rule)
-        vote = vote_of(rho, generator(self.seed, "debug", "vote"))
-        if self.rule == "paper" and vote.suspect is not None:
-            rng, codes = generator(self.seed, "debug", "influence"), self.subject.table.codes
-            rows = codes[np.sort(rng.permutation(len(codes))[:INFLUENCE_ROWS])]
-            over_rows = influence_of(amplification(layer_distances(self.evaluator, rows)[0], rule="paper"), rng)
-            vote = replace(vote, influence=over_rows, influence_cases=vote.influence)
+        vote = vote_of(rho, generator(self.seed, "debug", "vote"), chosen=ranked if self.rule == "paper" else 0)
         if vote.close and vote.share is not None and vote.runner_up_share is not None:
             self.notes.append(
                 f"The vote for layer {vote.suspect} is close: it has {vote.share.value:.0%} of the cases, layer "

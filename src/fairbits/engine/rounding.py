@@ -65,11 +65,9 @@ def sizes_of(encoding: Encoding, column: int, values: Doubles, weights: Doubles)
 
 def ends_of(schema: Schema, column: int, twins: Twins) -> Doubles:
     """Values among which every other one of an attribute lies, where its encoding is a line; else all of them."""
-    place = np.flatnonzero(twins.columns == column)
-    attribute = schema.attributes[column]
-    if len(place):
-        own = [attribute.low, attribute.upper] if attribute.ranges else []  # people keep values of their own
-        return np.unique(np.append(twins.values[:, place[0]], own))
+    place, attribute = np.flatnonzero(twins.columns == column), schema.attributes[column]
+    if len(place) and not (twins.most > twins.m and attribute.open):  # else people have values of their own
+        return np.unique(twins.values[:, place[0]])
     if attribute.allowed:
         return np.array(attribute.allowed)
     if attribute.kind == "category":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache, cached_property
@@ -258,6 +258,21 @@ class Evaluator:
         rule = self.schema.rule
         return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
 
+    def decided(
+        self, codes: Codes, scores: npt.NDArray[np.float32] | None = None, table: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[np.int64] | None:
+        """What is decided about every twin, (n, m): a class where all are compared, else whether it is the favourable
+        one; None for a regression. Scores that are known need not be asked for again.
+        """
+        if self.schema.regression:
+            return None
+        if self.by_vector:
+            return self.schema.rule.most_likely(self.class_scores(codes) if table is None else table)
+        if table is not None:
+            return self.schema.rule.favours_row(table).astype(np.int64)
+        found = self.favoured(codes, scores)
+        return None if found is None else found.astype(np.int64)
+
     @property
     def native(self) -> bool:
         """Whether the compiled kernels do the work."""
@@ -339,7 +354,7 @@ class Evaluator:
                 f"check its inputs.",
                 int(bad[0]),
             )
-        return result if self.schema.regression else np.clip(result, 0, 1)
+        return np.clip(result, 0, 1) if self.schema.probabilities else result
 
     @property
     def has_layers(self) -> bool:
@@ -371,10 +386,10 @@ class Evaluator:
 
     def _evaluate(self, codes: Codes) -> Evaluation:
         if self.by_vector:
-            return self._in_blocks(codes, len(self.schema.classes), self._vector_figures)
-        own = self.twins.most > self.twins.m
-        if self.validity.about_twins or self._plan is None or (own and self.twins.has_own(codes).any()):
-            return self._in_blocks(codes, 1, self._score_figures)
+            return self._in_blocks(codes, len(self.schema.classes))
+        if not self._at_once_by_kernel(codes):
+            return self._in_blocks(codes, 1)
+        assert self._plan is not None  # noqa: S101 - just asked
         found = evaluate(
             self._plan,
             codes,
@@ -383,23 +398,49 @@ class Evaluator:
             threshold=self.threshold,
             threads=self.threads,
         )
-        return replace(found, m=self.m, twins=np.full(len(codes), self.twins.m, np.int32)) if own else found
+        if self.twins.most == self.twins.m:
+            return found
+        return replace(found, m=self.m, twins=np.full(len(codes), self.twins.m, np.int32))
 
-    def _in_blocks(self, codes: Codes, width: int, figures: Callable[[Codes], Evaluation]) -> Evaluation:
+    def _at_once_by_kernel(self, codes: Codes) -> bool:
+        """Whether a compiled kernel scores and counts in one go: all these people have the same twins."""
+        if self._plan is None or self.by_vector or self.validity.about_twins:
+            return False
+        return self.twins.most == self.twins.m or not self.twins.has_own(codes).any()
+
+    def _in_blocks(self, codes: Codes, width: int) -> Evaluation:
         """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
         people = max(1, _SCORES // (self.m * width))
         pieces = []
         for start in range(0, max(len(codes), 1), people):
             with rows_named(start):
-                pieces.append(figures(codes[start : start + people]))
+                pieces.append(self._answers(codes[start : start + people])[0])
         return Evaluation.concatenate(pieces)
 
-    def _vector_figures(self, codes: Codes) -> Evaluation:
-        return self.figures_of_classes(self.class_scores(codes), self.valid_twins(codes))
+    def answers(
+        self, codes: Codes, *, progress: Progress | None = None
+    ) -> Iterator[tuple[slice, Evaluation, npt.NDArray[np.int64] | None]]:
+        """A few people at a time: their figures, and what is decided about each of their twins (None: nothing is)."""
+        people = max(1, _SCORES // (self.m * max(1, len(self.schema.classes))))
+        for start in range(0, len(codes), people):
+            piece = slice(start, min(start + people, len(codes)))
+            with rows_named(start):
+                if self._at_once_by_kernel(codes[piece]):
+                    yield piece, self._evaluate(codes[piece]), self.decided(codes[piece])
+                else:  # a foreign model is asked once: it may answer otherwise the next time
+                    yield piece, *self._answers(codes[piece])
+            if progress is not None:
+                progress(piece.stop, len(codes))
 
-    def _score_figures(self, codes: Codes) -> Evaluation:
+    def _answers(self, codes: Codes) -> tuple[Evaluation, npt.NDArray[np.int64] | None]:
+        valid = self.valid_twins(codes)
+        table: npt.NDArray[np.float32] | None
+        if self.by_vector:
+            table = self.class_scores(codes)
+            return self.figures_of_classes(table, valid), self.decided(codes, table=table)
         table = None if self._class_scores is None else self.class_scores(codes)
-        return self.figures_of_scores(self.scores(codes), self.valid_twins(codes), table=table)
+        scores = self.scores(codes)
+        return self.figures_of_scores(scores, valid, table=table), self.decided(codes, scores, table)
 
     def figures_of_scores(
         self, scores: npt.NDArray[np.float32], valid: Truth | None = None, *, table: npt.NDArray[Any] | None = None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fairbits.domain import Schema, Table
+from fairbits.domain import Schema, Table, people_of
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
-from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
+from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
 from fairbits.measure.noise import Noise
+from fairbits.measure.support import Support, alone, flips_within
 
 CONFIDENCE = 0.95
 
@@ -78,8 +81,15 @@ class Measurement:
         Share of people with more than one class of twins.
     flip_rate
         Share of people whose twins do not all get the same decision; None for a regression.
+    flip_rate_supported
+        The same among twins whose protected values at least ten rows of the table have.
+    flip_rate_by
+        The same where only one attribute varies, the others at the person's own values, by attribute.
     noise
         What asking again came to; None where the model always answers the same.
+    people
+        The number of the person of each row, where people have several; None where each row is somebody else. Figures
+        are those of rows; their intervals draw people.
     """
 
     evaluation: Evaluation
@@ -90,7 +100,15 @@ class Measurement:
     q_1_mean: Estimate
     split_rate: Estimate
     flip_rate: Estimate | None  # a regression has no label to flip
+    flip_rate_supported: Estimate | None = None
+    flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
     noise: Noise | None = None  # None where the model always answers the same
+    people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+
+    @property
+    def persons(self) -> int:
+        """How many people the rows are."""
+        return len(self) if self.people is None else len(np.unique(self.people))
 
     @property
     def schema(self) -> Schema:
@@ -163,7 +181,7 @@ class Measurement:
         """Nobody examined exceeds these bits; how rare such people are at most among people drawn like these."""
         return {
             "bits": float(self.evaluation.q_inf.max()),
-            "rate": rate_bound(len(self), confidence=CONFIDENCE),
+            "rate": rate_bound(self.persons, confidence=CONFIDENCE),
             "confidence": CONFIDENCE,
         }
 
@@ -171,6 +189,7 @@ class Measurement:
         """The headline figures under their fixed names."""
         figures: dict[str, Any] = {
             "rows": len(self),
+            "people": self.persons,
             "m": self.evaluator.m,
             "bits_limit": self.evaluator.bits_limit,
             "epsilon": self.evaluator.epsilon,
@@ -186,8 +205,10 @@ class Measurement:
             "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
         }
-        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate"):
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_supported"):
             figures |= Estimate.named(name, getattr(self, name))
+        for end, name in {"value": "flip_rate_by", "low": "flip_rate_by_low", "high": "flip_rate_by_high"}.items():
+            figures[name] = {attribute: getattr(rate, end) for attribute, rate in self.flip_rate_by.items()}
         return figures
 
     def worst(self, top: int = 10) -> list[Person]:
@@ -260,14 +281,37 @@ def measure_table(
     """Evaluate everybody in a table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
+    support = Support(evaluator, table.codes if evaluator.validity.rows is None else evaluator.validity.rows)
+    names, twins = evaluator.schema.protected, evaluator.twins
+    narrow = np.zeros((1 + len(names), len(table)), np.bool_)  # who flips among supported twins, and by each attribute
+    figures = []
     with rows_named(place=table.place):
-        evaluation = evaluator.evaluate(table.codes, progress=progress)
+        for piece, found, decided in evaluator.answers(table.codes, progress=progress):
+            figures.append(found)
+            if decided is None:
+                continue
+            codes = table.codes[piece]
+            there = evaluator.valid_twins(codes)
+            masks = [support.twins(codes), *(alone(twins, codes, place) for place in range(len(names)))]
+            for kept, mask in zip(narrow, masks, strict=True):
+                kept[piece] = flips_within(decided, mask if there is None else mask & there)
+    evaluation = Evaluation.concatenate(figures)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
-    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit))
-    n = len(evaluation.k)
-    flips = None
-    if not evaluator.schema.regression:
-        flips = wilson(int(evaluation.flips.sum()), n)
-    split = wilson(int((evaluation.k > 1).sum()), n)
-    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips, noise)
+    people = people_of(evaluator.schema, table)
+    k_mean, q_inf_mean, q_1_mean = bounded_means(
+        columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
+    )
+    split = rate_of(evaluation.k > 1, people=people)
+    measured = Measurement(
+        evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
+    )
+    if evaluator.schema.regression:
+        return measured
+    supported, *each = (rate_of(one, people=people) for one in narrow)
+    return replace(
+        measured,
+        flip_rate=rate_of(evaluation.flips, people=people),
+        flip_rate_supported=supported,
+        flip_rate_by=dict(zip(names, each, strict=True)),
+    )

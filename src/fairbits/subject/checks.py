@@ -37,14 +37,15 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -
         scores = _in_chunks(lambda rows: np.asarray(model.scores(rows)), encoding, table, chosen)
         decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
     _check_scores(scores, table, chosen, probabilities=schema.probabilities)
-    return _agreement(schema, scores, decisions, labels)
+    held_out = None if table.held_out is None else table.held_out[chosen]
+    return _agreement(schema, scores, decisions, labels, held_out)
 
 
 def quality_of_scores(schema: Schema, table: Table) -> Quality:
     """The same from the scores that the table holds of a model that is not at hand."""
     scores = np.asarray(table.scores, dtype=np.float32)
     decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
-    return _agreement(schema, scores, decisions, table.labels)
+    return _agreement(schema, scores, decisions, table.labels, table.held_out)
 
 
 def _agreement(
@@ -52,6 +53,7 @@ def _agreement(
     scores: npt.NDArray[np.float32],
     decisions: npt.NDArray[np.int64] | None,
     labels: npt.NDArray[np.float64] | None,
+    held_out: npt.NDArray[np.bool_] | None,
 ) -> Quality:
     return agreement(
         favourable=schema.favourable,
@@ -62,6 +64,7 @@ def _agreement(
         scores=scores,
         labels=labels,
         own=schema.favourable_index,
+        held_out=held_out,
     )
 
 
