@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from fairbits.data import Fitted
 from fairbits.domain import Codes, Decoder, as_arrow, table_from_arrow
 from fairbits.models import Network, estimator_ending, fit_to_schema, load_model, read_model, save_estimator
 from fairbits.repair.placement import NAME, ONNX, Export, Scores, Writer, export_compared
 from fairbits.repair.proposals.group_thresholds import GroupThresholds, thresholds_text
-from fairbits.repair.records import Fitted
 from fairbits.subject import Subject
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.data import Fitted
 from fairbits.domain import Codes, Encoding
 from fairbits.errors import FairbitsError, MissingDependencyError
 from fairbits.models import CanSave, Model, Network, ending_of, fit_to_schema, load_model, read_model, save_as_original
 from fairbits.repair.placement import NAME, NPZ, ONNX, SUBJECT, Export, check_scores, placed, remove_old, tried_subject
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Fitted
 from fairbits.subject import Subject
 
 Floats = npt.NDArray[np.float32]
