@@ -20,8 +20,8 @@ from fairbits.report.manifest import FACES, files_of
 from fairbits.report.record import About, Remaking, ReportData, Searched
 from fairbits.report.repaired import repaired_of
 from fairbits.report.sections.decided import Opening, made_by, sources_of
+from fairbits.report.sections.measure import FLIPS_BY, keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.measure import NAME as MEASURED
-from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
 from fairbits.report.sections.search import FIELDS, NEEDED, near_of, searched_of, summary_of_run
@@ -50,7 +50,8 @@ def compute_report(
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
         check_record(measured)
-        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool}
+        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool, "kind": str}
+        texts |= {"limits": list[dict[str, Any]]} | dict.fromkeys(FLIPS_BY, dict[str, float])
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
