@@ -130,7 +130,8 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         regression=schema.regression,
         model=_model_words(subject),
         notes=_notes(subject, evaluator),
-        quality=subject.quality or quality_of(subject.model, subject.encoding, schema, subject.table),
+        quality=subject.quality
+        or quality_of(subject.model, subject.encoding, schema, subject.table, test=subject.test),
         blind=evaluator.blind,
     )
 
