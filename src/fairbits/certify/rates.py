@@ -62,8 +62,9 @@ class RateStatement:
             return f"Rates by {self.attribute}: nothing is certain in this time; give a larger --budget."
         rates = ", ".join(f"{g.group} {100 * g.low:.1f} to {100 * g.high:.1f} %" for g in self.groups)
         return (
-            f"Rates by {self.attribute}: {rates}; the smallest is {self.ratio_low:.3f} to {self.ratio_high:.3f} of the "
-            f"largest (proved, for {self.population})."
+            f"Rates by {self.attribute}, as if attributes were independent within the group: {rates}; the smallest is "
+            f"{self.ratio_low:.3f} to {self.ratio_high:.3f} of the largest. They are bounds for {self.population}, not "
+            f"the table's own rates."
         )
 
 

@@ -140,6 +140,8 @@ class Statement:
         False where the budget or somebody ended the work early.
     whom
         Whom it speaks of, as fields: what ``population`` says in words.
+    epsilon
+        The tolerance between scores that k is counted by.
     withdrawn
         Why it is not true, where something else that was found contradicts it: an error of ours. Then nothing follows
         from it, and nobody shows it as certain.
@@ -161,6 +163,7 @@ class Statement:
     reason: str = ""
     complete: bool = True
     whom: Population | None = None
+    epsilon: float | None = None
     withdrawn: str = ""
 
     def __post_init__(self) -> None:

@@ -105,7 +105,7 @@ class TreeProgram(NamedTuple):
 class TreePlan:
     """An ensemble over one encoding and one set of twins, ready to run.
 
-    ``slack`` is how far a sum can be from what the library adds up to, in the precision of sums: 0 where it is the same.
+    ``slack`` is how far a sum can be from what the library adds up to; 0 where they are the same.
     """
 
     program: TreeProgram

@@ -26,7 +26,6 @@ from fairbits.engine.tree_program import Floats, Ints, TreePlan, TreeProgram
 from fairbits.errors import TableError
 from fairbits.models import HasTrees, apply_link, exact_link
 
-
 #: The relative error of one operation in double precision.
 UNIT = 2.0**-53
 

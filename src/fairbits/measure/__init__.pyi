@@ -31,9 +31,11 @@ from .intervals import bounded_means as bounded_means
 from .intervals import bounded_ratio as bounded_ratio
 from .intervals import lowest_ratio as lowest_ratio
 from .intervals import rate_bound as rate_bound
+from .intervals import rate_of as rate_of
 from .intervals import student_mean as student_mean
 from .intervals import student_ratio as student_ratio
 from .intervals import wilson as wilson
+from .intervals import worth_of as worth_of
 from .interventions import InterventionFigures as InterventionFigures
 from .interventions import hold as hold
 from .limits import Limit as Limit

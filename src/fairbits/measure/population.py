@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fairbits.domain import Schema, Table
+from fairbits.domain import Schema, Table, people_of
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
-from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
+from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
 from fairbits.measure.limits import Kind, Limit, kind_of, twin_limits
 from fairbits.measure.noise import Noise
 from fairbits.measure.support import Support, alone, flips_within
@@ -93,6 +94,9 @@ class Measurement:
         How many combinations of protected values at least ten rows have.
     noise
         What asking again came to; None where the model always answers the same.
+    people
+        The number of the person of each row, where people have several; None where each row is somebody else. Figures
+        are those of rows; their intervals draw people.
     """
 
     evaluation: Evaluation
@@ -107,6 +111,12 @@ class Measurement:
     flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
     supported: int = 0
     noise: Noise | None = None  # None where the model always answers the same
+    people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+
+    @property
+    def persons(self) -> int:
+        """How many people the rows are."""
+        return len(self) if self.people is None else len(np.unique(self.people))
 
     @property
     def schema(self) -> Schema:
@@ -192,7 +202,7 @@ class Measurement:
         """Nobody examined exceeds these bits; how rare such people are at most among people drawn like these."""
         return {
             "bits": float(self.evaluation.q_inf.max()),
-            "rate": rate_bound(len(self), confidence=CONFIDENCE),
+            "rate": rate_bound(self.persons, confidence=CONFIDENCE),
             "confidence": CONFIDENCE,
         }
 
@@ -200,6 +210,7 @@ class Measurement:
         """The headline figures under their fixed names."""
         figures: dict[str, Any] = {
             "rows": len(self),
+            "people": self.persons,
             "m": self.evaluator.m,
             "bits_limit": self.evaluator.bits_limit,
             "epsilon": self.evaluator.epsilon,
@@ -305,25 +316,29 @@ def measure_table(
             figures.append(found)
             if decided is None:
                 continue
-            people = table.codes[piece]
-            there = evaluator.valid_twins(people)
-            masks = [support.twins(people), *(alone(twins, people, place) for place in range(len(names)))]
+            codes = table.codes[piece]
+            there = evaluator.valid_twins(codes)
+            masks = [support.twins(codes), *(alone(twins, codes, place) for place in range(len(names)))]
             for kept, mask in zip(narrow, masks, strict=True):
                 kept[piece] = flips_within(decided, mask if there is None else mask & there)
     evaluation = Evaluation.concatenate(figures)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
-    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit))
-    n = len(evaluation.k)
-    split = wilson(int((evaluation.k > 1).sum()), n)
-    measured = Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise)
+    people = people_of(evaluator.schema, table)
+    k_mean, q_inf_mean, q_1_mean = bounded_means(
+        columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
+    )
+    split = rate_of(evaluation.k > 1, people=people)
+    measured = Measurement(
+        evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
+    )
     measured = replace(measured, supported=support.count)
     if evaluator.schema.regression:
         return measured
-    supported, *each = (wilson(int(one.sum()), n) for one in narrow)
+    supported, *each = (rate_of(one, people=people) for one in narrow)
     return replace(
         measured,
-        flip_rate=wilson(int(evaluation.flips.sum()), n),
+        flip_rate=rate_of(evaluation.flips, people=people),
         flip_rate_supported=supported,
         flip_rate_by=dict(zip(names, each, strict=True)),
     )

@@ -2,9 +2,9 @@
 
 A candidate that was trained flatters itself on the rows that it was trained on, and so does the model as it came. So
 proposals learn from ``training`` alone, the choice looks at ``plan`` alone, and what is shown is ``held_out``. Where
-the subject holds rows out, those are cut in two for the choice and the judgement, and neither the model nor a candidate has
-seen any of them. Where it holds none out, half of the table trains candidates and a quarter each chooses and judges:
-candidates have not seen those, the model may have.
+the subject holds rows out, those are cut in two for the choice and the judgement, and neither the model nor a candidate
+has seen any of them. Where it holds none out, half of the table trains candidates and a quarter each chooses and
+judges: candidates have not seen those, the model may have.
 """
 
 from __future__ import annotations

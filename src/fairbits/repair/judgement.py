@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.data import Fitted
 from fairbits.domain import Codes, Schema, Table
 from fairbits.engine import Evaluation
 from fairbits.errors import CapabilityError
@@ -20,7 +21,7 @@ from fairbits.repair.indirect import IndirectBits, indirect_bits
 from fairbits.repair.margins import CONFIDENCE, Loss, accuracy_loss, balanced_loss, variance_loss
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Figures, Fitted, RepairGroup
+from fairbits.repair.records import Figures, RepairGroup
 from fairbits.subject import Subject, balanced_accuracy, decided, variance_explained
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the

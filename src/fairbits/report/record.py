@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairbits.certify import Statement
+from fairbits.certify import Contradiction, Statement
 from fairbits.measure import Estimate, Harm, Limit, Noise, Stake
 from fairbits.report.debugged import Debugged
 from fairbits.report.manifest import FileHash
@@ -174,6 +174,7 @@ class ReportData:
     remaking: Remaking
     warnings: tuple[str, ...]
     certified: tuple[Statement, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
     proxies: Mapping[str, Any] | None = None
     opening: Opening = field(default_factory=Opening)
     gate: Mapping[str, Any] | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules
+from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes
 from fairbits.errors import ModelError, SchemaError
 from fairbits.models import (
     Endpoint,
@@ -148,9 +148,11 @@ class Subject:
         schema = self.schema.with_protected(names)
         if schema is self.schema:
             return self
-        old = _protected_notes(self.schema, self.encoding)
+        old, new = (
+            (*_protected_notes(one, self.encoding), *people_notes(one, self.table)) for one in (self.schema, schema)
+        )
         notes = tuple(note for note in self.notes if note not in old)
-        return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))
+        return replace(self, schema=schema, notes=(*notes, *new))
 
     def with_repeats(self, repeats: int) -> Subject:
         """The same subject with the mean of several answers of the model as its score.
@@ -266,6 +268,7 @@ def make_subject(
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
         *check_rules(schema, table.codes),
+        *people_notes(schema, table),
     )
     return Subject(
         name, schema, fitted.model, fitted.encoding, table, notes=notes, options=options, named=named, **rest

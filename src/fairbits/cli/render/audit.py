@@ -75,6 +75,8 @@ def show_scores(subject: Subject, found: ScoresAudit) -> None:
 def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     """What it is, the words, their style, and how many lines they may take."""
     data = found.data
+    for one in data.contradictions[:2]:
+        yield "error", f"{one.words()}: withdrawn, an error of ours", "red", 3
     leads = data.sentence.removesuffix(data.direct).strip() if data.about.blind else ""
     yield "", f"{data.about.subject}: {leads or data.opening.people or data.direct}", "bold", 2
     yield from _people(data)
@@ -190,7 +192,8 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
         one
         for one in data.certified
         if one.model == "model" and one.is_certain() and not _about_rows(one) and one.share < 1
-        if one.property != "k" or one.bound < data.about.m  # nobody can have more classes than twins
+        # Nobody can have more classes than twins, and a bound that somebody is known to exceed guarantees nothing.
+        if one.property != "k" or max(near.k or 1 for near in data.near) <= one.bound < data.about.m
     ]
     if known:
         best = min(known, key=lambda one: (one.kind == "statistical", one.share))
