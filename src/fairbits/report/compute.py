@@ -92,7 +92,7 @@ def compute_report(
         limit=round(2**evaluator.bits_limit) if measured.noise is None else None,
     )
     bits = log2(max(one.k or 1 for one in near))
-    note_checks(run.folder, contradictions=[one.document() for one in against])
+    note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against])
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     direct = words.sentence(facts, bits, measured.noise)
     return ReportData(
