@@ -60,7 +60,8 @@ def compute_report(
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
         check_record(measured)
-        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool}
+        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool, "kind": str}
+        texts |= {"limits": list[dict[str, Any]]}
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
         figures |= dict.fromkeys(("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high"), dict[str, float])
         check_fields(measured.figures, figures, run.folder / MEASURED)
