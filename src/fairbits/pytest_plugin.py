@@ -125,7 +125,7 @@ def _outcomes(config: pytest.Config, subject: str) -> Outcomes:
 
 def _of_result(result: GateResult) -> Outcomes:
     waiting = "there was no baseline yet; it is judged from the next run on"
-    found: Outcomes = {name: ("skip", waiting) for name in result.pending}
+    found: Outcomes = dict.fromkeys(result.pending, ("skip", waiting))
     for one in result.checks:
         if one.waived:
             found[one.name] = ("skip", f"{one.answered()}: {one.sentence()}")

@@ -277,7 +277,7 @@ def test_an_ended_waiver_never_passes(project: Path, threshold: float) -> None:
 
 @pytest.mark.parametrize("propose", ["soon", "-1s", 0, float("nan")])
 def test_a_search_that_cannot_be_is_refused_before_anything_is_written(project: Path, propose: float | str) -> None:
-    with pytest.raises(OptionError, match="budget|seconds|duration"):
+    with pytest.raises(OptionError, match=r"budget|seconds|duration"):
         fairbits.gate("subject.toml", policy={"checks": {"flip_rate": 0.9}}, propose=propose)
     assert not (project / "gate").exists()
 
