@@ -12,7 +12,7 @@ help:
 	@echo "make fuzz    odd files over every loader for MINUTES (5), findings in fuzz-findings/"
 	@echo "make mutants change single steps of the code and see whether the tests notice: 10 minutes or more"
 	@echo "make kills   kill every stage at random instants, 100 times, and compare what it ends with"
-	@echo "make lint    ruff, mypy, import-linter, and the checks of tools/house"
+	@echo "make lint    ruff, mypy, import-linter, and tools/house (layout and weight)"
 	@echo "make format  let ruff rewrite the layout"
 	@echo "make bench   the figures of docs/benchmarks.md, measured here"
 	@echo "make paper   the tables of docs/paper.md made anew, about 20 minutes"

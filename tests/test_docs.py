@@ -9,6 +9,7 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from inspect import isclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from matplotlib.figure import Figure
 import fairbits
 import fairbits.audit
 from tests.cli.calling import fairbits as fairbits_here
-from tools.house.checks import ATTRIBUTES, documented_parameters
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("python", "report", "diff", "extend"))]
@@ -67,10 +67,24 @@ def reachable(name: str, found: Any) -> Iterator[tuple[str, Any]]:
     """What `help` can be asked about a public name: itself, its methods and what is in it."""
     yield name, found
     members = vars(found) if inspect.ismodule(found) else dict(inspect.getmembers(found)) if isclass(found) else {}
+    home = found.__name__ if inspect.ismodule(found) else "fairbits"  # what a module borrows is no part of it
     for part, member in members.items():
-        ours = str(getattr(member, "__module__", "")).startswith("fairbits")
+        ours = str(getattr(member, "__module__", "")).startswith(home)
         if not part.startswith("_") and callable(member) and ours:
             yield f"{name}.{part}", member
+
+
+def documented_parameters(docstring: str) -> set[str]:
+    """Names that the sections of a numpydoc docstring explain, without asterisks."""
+    found: set[str] = set()
+    inside = False
+    for line, below in pairwise([*docstring.splitlines(), ""]):
+        if re.fullmatch(r"-{3,}", below.strip()):
+            inside = line.strip() in ("Parameters", "Other Parameters", "Attributes")
+        elif inside and line and not line[0].isspace() and not re.fullmatch(r"-{3,}", line):
+            heads = line.split(" : ")[0].split(",")
+            found.update(head.strip().strip("*`\\").rstrip(":") for head in heads)
+    return found
 
 
 PUBLIC = {name: getattr(fairbits, name) for name in sorted(fairbits.__all__) if not name.startswith("_")}
@@ -87,7 +101,7 @@ def test_help_explains_every_argument() -> None:
         if not callable(found) or foreign:
             continue
         given = inspect.signature(found).parameters
-        named = documented_parameters(text, ATTRIBUTES)
+        named = documented_parameters(text)
         bound = {"self", "cls"}
         left = [each for each in given if each not in named | bound and not each.startswith("_")]
         if left:

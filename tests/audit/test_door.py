@@ -27,7 +27,7 @@ STAGES = {
         "evaluator_of",
         "study_subject",
         "filing_of",
-        "find_alternatives",
+        "study",
         "draft_schema",
         "write_draft",
     ),

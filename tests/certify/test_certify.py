@@ -10,7 +10,7 @@ import pytest
 
 from fairbits.certify import CertifyOptions, Statement, certify_subject
 from fairbits.certify.cells import prove_cells
-from fairbits.certify.exact import ask, domain_size, everybody, within
+from fairbits.certify.exact import Asker, ask, domain_size, everybody, within
 from fairbits.certify.run import _Ladder
 from fairbits.domain import Attribute, Schema, Table
 from fairbits.engine.tree_bounds import tree_boxes
@@ -53,7 +53,7 @@ def _subject(rng, *, activation="relu", **changes):
 def _truth(subject, *, rules=True):
     schema = subject.schema if rules else replace(subject.schema, rules=())
     evaluator = evaluator_of(replace(subject, schema=schema), threads=1)
-    return ask(evaluator, everybody(schema))
+    return ask(Asker(evaluator), everybody(schema))
 
 
 def test_a_small_domain_is_asked_whole():
@@ -81,6 +81,7 @@ def test_people_around_rows_are_listed_once_each(changes):
     subject = _subject(np.random.default_rng(1))
     schema, rows = subject.schema, subject.table.codes
     free = list(schema.free_columns)
+    rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
     everyone = np.concatenate(list(everybody(schema)))[:, free]
     distance = (everyone[:, None] != rows[None][:, :, free]).sum(axis=2).min(axis=1)
     listed = np.concatenate(list(within(schema, rows, changes)))[:, free]
@@ -124,15 +125,15 @@ def test_whom_a_domain_leaves_out_is_said():
 def test_values_too_many_to_list_leave_the_other_statements():
     rng = np.random.default_rng(5)
     attributes = (
-        Attribute(name="pay", kind="real", low=0, high=1, step=1e-9),
+        Attribute(name="pay", kind="integer", low=0, high=10**9 - 1),
         Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
     )
     schema = Schema(attributes, target="ok", classes=("no", "yes"))
-    codes = np.column_stack([rng.random(50), rng.integers(0, 2, 50)])
-    network = Network.build([[[1.0], [0.5]], [[1.0]]], [[-0.4], [-1.0]], head="sigmoid")
+    codes = np.column_stack([rng.integers(0, 10**9, 50), rng.integers(0, 2, 50)]).astype(float)
+    network = Network.build([[[1e-9], [0.5]], [[1.0]]], [[-0.4], [-1.0]], head="sigmoid")
     subject = make_subject("fine", network, schema, Table(codes, np.zeros(50)))
     found = certify_subject(subject, CertifyOptions(seconds=0.3, threads=1))
-    assert "attribute 'pay' has 1,000,000,000 values from 0 to 1, too many to list" in found.notes[0]
+    assert "attribute 'pay' has 1,000,000,000 values from 0 to 1e+09, too many to list" in " ".join(found.notes)
     assert {one.kind for one in found.statements} == {"exact", "statistical"}
 
 
@@ -146,7 +147,7 @@ def test_a_large_domain_gets_bounds_that_hold(monkeypatch):
     for one in found.statements:
         assert one.certified + one.falsified + one.open == one.people
         if one.kind == "proved":
-            bad = truth.flips if one.property == "flips" else truth.above(3)
+            bad = truth.flips if one.property == "flips" else truth.counts(3)[1]
             assert one.falsified <= bad <= one.people - one.certified
     drawn = next(one for one in found.statements if one.kind == "statistical" and one.property == "flips")
     assert drawn.confidence == 0.99
@@ -188,8 +189,8 @@ def test_a_model_that_varies_proves_nothing():
     assert {one.kind for one in found.statements} == {"statistical"}
 
 
-def test_a_real_attribute_is_stated_by_its_steps():
-    """People are not countable then: the proof says in which steps it counts them, and holds for reals between."""
+def test_a_real_attribute_is_an_interval():
+    """People are not countable then: the proof counts the domain by its volume, every real between the ends."""
     rng = np.random.default_rng(7)
     income = Attribute(name="income", kind="real", low=0, high=10)
     sex = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)
@@ -200,13 +201,66 @@ def test_a_real_attribute_is_stated_by_its_steps():
     assert domain_size(schema) is None
     found = certify_subject(subject, CertifyOptions(seconds=2, threads=1))
     proved = next(one for one in found.statements if one.kind == "proved" and one.property == "flips")
-    assert proved.population == "everybody in the domain (income in steps of 0.1)"
-    assert proved.certified + proved.falsified + proved.open == proved.people == 101
-    people = np.linspace(0, 10, 2001)
-    scores = [network.scores(np.column_stack([people, np.full(2001, float(value))])) for value in (0, 1)]
-    flips = (scores[0] >= 0.5) != (scores[1] >= 0.5)  # incomes of 4.5 to 5
-    assert flips.any()
-    assert proved.falsified + proved.open >= 5
+    assert proved.population == "everybody in the domain (income anywhere from 0 to 10)"
+    assert proved.whom.intervals == (("income", 0.0, 10.0),)
+    assert proved.whom.count is None
+    # Incomes of 4.5 to 5 flip: a twentieth of the interval.
+    assert proved.falsified / proved.people == pytest.approx(0.05, abs=1e-3)
+    assert proved.certified / proved.people == pytest.approx(0.95, abs=1e-3)
+    assert proved.open > 0
+    assert "by volume, 94.99 % certainly do not flip" in proved.sentence()
+
+
+def _between(low, high):
+    """Flips for pay between two values that lie between two steps of a hundredth, and for nobody else."""
+    pay = Attribute(name="pay", kind="real", low=0, high=1)
+    sex = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)
+    schema = Schema(attributes=(pay, sex), target="ok", classes=("no", "yes"))
+    # A tent that is positive from low to high only, for one sex.
+    middle, half = (low + high) / 2, (high - low) / 2
+    first = [np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]]), np.array([-middle, middle, 0.0])]
+    weights = [first[0], np.array([[-1000.0], [-1000.0], [2000.0 * half]])]
+    return schema, Network.build(weights, [first[1], np.array([-1000.0 * half])], head="sigmoid")
+
+
+def test_people_between_the_steps_of_a_real_attribute_are_not_forgotten():
+    schema, network = _between(0.4825, 0.4875)
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.uniform(0.483, 0.487, 80), rng.integers(0, 2, 80)])
+    subject = make_subject("between", network, schema, Table(codes, np.zeros(80)))
+    scores = np.stack([network.scores(np.column_stack([codes[:, 0], np.full(80, sex)])) for sex in (0.0, 1.0)], axis=1)
+    assert ((scores >= 0.5).any(axis=1) & (scores < 0.5).any(axis=1)).mean() > 0.5
+    found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
+    for one in found.statements:
+        if one.property == "flips":
+            assert one.falsified + one.open > 0, one.sentence()
+    proved = next(one for one in found.statements if one.kind == "proved")
+    assert 0.004 < proved.falsified / proved.people <= 0.00501
+
+
+def test_weights_so_large_that_rounding_decides_prove_nothing():
+    """(1e6 + 1e6 a) - 1e6 (1 + a) is 0 in real arithmetic, and anything in float32: order decides."""
+    schema = Schema(
+        (
+            Attribute(name="a", kind="integer", low=0, high=30),
+            Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+        ),
+        target="ok",
+        classes=("no", "yes"),
+    )
+    rng = np.random.default_rng(0)
+    big = rng.uniform(0.5e6, 1e6, 4).astype(np.float32)
+    weights = [np.vstack([np.concatenate([big, big]) / 3, np.zeros(8)]), np.concatenate([big, -big])[:, None]]
+    weights[0][1] = [0.1, 0, 0, 0, 0.1, 0, 0, 0]
+    network = Network.build(weights, [np.full(8, 1e6 / 7), np.array([0.0])], head="sigmoid")
+    codes = np.column_stack([rng.integers(0, 31, 60), rng.integers(0, 2, 60)]).astype(float)
+    subject = make_subject("big", network, schema, Table(codes, np.zeros(60)))
+    found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
+    flips = next(one for one in found.statements if one.property == "flips")
+    assert flips.open == flips.people
+    assert "nobody" not in flips.sentence()
+    assert "all of it is open" in flips.sentence()
+    assert not flips.is_certain()
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.0])
@@ -271,7 +325,7 @@ def test_cells_of_trees_are_what_brute_force_finds(seed):
     assert bounded.k_low <= truth.largest <= bounded.k_high
     for k in (1, 2):
         above = prove_cells(boxes, evaluator, about="k", k=k, seconds=60)
-        assert (above.falsified, above.open) == (truth.above(k), 0)
+        assert (above.falsified, above.open) == (truth.counts(k)[1], 0)
 
 
 def _trees_of(rng, leaves, *, count=6):
@@ -307,7 +361,7 @@ def test_cells_of_trees_whose_sums_depend_on_the_order(leaves, link, seeds):
         subject = make_subject("sums", model, schema, Table(codes, rng.integers(0, 2, 40).astype(float)))
         evaluator, truth = evaluator_of(subject, threads=1), _truth(subject)
         boxes = tree_boxes(subject.model, schema, subject.encoding, evaluator.twins)
-        for about, k, bad in (("flips", None, truth.flips), ("k", 1, truth.above(1)), ("k", 2, truth.above(2))):
+        for about, k, bad in (("flips", None, truth.flips), ("k", 1, truth.counts(1)[1]), ("k", 2, truth.counts(2)[1])):
             if about == "k" or schema.classes:
                 found = prove_cells(boxes, evaluator, about=about, k=k, seconds=9)
                 assert found.falsified <= bad <= found.people - found.certified
@@ -348,3 +402,26 @@ def test_a_model_that_varies_proves_nothing_where_it_gets_no_protected_column_ei
     found = certify_subject(subject, CertifyOptions(seconds=0.5, threads=1))
     assert any("differently" in note for note in found.notes)
     assert "proved" not in {one.kind for one in found.statements}
+
+
+def test_a_real_attribute_on_both_sides_of_zero_is_cut_at_its_thresholds():
+    """Doubles from -1000 to 1000 are more than a 64-bit number counts: the middle of two is found all the same."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng = np.random.default_rng(3)
+    codes = np.column_stack([rng.uniform(-1000, 1000, 400), rng.integers(0, 2, 400)])
+    labels = ((codes[:, 0] > -300) & (codes[:, 0] < 500) & (codes[:, 1] > 0)).astype(int)
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(codes, labels)
+    pay = Attribute(name="pay", kind="real", low=-1000, high=1000)
+    sex = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)
+    schema = Schema(attributes=(pay, sex), target="ok", classes=("no", "yes"))
+    subject = make_subject(
+        "signed", read_model(tree, schema, ModelOptions()), schema, Table(codes, labels.astype(float))
+    )
+    boxes = tree_boxes(subject.model, schema, subject.encoding, (evaluator := evaluator_of(subject, threads=1)).twins)
+    proved = prove_cells(boxes, evaluator, seconds=60)
+    drawn = rng.uniform(-1000, 1000, 20_000)
+    decided = [tree.predict(np.column_stack([drawn, np.full(len(drawn), value)])) for value in (0, 1)]
+    flips = float((decided[0] != decided[1]).mean())
+    assert proved.falsified / boxes.people == pytest.approx(flips, abs=0.02)
+    assert proved.open == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbits.certify import CertifyOptions, certify_subject
-from fairbits.certify.rates import Population, _name, group_rates, twin_groups
+from fairbits.certify.rates import FittedPopulation, _name, group_rates, twin_groups
 from fairbits.domain import Attribute, Encoding, Table, Twins
 from fairbits.engine import box_network
 from fairbits.subject import make_subject
@@ -28,7 +28,7 @@ def test_rates_by_brute_force(seed, coded):
     cut = float(np.median(margin))
     for column in schema.protected_columns:
         groups = twin_groups(twins, column)
-        population = Population.of(boxes, twins, rows, column)
+        population = FittedPopulation.of(boxes, twins, rows, column)
         truth = []
         for g in range(len(groups)):
             weight = np.ones(len(people))
@@ -40,7 +40,9 @@ def test_rates_by_brute_force(seed, coded):
         attribute = schema.attributes[column]
         widths = []
         for limit in (1, 60, 4000):
-            found = group_rates(boxes, cut, population, attribute, groups, seconds=60, threads=1, max_boxes=limit)
+            found = group_rates(
+                boxes, (cut, cut), population, attribute, groups, seconds=60, threads=1, max_boxes=limit
+            )
             for one, rate in zip(found.groups, truth, strict=True):
                 assert one.low - 1e-9 <= rate <= one.high + 1e-9
             ratio = min(truth) / max(truth)
@@ -67,5 +69,5 @@ def test_the_ladder_states_rates_and_says_where_it_cannot():
     found = certify_subject(subject, CertifyOptions(seconds=2, threads=1, rates=True))
     assert [one.attribute for one in found.rates] == ["sex", "race"]
     assert all(0 <= one.low <= one.high <= 1 for statement in found.rates for one in statement.groups)
-    assert "Rates by sex: f " in found.rates[0].sentence()
+    assert "Rates by sex, as if attributes were independent within the group: f " in found.rates[0].sentence()
     assert found.rates[0].document()["groups"][0]["group"] == "f"

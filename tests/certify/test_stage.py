@@ -56,9 +56,9 @@ def test_a_stage_of_the_audit_writes_and_shows_it(audit, tmp_path):
     assert all(set(one) >= KEYS for one in document)
     assert all(one["certified"] + one["falsified"] + one["open"] == one["people"] for one in document)
     page = done.page.read_text(encoding="utf-8")
-    assert "What is certain" in page
+    assert "How certain" in page
     assert "Of 80 people, 20 % flip (exact)." in page
-    assert "What is certain" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+    assert "How certain" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     skipped = audit.audit(budget="1s", out=tmp_path / "other", threads=1, skip=["search", "debug", "repair", "certify"])
     assert skipped.seconds["certify"] is None
     assert not (tmp_path / "other" / FILE).exists()
@@ -103,18 +103,17 @@ def test_the_command(audit, tmp_path, monkeypatch):
 
 def test_what_is_proved_by_construction_stands_beside_the_model(audit, tmp_path):
     subject = audit.subject
-    for name, proof, kinds in (
-        ("average", "Proved for everybody: all twins of a person get one score.", ["flips", "k"]),
-        ("guard-2", "Proved for everybody: every score lies within 0.025 of the average.", ["k"]),
-    ):
-        chosen = {"name": name, "proof": proof, "k_max_proved": 1 if name == "average" else 2}
+    for name, bound, kinds in (("average", 1, ["flips", "k"]), ("guard-2", 2, ["k"])):
+        proof = "all twins get one score, says a text that decides nothing"
+        chosen = {"name": name, "proof": {"bound": bound, "property": kinds[0], "text": proof}}
         (tmp_path / "repair.json").write_text(json.dumps({"chosen": name, "repairs": [chosen]}))
         found = certify_run(tmp_path, subject, CertifyOptions(seconds=5, threads=1))
         after = [one for one in found.statements if one.model == "repaired"]
         assert [one.property for one in after] == kinds
         assert all(one.reason == proof and one.open == 0 and one.falsified == 0 for one in after)
-        assert after[-1].bound == chosen["k_max_proved"]
-    for text in ('{"chosen": null, "repairs": []}', "{", '{"chosen": "x", "repairs": 3}'):
+        assert after[-1].bound == bound
+    words = '{"chosen": "x", "repairs": [{"name": "x", "proof": "all twins get one score", "k_max_proved": 1}]}'
+    for text in ('{"chosen": null, "repairs": []}', "{", '{"chosen": "x", "repairs": 3}', words):
         (tmp_path / "repair.json").write_text(text)
         found = certify_run(tmp_path, subject, CertifyOptions(seconds=5, threads=1))
         assert all(one.model == "model" for one in found.statements)

@@ -19,7 +19,9 @@ import pytest
 
 from fairbits import Schema
 from fairbits.cli.faults import sentence_of
+from fairbits.cli.signals import FAILED
 from fairbits.errors import FairbitsError, OptionError, TableError
+from fairbits.gates import EXIT_CODES
 from fairbits.scale import ExecutorOptions
 from fairbits.store import Run, RunWriter, TaskWriter
 from fairbits.store import folder as places
@@ -53,7 +55,7 @@ def device(tmp_path: Path) -> Iterator[Path]:
 def test_an_export_to_a_full_device(run: Path, device: Path, name: str) -> None:
     (device / "filler").write_bytes(b"x" * 12_288)
     done = fairbits("cases", run, "--out", device / name)
-    assert done.returncode == 3
+    assert done.returncode == 4
     assert done.stderr == (
         f"fairbits: cannot write {str(device / name)!r}: No space left on device; nothing was changed: free space, or "
         f"choose another --out.\n"
@@ -65,7 +67,7 @@ def test_an_export_to_a_full_device(run: Path, device: Path, name: str) -> None:
 def test_an_export_to_a_read_only_device(run: Path, device: Path, name: str) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(device)], check=True)
     done = fairbits("cases", run, "--out", device / name)
-    assert done.returncode == 3
+    assert done.returncode == 4
     assert "Read-only file system; nothing was changed" in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -78,7 +80,7 @@ def test_output_that_cannot_be_written(run: Path, arguments: list[str]) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "fairbits", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == 3
+    assert done.returncode == 4
     assert done.stderr == "fairbits: cannot write the output: No space left on device; nothing else was lost.\n"
 
 
@@ -137,7 +139,24 @@ def behind(error: BaseException) -> BaseException:
 def test_too_little_memory_says_so(error: BaseException) -> None:
     said, code = sentence_of(error)
     assert said.startswith("there is not enough memory (")
-    assert code == 3
+    assert code == 4
+
+
+@pytest.mark.parametrize("error", [FairbitsError("no"), KeyError("x"), OSError(errno.EIO, "no")])
+@pytest.mark.parametrize("traceback", [False, True])
+def test_a_failure_is_no_verdict(error: Exception, traceback: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipeline that allows "inconclusive" (3) must not allow a full disk, nor call a bug of ours "fail" (1)."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("fairbits.cli.app.app", fail)
+    if traceback:
+        monkeypatch.setenv("FAIRBITS_TRACEBACK", "1")
+    done = fairbits("measure", "census")
+    assert done.returncode == FAILED
+    assert ("Traceback" in done.stderr) is (traceback and not isinstance(error, FairbitsError))
+    assert FAILED not in EXIT_CODES.values()
 
 
 def test_a_file_that_asks_for_too_much_is_to_blame_itself() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calling import fairbits
-from tools.golden.commands import commands
+from tools.golden.commands import commands, needed
 from tools.golden.comparison import CHANGES, KEPT, compared
 from tools.golden.figures import figures, made
 
@@ -34,6 +34,15 @@ def test_a_command_gives_the_same_figures(name: str, tmp_path: Path) -> None:
 def test_commands_about_a_run_give_the_same_figures(tmp_path: Path) -> None:
     found = made(call, CHAIN, tmp_path)
     assert {name: compared(name, FIGURES[name], found[name]).faults for name in CHAIN} == {name: [] for name in CHAIN}
+
+
+def test_a_command_comes_after_what_it_needs() -> None:
+    """`--only` takes what others left in the folder of a run: a repaired model is there once it was repaired."""
+    assert list(needed("measure repaired heart files")) == [
+        *("export heart", "search heart files"),
+        *(f"{stage} heart files" for stage in ("cases", "debug", "repair", "report", "measure repaired")),
+    ]
+    assert list(needed("compare")) == ["compare heart"]
 
 
 def test_a_difference_is_seen() -> None:

@@ -17,15 +17,15 @@ ROSTER = Roster(["planted"], [])
 def test_the_table_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mitigation, "FAMILIES", ("guard", "thresholds", "reweigh"))
     monkeypatch.setattr(mitigation, "load_subject", lambda _: network_subject())
-    made, real = [], mitigation.find_alternatives
+    made, real = [], mitigation.study
 
-    def counted(*given, **options):  # type: ignore[no-untyped-def]
-        made.append(options["proposals"][0])
-        if options["proposals"] == ["reweigh"] and len(made) == 3:
+    def counted(run, subject, proposers, **options):  # type: ignore[no-untyped-def]
+        made.append(proposers[0].name)
+        if made[-1] == "reweigh" and len(made) == 3:
             raise KeyboardInterrupt
-        return real(*given, **options)
+        return real(run, subject, proposers, **options)
 
-    monkeypatch.setattr(mitigation, "find_alternatives", counted)
+    monkeypatch.setattr(mitigation, "study", counted)
     terms = {"quick": True, "evaluations": 300, "threads": 1}
     with pytest.raises(KeyboardInterrupt):
         mitigation.mitigation_table(ROSTER, tmp_path, **terms)
@@ -38,6 +38,13 @@ def test_the_table_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monk
     assert [row[1] for row in table.rows][3] == "reweigh"
     assert [line.split(":")[0] for line in table.findings] == ["thresholds", "reweigh"]
     assert (tmp_path / "mitigation.md").is_file()
+    # Other code, or another model under the same name, and the cells are stale.
+    monkeypatch.setattr(mitigation, "content_of", lambda *_: "other")
+    mitigation.mitigation_table(ROSTER, tmp_path, **terms)
+    assert len(made) == 7
+    monkeypatch.setattr(mitigation, "load_subject", lambda _: network_subject(600))
+    mitigation.mitigation_table(ROSTER, tmp_path, **terms)
+    assert len(made) == 10
     assert "guard-2" in (tmp_path / "mitigation-all.csv").read_text()
 
 

@@ -1,8 +1,7 @@
-"""The front as a report of its own: who is on it, what is filed, what is exported, what people see."""
+"""Mitigators and other settings on the same path: judged, filed, written; and the intervals beside their figures."""
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,44 +14,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbits import load_subject
-from fairbits.audit import alternatives_to
-from fairbits.errors import OptionError
+from fairbits import Audit, load_model, load_subject
 from fairbits.measure import Estimate
-from fairbits.repair import Alternatives
-from fairbits.repair.alternatives import _balanced, _objectives, explained_variance, proposers_for
+from fairbits.repair import RepairResult, proposers_of
+from fairbits.repair.estimates import _balanced, explained_variance
 from fairbits.repair.judgement import front
-from fairbits.report import alternatives_of, render_alternatives
-from fairbits.report.alternatives import alternatives_markdown
 from tests.cli.calling import fairbits
 from tests.repair.conftest import write_subject
-from tests.repair.planted import network_subject
+from tests.repair.planted import network_subject, searched
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Alternatives:
+def found(tmp_path_factory: pytest.TempPathFactory) -> RepairResult:
     pytest.importorskip("optuna", reason="the mitigate extra is not installed")
-    return alternatives_to(
-        network_subject(),
-        proposals=["reweigh", "thresholds", "tune"],
+    from fairbits.repair import repair_run
+
+    subject = network_subject()
+    run = searched(subject, tmp_path_factory.mktemp("alternatives") / "run", 400)
+    return repair_run(
+        run,
+        subject=subject,
+        proposals=["reweigh", "thresholds", "settings"],
         trials=2,
         quick=True,
-        evaluations=400,
-        out=tmp_path_factory.mktemp("alternatives") / "run",
+        write_all=True,
         threads=1,
-        command="fairbits alternatives planted",
     )
 
 
-def test_nobody_on_the_front_is_beaten_and_everybody_else_is(found: Alternatives) -> None:
-    points = {one.name: np.array(_objectives(one)) for one in found.candidates}
-    for one in found.candidates:
-        own = points[one.name]
-        beaten = any((p >= own).all() and (p > own).any() for name, p in points.items() if name != one.name)
-        assert beaten != one.on_front
-    assert {"as it is", "average", "guard-2", "reweigh", "thresholds-parity", "tuned-1", "tuned-2"} <= set(points)
-    assert found["average"].on_front  # no direct bits at all
-    assert found["average"].bits == Estimate(0.0, 0.0, 0.0)  # proved, so the interval has no other end either
+def test_everybody_is_a_candidate(found: RepairResult) -> None:
+    assert {"average", "guard-1", "blind", "reweigh", "thresholds-parity", "tuned-1", "tuned-2"} <= set(found.names)
+    assert {found[name].family for name in ("tuned-1", "reweigh", "average")} == {"settings", "reweigh", "guard"}
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 4), min_size=1, max_size=30))
@@ -63,112 +55,101 @@ def test_the_front_is_never_empty_and_never_beaten(points: list[tuple[int, ...]]
     assert all(any((k >= np.array(p)).all() for k in kept) for p in points)  # whoever is out is covered by somebody
 
 
-def test_intervals_hold_their_figures(found: Alternatives) -> None:
-    for one in found.candidates:
-        for figure in (one.accuracy, one.balanced_accuracy, one.bits, one.flips, one.impact_ratio, one.indirect_bits):
+def test_intervals_hold_their_figures(found: RepairResult) -> None:
+    for one in found.repairs:
+        known = one.estimates
+        assert known is not None
+        assert known.accuracy.value == one.held_out.accuracy
+        assert known.indirect_bits is not None
+        for figure in (known.accuracy, known.balanced_accuracy, known.bits, known.flips, known.impact_ratio):
             assert isinstance(figure, Estimate)
             assert figure.low <= figure.value <= figure.high
-            if figure is one.bits and one.k_max_proved == 1:
+            if figure is known.bits and one.k_max_proved == 1:
                 assert figure.high == 0  # proved: there is nothing left to be uncertain of
             else:
-                assert figure.low < figure.high or figure is one.indirect_bits  # a lower bound, 0 where nothing is told
-    assert found["as it is"].impact_attribute == "sex"
+                assert figure.low < figure.high
+    assert found.estimates_before is not None
+    assert found.estimates_before.impact_attribute == "sex"
 
 
-def test_the_log_has_everybody(found: Alternatives) -> None:
-    rows = pq.read_table(found.folder / "candidates.parquet").to_pylist()
-    document = json.loads((found.folder / "alternatives.json").read_text())
-    with (found.folder / "candidates.csv").open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    names = [one.name for one in found.candidates]
-    assert [row["name"] for row in rows] == names == [line["name"] for line in lines]
-    assert [one["name"] for one in document["candidates"]] == names
-    assert rows[1]["bits_high"] == document["candidates"][1]["bits"]["high"]
-    assert document["command"] == "fairbits alternatives planted"
+def test_the_log_has_everybody(found: RepairResult) -> None:
+    assert found.folder is not None
+    rows = [row for row in pq.read_table(found.folder / "repairs.parquet").to_pylist() if row["held_out"]]
+    document = json.loads((found.folder / "repair.json").read_text())
+    assert [row["repair"] for row in rows] == list(found.names) == [one["name"] for one in document["repairs"]]
+    first = document["repairs"][0]
+    assert rows[0]["bits_held_out_high"] == first["estimates"]["bits"]["high"]
+    assert rows[0]["proved"] == first["proof"]["property"] == "flips"
+    assert document["options"]["also"] == ["reweigh", "thresholds", "settings"]
 
 
-def test_models_of_the_front_come_back(found: Alternatives) -> None:
-    from fairbits import load_model
-
-    kept = [one for one in found.front if one.name != "as it is"]
-    assert kept
+def test_models_of_the_front_come_back(found: RepairResult) -> None:
+    assert found.folder is not None
+    kept = [one for one in found.repairs if one.on_front]
+    assert len(kept) > 1
     for one in kept:
         assert one.files
         assert all((found.folder / file).is_file() for file in one.files)
-    again = load_subject(found.folder / "alternatives" / "average" / "repaired.toml")
-    assert np.ptp(again.model.scores(again.encoding.encode(np.array([[4.0, 0, 0], [4.0, 1, 0]])))) == 0
+        own = one is found.chosen
+        assert all(file.startswith("repaired" if own else f"repairs/{one.name}/") for file in one.files)
+    assert not any(one.files for one in found.repairs if not one.on_front and one is not found.chosen)
     networks = [file for one in kept for file in one.files if file.endswith(".npz")]
     assert all(load_model(found.folder / file).inputs == 3 for file in networks)
-    assert not any(one.files for one in found.candidates if not one.on_front)
-
-
-def test_the_page_and_its_markdown(found: Alternatives) -> None:
-    page = (found.folder / "alternatives.html").read_text()
-    text = (found.folder / "alternatives.md").read_text()
-    for one in found.candidates:
-        assert one.name in page
-        assert one.name.replace("-", "\\-") in text or one.name in text
-    assert "A guard ends direct use only" in page
-    assert page.count("<svg") == 3
-    hostile = {**found.document(), "subject": "<script>alert(1)</script>", "command": ""}
-    assert "<script>alert(1)" not in render_alternatives(alternatives_of(hostile))
-    assert "<script>" not in alternatives_markdown(alternatives_of(hostile))
-    assert found["as it is"].name in alternatives_of(found.document()).as_is["name"]
+    for file in (file for one in kept for file in one.files if file.endswith(".toml")):
+        assert load_subject(found.folder / file).schema.protected == ("sex",)
 
 
 def test_who_is_asked() -> None:
-    names = [one.name for one in proposers_for(None, trials=0, quick=True)]
-    assert names == ["guard", "reweigh", "prejudice", "expgrad", "adversarial", "thresholds"]
-    assert [one.name for one in proposers_for(["tune"], trials=7)] == ["guard", "tune"]
-    assert proposers_for(["tune"], trials=7)[1].trials == 7  # type: ignore[attr-defined]
-    with pytest.raises(OptionError, match="trials is -1"):
-        proposers_for(None, trials=-1)
+    assert [one.name for one in proposers_of(["settings"], trials=7)] == ["settings"]
+    assert proposers_of(["settings"], trials=7)[0].trials == 7  # type: ignore[attr-defined]
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_a_subject_in_place_of_a_run(tmp_path: Path) -> None:
     subject = write_subject(tmp_path / "subject")
-    options = ("--quick", "--evaluations", 300, "--threads", 1)
-    shown = fairbits("alternatives", subject, "--proposals", "thresholds", *options, "--out", tmp_path / "a")
+    options = ("--quick", "--attack-budget", 0, "--threads", 1, "--with", "thresholds", "--max-accuracy-loss", 0.05)
+    shown = fairbits("repair", subject, *options, "--evaluations", 300, "--out", tmp_path / "a")
     assert shown.returncode == 0, shown.stderr
-    assert "Not beaten, with 95 % intervals" in shown.stdout
+    assert "thresholds-parity" in shown.stdout
     lines = [line for line in shown.stdout.splitlines() if str(tmp_path) not in line]
     assert max(map(len, lines)) <= 80
-    made = fairbits("alternatives", subject, "--proposals", "thresholds", "--quick", "--run", tmp_path / "a", "--json")
-    assert [one["name"] for one in json.loads(made.stdout)["candidates"]][:2] == ["as it is", "average"]
-    wrong = fairbits("alternatives", subject, "--proposals", "magic")
-    assert wrong.returncode == 2
-    assert "there is no proposal 'magic'" in wrong.stderr
+    made = fairbits("repair", tmp_path / "a", *options, "--json")
+    assert next(one["name"] for one in json.loads(made.stdout)["repairs"]) == "average"
+    for wrong, words in (
+        (("repair", tmp_path / "a", "--with", "magic"), "there is no proposal 'magic'"),
+        (("repair", tmp_path / "a", "--out", tmp_path / "b"), "are for a subject"),
+        (("alternatives", subject, "--quick"), "type `fairbits repair SUBJECT --with mitigators,settings --write-all`"),
+        (("tune", subject, "--trials", 3), "type `fairbits repair SUBJECT --with settings`"),
+    ):
+        ended = fairbits(*wrong)
+        assert ended.returncode == 2
+        assert words in " ".join(ended.stderr.split())
 
 
-def test_tune_gives_the_same_for_a_seed(tmp_path: Path) -> None:
+def test_settings_are_the_same_for_a_seed(tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="the mitigate extra is not installed")
-    subject = write_subject(tmp_path / "subject")
-    options = ("--trials", 2, "--evaluations", 200, "--threads", 1, "--json")
-    documents = [
-        json.loads(fairbits("tune", subject, *options, "--out", tmp_path / name).stdout) for name in ("one", "two")
-    ]
-    for document in documents:
-        document.pop("run")
-        document.pop("warnings")  # they say how long a decision took
-    assert documents[0] == documents[1]
-    assert [one["family"] for one in documents[0]["candidates"]][-2:] == ["tune", "tune"]
+    audit = Audit.of(write_subject(tmp_path / "subject"))
+    asked = {"proposals": ["settings"], "trials": 2, "evaluations": 200, "threads": 1, "quick": True}
+    results = [audit.repair(out=tmp_path / name, attack_budget=None, **asked) for name in ("one", "two")]
+    assert results[0].names[-2:] == ("tuned-1", "tuned-2")
+    for one, two in zip(*(result.repairs for result in results), strict=True):
+        assert (one.words, one.plan, one.held_out, one.estimates) == (two.words, two.plan, two.held_out, two.estimates)
 
 
-def test_a_model_that_tells_no_twins_apart_has_alternatives_too(tmp_path: Path) -> None:
-    """Also where a search of one person found too few cases to make halves of."""
+def test_a_model_that_tells_no_twins_apart_has_candidates_too(tmp_path: Path) -> None:
+    """Also where a search of one person found too few cases to make parts of."""
     subject = network_subject(240)
     first = subject.model.weights[0].copy()  # type: ignore[attr-defined]
     first[1] = 0
     blind = replace(subject.model, weights=(first, *subject.model.weights[1:]))  # type: ignore[type-var, attr-defined]
-    found = alternatives_to(
-        replace(subject, model=blind),
-        proposals=["thresholds"],
-        quick=True,
-        evaluations=1,
-        out=tmp_path / "run",
-        threads=1,
-    )
-    assert found["as it is"].bits.value == 0
+    about = replace(subject, model=blind)
+    from fairbits.repair import repair_run
+
+    run = searched(about, tmp_path / "run", 1)
+    found = repair_run(run, subject=about, proposals=["thresholds"], quick=True, threads=1)
+    assert found.estimates_before is not None
+    assert found.estimates_before.bits.value == 0
+    assert found.chosen is None
+    assert "no candidate lowers mean k" in found.reason
     assert any("figures on cases are about rows" in note for note in found.evidence.notes)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from fairbits import Network, load_subject
 from fairbits.measure import evaluator_of
-from fairbits.repair.evidence import Half, Halves
+from fairbits.repair.evidence import split
 from fairbits.repair.indirect import indirect_bits
-from fairbits.repair.records import RepairEvidence
+from tests.repair import planted
 
 SUBJECT = """
 [model]
@@ -57,16 +57,13 @@ def test_observed_attributes_are_told_of_too(tmp_path: Path) -> None:
     assert [one.attribute for one in indirect_bits(evaluator_of(subject), subject.schema, alone)] == ["sex"]
 
 
-def test_halves_keep_the_observed_values_of_their_rows() -> None:
-    rng = np.random.default_rng(0)
-    rows, labels = np.arange(600.0)[:, None], np.zeros(600)
-    half = Half(rows[:300], rows[:300], labels[:300], rows[:300])
-    judged = Half(rows[300:], rows[300:], labels[300:], rows[300:])
-    evidence = RepairEvidence(300, 300, 300, 300, rows_unseen_by_model=True)
-    halves = Halves(half, judged, half, rows[:300], evidence).with_unseen_plan(rng)
-    for one in (halves.plan, halves.held_out):
+def test_parts_keep_the_observed_values_of_their_rows(tmp_path: Path) -> None:
+    table = planted.table(360)
+    subject = replace(planted.network_subject(360), table=replace(table, observed=table.codes[:, :1]))
+    parts = split(planted.searched(subject, tmp_path / "run"), subject, np.random.default_rng(0))
+    for one in (parts.plan, parts.held_out):
         assert one.observed is not None
-        assert (one.observed == one.rows).all()
-        assert one.people is not None  # 150 rows are few: everybody stands for them
-        assert len(one.people) == 600
-        assert (one.people.observed == one.people.codes).all()
+        assert (one.observed == one.rows[:, :1]).all()
+        assert one.people is not None  # 60 rows are few: everybody stands for them
+        assert len(one.people) == 360
+        assert (one.people.observed == one.people.codes[:, :1]).all()

@@ -19,10 +19,10 @@ from fairbits.repair import Planner, Proposal, repair_run
 from fairbits.repair.evidence import split
 from fairbits.repair.group_codes import coding_of
 from fairbits.repair.judgement import Judged, Setting, judge
-from fairbits.repair.kinds import kind_to_fit
 from fairbits.repair.proposals.adversarial import Adversarial
 from fairbits.repair.proposals.expgrad import ExponentiatedGradients, pooled
 from fairbits.repair.proposals.group_thresholds import fitted_thresholds
+from fairbits.repair.proposals.lessons import trainer_for
 from fairbits.repair.proposals.prejudice import PrejudiceRemover
 from fairbits.repair.proposals.registry import proposers_of
 from fairbits.repair.proposals.retrain import recentred
@@ -224,8 +224,8 @@ def test_a_pipeline_of_columns_is_fitted_anew_on_what_it_was_trained_on(tmp_path
     columns = ColumnTransformer([("words", OneHotEncoder(), ["sex", "hint"]), ("numbers", StandardScaler(), ["skill"])])
     estimator = make_pipeline(columns, LogisticRegression()).fit(frame, labels)
     subject = Audit(estimator, people, SCHEMA).subject
-    kind = kind_to_fit(subject, own_parameters=True)
-    again = kind.fit(people.codes, people.labels, np.random.default_rng(0))  # type: ignore[arg-type]
+    trainer = trainer_for(subject, own_parameters=True)
+    again = trainer.learned(people.codes, people.labels, np.random.default_rng(0))  # type: ignore[arg-type]
     wanted = subject.model.scores(subject.encoding.encode(people.codes))
     assert np.abs(again.model.scores(again.encoding.encode(people.codes)) - wanted).max() < 1e-3
 
@@ -358,4 +358,4 @@ def replace_half(people: Table):  # type: ignore[no-untyped-def]
     from fairbits.repair.records import RepairEvidence
 
     half = Half(people.codes, people.codes, people.labels)
-    return Halves(half, half, half, people.codes, RepairEvidence(1, 1, 1, 1, True))
+    return Halves(half, half, half, RepairEvidence(1, 1, 1, 1, True))

@@ -12,6 +12,8 @@ from fairbits.domain import Decoder
 from fairbits.errors import CapabilityError
 from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, load_model
+from fairbits.repair.judgement import Setting
+from fairbits.repair.proofs import established
 from fairbits.repair.proposals.distil import pupil_of
 from fairbits.repair.writers import export
 from fairbits.subject import Subject, make_subject
@@ -88,7 +90,9 @@ def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path, bar
     twins = guard.subject_twins.expand(rows).reshape(-1, rows.shape[1])
     scores = pupil.model.scores(subject.encoding.encode(twins)).reshape(len(rows), guard.m)
     assert np.ptp(scores, axis=1).max() == 0
-    assert "k = 1" in pupil.proof
+    proof = established(pupil.model, Setting(subject, 0.025, "constrained", 1), source=pupil.source)
+    assert proof is not None
+    assert (proof.bound, proof.property) == (1, "flips")
     if kind in ("array", "lightgbm", "trees"):
         assert evaluator_of(subject, model=pupil.model, threads=1).blind
         assert not evaluator_of(subject, threads=1).blind

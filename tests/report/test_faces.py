@@ -22,7 +22,7 @@ from fairbits.report import (
     summary_of,
     write_report,
 )
-from fairbits.report.html import sections
+from fairbits.report.page import sections
 from fairbits.report.sections.pointers import POINTERS
 from fairbits.store import Run
 

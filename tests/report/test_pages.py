@@ -48,7 +48,7 @@ def browser() -> Iterator[Any]:
 def test_the_frame_of_a_page_is_written_once() -> None:
     templates = Path(str(resources.files("fairbits.report"))) / "templates"
     framed = {file.name for file in templates.glob("*.html") if re.search("<(!DOCTYPE|head|script)", file.read_text())}
-    assert framed == {"base.html"}
+    assert framed == {"page.html"}
 
 
 def test_pages_have_the_same_frame(pages: dict[str, str]) -> None:

@@ -174,7 +174,7 @@ def test_the_verdict_of_the_gate(page: str, own: Path, tmp_path: Path) -> None:
     (folder / "gate.json").write_text(json.dumps({**GATE, "identity": identity}))
     shown = compute_report(Run.open(folder), threads=1)
     failed, document = render_html(shown), render_markdown(shown)
-    assert 'class="gate fail" href="#gate"' in failed
+    assert 'class="gate fail"><a href="#gate"' in failed
     assert "The gate failed." in failed
     assert "&lt;b&gt;k&lt;/b&gt;" in failed
     assert "The gate failed." in document

@@ -70,7 +70,7 @@ def test_on_the_command_line(harbour, tmp_path) -> None:
     shutil.rmtree(harbour / "blind")
     asked = ["fleet", str(harbour), "--budget", "1s", "--skip", "debug,repair", "--out", str(tmp_path / "out")]
     found = CliRunner().invoke(app, [*asked, "--rank", "bits"], env={"COLUMNS": "80"})
-    assert found.exit_code == 3
+    assert found.exit_code == 4
     assert "Of 3 models, “credit” uses the most: at least 2.58 of 2.58 bits; 2 could" in found.stdout
     assert max(map(len, found.stdout.splitlines())) <= 80 or str(tmp_path) in found.stdout
 
@@ -103,7 +103,7 @@ def test_bars_and_flips_say_what_the_figures_say() -> None:
     assert '<td class="n">7</td>' in rows[1]
     asked = replace(number, split_rate=0.93)
     page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (asked, wide), "people"))
-    assert '93.0 %<br><span class="small">score otherwise</span>' in page  # what it is ranked by is there to see
+    assert '93.0 %<span class="remark">score otherwise</span>' in page  # what it is ranked by is there to see
 
 
 def test_a_regression_reports_no_flips(tmp_path) -> None:

@@ -182,7 +182,7 @@ def test_members_of_one_seed_start_from_it_and_count_for_it() -> None:
     Climb(seeds=2, chains=3, generations=1).round(oracle, np.random.default_rng(0), 0)
     assert [len(people) for people in oracle.asked("seed")] == [2]
     assert [len(people) for people in oracle.asked("climb")] == [6]
-    oracle.close_round()
+    oracle.close_round(finished=True)
     assert oracle.tally.seeds == 2
     assert oracle.tally.evaluations == 8
 

@@ -74,6 +74,26 @@ def test_a_budget_may_end_at_any_evaluation(subject: Subject, place: Any, n: int
     check_figures(run)
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_seeds_that_were_just_opened_do_not_lower_the_figure_of_the_run(
+    subject: Subject, place: Any, name: str, tasks: int
+) -> None:
+    """K_F is about seeds whose round came to its end; before the first one has, about all there are."""
+    step = {"climb": 45, "dice": 8}[name]
+    watched = [
+        searched(subject, place(), name, evaluations=n, tasks=tasks).summary
+        for n in range(8 * tasks, 16 * step * tasks, step * tasks)
+    ]
+    assert watched[0]["seeds_finished"] == 0
+    assert len({one["seeds_finished"] for one in watched if one["seeds_finished"]}) >= 2  # rounds ended, others began
+    for before, after in itertools.pairwise(watched):
+        if before["seeds_finished"] == after["seeds_finished"] > 0:
+            assert (before["k_initial"], before["k_final"]) == (after["k_initial"], after["k_final"])
+        elif not after["seeds_finished"] and after["seeds"] == before["seeds"]:
+            assert after["k_final"] >= before["k_final"]
+
+
 @few
 @given(n=st.integers(1, 200), name=strategy_names)
 def test_a_budget_of_cases_is_kept_to_the_case(subject: Subject, place: Any, n: int, name: str) -> None:

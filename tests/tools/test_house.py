@@ -4,53 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.house import CHECKS, Settings, SourceTree, check_tree, long_files
-from tools.house.__main__ import PROJECT, main
-
-DOCUMENTED = '''"""Things."""
-
-
-def scale(values, *, factor=2, **options):
-    """Multiply.
-
-    Parameters
-    ----------
-    values
-        Numbers.
-    factor
-        By how much.
-    **options
-        Passed on.
-
-    Returns
-    -------
-    list
-        Numbers.
-    """
-    return [value * factor for value in values]
-
-
-class Thing:
-    """A thing."""
-
-    @property
-    def size(self):
-        """How large it is."""
-        return 1
-
-    @staticmethod
-    def made(of, by):
-        """Make one.
-
-        Parameters
-        ----------
-        of, by
-            What and who.
-        """
-
-    def _hidden(self, anything):
-        return anything
-'''
+from tools.house import CHECKS, PROJECT, WEIGHTS, Settings, SourceTree, check_tree, main, weigh
 
 
 def tree(folder: Path, **files: str) -> Path:
@@ -71,7 +25,8 @@ def found(root: Path, check: str, settings: Settings = Settings()) -> list[str]:
 
 
 def test_a_package_that_conforms(tmp_path: Path) -> None:
-    root = tree(tmp_path, cellar__item=DOCUMENTED, attic__roof="from house.cellar import Thing\nfrom . import beam\n")
+    roof = "from house.cellar import Thing\nfrom . import beam\n"
+    root = tree(tmp_path, cellar__item="class Thing: ...\n", attic__roof=roof)
     (root / "attic" / "beam.py").write_text("")
     (root / "cellar" / "__init__.pyi").write_text("from .item import Thing as Thing\n")
     assert check_tree(root, Settings()) == []
@@ -132,107 +87,36 @@ def test_no_export_with_the_name_of_a_module(tmp_path: Path) -> None:
     assert len(found(root, "shadows")) == 1
 
 
-def test_docstrings_name_every_parameter(tmp_path: Path) -> None:
-    text = DOCUMENTED.replace("    factor\n        By how much.\n", "").replace("    of, by\n", "    of\n")
-    text += "\n\ndef bare(): ...\n"
-    root = tree(tmp_path, cellar__item=text)
-    assert [line.split(": ", 1)[1] for line in found(root, "docstrings")] == [
-        "the docstring of scale does not name factor [docstrings]",
-        "the docstring of Thing.made does not name by [docstrings]",
-        "bare has no docstring [docstrings]",
-    ]
-    assert found(root, "docstrings", Settings(undocumented=frozenset({"cellar"}))) == []
+LADEN = '''"""A module
+of two lines."""
 
+class Thing:
+    """One line."""
 
-RECORD = '''"""Records."""
+    def size(self):
+        """One line."""
+        "no docstring"; x = (1,
+            2)
+        return x
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
-
-
-@dataclass(frozen=True)
-class Person:
-    """Somebody.
-
-    Attributes
-    ----------
-    name
-        What they are called.
-    """
-
-    name: str
-    age: int
-    KIND: ClassVar[str] = "person"
-    _seen: bool = False
-
-
-class Place(NamedTuple):
-    """Somewhere."""
-
-    street: str
-
-
-class Door:
-    """A door.
-
-    Parameters
-    ----------
-    width
-        In metres.
-    """
-
-    def __init__(self, width, *, height=2):
-        """Open it.
-
-        Parameters
-        ----------
-        height
-            In metres.
-        """
-        self.width, self.height = width, height
-
-
-class Bare:
-    kept: int = 0
+async def bare(): ...
 '''
 
 
-def test_exported_classes_explain_their_fields(tmp_path: Path) -> None:
-    root = tree(tmp_path, cellar__item=RECORD)
-    assert found(root, "fields") == []  # nothing is exported
-    names = "Person", "Place", "Door", "Bare"
-    stub = root / "cellar" / "__init__.pyi"
-    stub.write_text("".join(f"from .item import {name} as {name}\n" for name in names))
-    assert [line.split(": ", 1)[1] for line in found(root, "fields")] == [
-        "the docstring of Person does not explain age [fields]",
-        "the docstring of Place does not explain street [fields]",
-        "Bare has no docstring [fields]",
-    ]
-    assert found(root, "fields", Settings(undocumented=frozenset({"cellar"}))) == []
-
-
-def test_a_parameter_counts_only_in_its_section(tmp_path: Path) -> None:
-    text = DOCUMENTED.replace("    list\n        Numbers.\n", "    factor\n        Numbers.\n")
-    text = text.replace("    factor\n        By how much.\n", "")
-    (line,) = found(tree(tmp_path, cellar__item=text), "docstrings")
-    assert "does not name factor" in line
-
-
-def test_an_option_of_a_command_is_described_by_its_help(tmp_path: Path) -> None:
-    text = 'Seed = Annotated[int, Option(help="Same seed.")]\nBare = Annotated[int, Option()]\n'
-    text += 'def run(a: Seed, b: Annotated[int, Option(help="B.")], c: Grants, d: Bare):\n    """Run."""\n'
-    (line,) = found(tree(tmp_path, cellar__x=text), "docstrings", Settings(described=frozenset({"Grants"})))
-    assert "does not name d" in line
-
-
-def test_long_files_are_listed_and_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root = tree(tmp_path, cellar__long="x = 1\n" * 12, cellar__short="x = 1\n")
-    assert long_files(SourceTree(root), Settings(max_lines=10)) == [("house/cellar/long.py", 12)]
-    settings = tmp_path / "pyproject.toml"
-    settings.write_text("[tool.house]\nmax_lines = 10\n")
-    assert main([str(root), "--settings", str(settings)]) == 0
-    assert main([str(root), "--settings", str(settings), "--list"]) == 0
-    assert "house/cellar/long.py: 12 lines" in capsys.readouterr().out
+def test_what_a_package_weighs(tmp_path: Path) -> None:
+    """A class, three statements in a method, the method, a function and its dots; layout counts nothing."""
+    root = tree(tmp_path, cellar__item=LADEN)
+    before = weigh(SourceTree(tree(tmp_path / "empty", cellar__item="")))
+    found_here = weigh(SourceTree(root))
+    assert {name: found_here[name] - before[name] for name in WEIGHTS} == {
+        "statements": 7,
+        "docstring_lines": 4,
+        "files": 0,
+    }
+    assert found(root, "weight", Settings(ceiling=found_here)) == []
+    for name in WEIGHTS:
+        (line,) = found(root, "weight", Settings(ceiling=found_here | {name: found_here[name] - 1}))
+        assert f"{found_here[name]} {name.replace('_', ' ')}, and the ceiling is {found_here[name] - 1}" in line
 
 
 def test_the_exit_code_is_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,5 +130,6 @@ def test_the_exit_code_is_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_the_project_conforms() -> None:
-    findings = check_tree(PROJECT / "src" / "fairbits", Settings.read(PROJECT / "pyproject.toml"))
-    assert findings == []
+    settings = Settings.read(PROJECT / "pyproject.toml")
+    assert set(settings.ceiling) == set(WEIGHTS)
+    assert check_tree(PROJECT / "src" / "fairbits", settings) == []

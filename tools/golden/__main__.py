@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tools import golden
-from tools.golden.commands import CONTEST, Command, commands
+from tools.golden.commands import needed
 from tools.golden.comparison import KEPT, LEFT_OUT, Comparison, compared
 from tools.golden.figures import made
 
@@ -28,30 +27,19 @@ def main() -> int:
     given = parser.parse_args()
 
     def call(words: list[str]) -> str:
-        line = ["-c", CONTEST, *words[1:]] if words[0] == "compare" else ["-m", "fairbits", *words]
-        done = subprocess.run([sys.executable, *line], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, "-m", "fairbits", *words], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(words)} ended with {done.returncode}: {done.stderr}")
         return done.stdout
 
     with tempfile.TemporaryDirectory() as place:
-        now = made(call, _needed(given.only), Path(place), then=given.write)
+        now = made(call, needed(given.only), Path(place), then=given.write)
     if given.write:
         kept = {name: {path: _short(value) for path, value in found.items()} for name, found in now.items()}
         KEPT.write_text(json.dumps(kept, indent=0, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
         return 0
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     return 1 if _shown({name: compared(name, kept[name], found) for name, found in now.items()}) else 0
-
-
-def _needed(part: str) -> dict[str, Command]:
-    """Commands whose name contains this, and those whose folders they work on."""
-    known = commands()
-    wanted, before = {name for name in known if part in name}, set[str]()
-    while wanted != before:
-        before = set(wanted)
-        wanted |= {other for name in before for other in re.findall(r"{(.+?)}", " ".join(known[name].words))}
-    return {name: command for name, command in known.items() if name in wanted}
 
 
 def _shown(found: Mapping[str, Comparison]) -> int:

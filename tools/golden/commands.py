@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 
 #: Strategies whose steps are as they were.
@@ -17,14 +19,6 @@ VARIANTS = {
     "search heart shards": "--strategy random --shards 3 --evaluations 2000 --seed 3 --threads 1",
     "search heart grid": "--strategy aequitas --partition grid --evaluations 2000 --seed 5 --threads 1",
 }
-#: `compare` has no budget of evaluations on the command line.
-CONTEST = """
-import json, sys
-from fairbits import Budget, load_subject
-from fairbits.paper import Contest, compare
-contest = Contest(Budget(evaluations=2000), 2, 3, threads=1)
-print(json.dumps(compare(load_subject(sys.argv[1]), contest, sys.argv[2].split(",")).as_dict()))
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,8 @@ def commands() -> dict[str, Command]:
     found = {f"measure {name}": Command(("measure", name)) for name in SUBJECTS}
     budget = ("--seed", "3", "--threads", "1", "--evaluations")
     for strategy in STRATEGIES:
-        found[f"search heart {strategy}"] = Command(("search", "heart", "--strategy", strategy, *budget, "2000"))
+        now = ("--option", "crowd=1024") if strategy == "expga" else ()  # which follows the budget today
+        found[f"search heart {strategy}"] = Command(("search", "heart", "--strategy", strategy, *budget, "2000"), now)
     found["search german random"] = Command(("search", "german", "--strategy", "random", *budget, "2000"))
     found["search heart near"] = Command(("search", "heart", "--strategy", "random", "--within", "1", *budget, "2000"))
     for name, more in VARIANTS.items():
@@ -88,8 +83,30 @@ def commands() -> dict[str, Command]:
     for name in SUBJECTS[:2]:
         skipped = ("audit", name, "--threads", "1", "--seed", "3", "--skip")
         found[f"audit {name}"] = Command((*skipped, "search,repair"), ("certify",), quick=False)
-    found["compare heart"] = Command(("compare", "heart", "random,aequitas,expga,sg,themis"), quick=False)
+    found["compare heart"] = Command(("compare", "heart", "random,aequitas,expga,sg,themis"))
     return found
+
+
+def needed(part: str) -> dict[str, Command]:
+    """Commands whose name contains this, those whose folders they work on, and those that added to them before."""
+    known = commands()
+    folders = {name: set(re.findall(r"{(.+?)}", " ".join(each.words))) for name, each in known.items()}
+    order = list(known)
+    wanted, before = {name for name in known if part in name}, set[str]()
+    while wanted != before:
+        before = set(wanted)
+        for name in before:
+            wanted |= folders[name] | {other for other in order[: order.index(name)] if folders[name] & folders[other]}
+    return {name: command for name, command in known.items() if name in wanted}
+
+
+def contest(subject: str, strategies: str) -> str:
+    """`fairbits compare … --json` with a budget of evaluations, which the command line has not."""
+    from fairbits import Budget, load_subject
+    from fairbits.paper import Contest, compare
+
+    terms = Contest(budget=Budget(evaluations=2000), repeats=2, seed=3, threads=1)
+    return json.dumps(compare(load_subject(subject), terms, strategies.split(",")).as_dict())
 
 
 def _about(name: str, debug: tuple[str, ...], *, quick: bool) -> dict[str, Command]:

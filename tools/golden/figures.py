@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.golden.commands import Command
+from tools.golden.commands import Command, contest
 
 #: Parts of a document that say when, how fast, where and by which version it was made, and sentences about it.
 PASSING = {
@@ -180,7 +180,8 @@ def made(
         out = ["--out", str(folder_of(name, place))] if own else []
         other = re.search(r"{(.+?)}", " ".join(command.words))
         folder = folder_of(name if own or other is None else other.group(1), place)
-        found[name] = read(name, call([*words, *out, *([] if name.startswith("export") else ["--json"])]), folder)
+        asked = [*words, *out, *([] if name.startswith("export") else ["--json"])]
+        found[name] = read(name, contest(*words[1:]) if words[0] == "compare" else call(asked), folder)
     return found
 
 

@@ -1,4 +1,3 @@
-from .alternatives import alternatives_to as alternatives_to
 from .attack import repair as repair
 from .audit import Audit as Audit
 from .clock import StageProgress as StageProgress

@@ -66,21 +66,44 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         """
         return self.open(run.folder).debug(**options)
 
-    def repair(self, run: Run, **options: Any) -> RepairResult:
-        """Repair the model by what a run found.
+    def repair(
+        self,
+        run: Run | None = None,
+        *,
+        evaluations: int = 20_000,
+        out: str | Path | None = None,
+        force: bool = False,
+        **options: Any,
+    ) -> RepairResult:
+        """Repair the model by what a run found, or a short search of its own.
 
         Parameters
         ----------
         run
-            A run of this subject.
+            A run of this subject, into whose folder all is written; None makes one.
+        evaluations, out, force
+            Of that search: people that it asks about, its folder (by default a new one below ``runs``), and whether an
+            earlier run there is replaced.
         **options
             Those of :meth:`AuditRun.repair`.
 
         Returns
         -------
         RepairResult
-            All repairs with their figures, and the chosen one.
+            All candidates with their figures, and the chosen one.
+
+        Raises
+        ------
+        OptionError
+            If a search is described although there is a run.
         """
+        from fairbits.search import Budget
+
+        if run is None:
+            shared = {name: options[name] for name in ("seed", "threads") if name in options}
+            run = self.search(budget=Budget(evaluations=evaluations), out=out, force=force, **shared)
+        elif out is not None or force:
+            raise OptionError("a repair writes into the folder of its run; leave --out and --force out.")
         return self.open(run.folder).repair(**options)
 
     def report(self, run: Run, **options: Any) -> Path:
@@ -120,6 +143,7 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         measure: str | None = None,
         data_source: str | None = None,
         distributed: str | None = None,
+        force: bool = False,
         progress: StageProgress | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> AuditResult | ScoresAudit:
@@ -137,7 +161,7 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         skip
             Stages to leave out: search, debug, repair, certify.
         seed
-            Same seed, same result; 0 by default.
+            Same seed, same draws; 0 by default. How far a search comes in its seconds is up to the machine.
         epsilon
             Tolerance between scores that count as the same; None takes 0.025, or 2.5 % of a regression's range.
         partition
@@ -160,6 +184,8 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
             What the search raises, cases are ranked by, and debugging and repairs lower: "q_inf" (default) or "q_1".
         data_source, distributed
             For the tables to file: where the data come from, and since when the tool is in use.
+        force
+            Replace a run that is in the folder ``out``; nothing else is ever removed.
         progress
             Progress callback, called with the stage, what happens ("start", "say", "done", "kept", "skipped",
             "failed"), and words about it.
@@ -196,6 +222,7 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
             measure=measure,
             data_source=data_source,
             distributed=distributed,
+            force=force,
         )
         return self.audit_with(options, out, resume=resume, progress=progress, stop=stop)
 

@@ -1,4 +1,4 @@
-"""The model beside others: other strategies against it, another model in its place, less discriminatory ones."""
+"""The model beside others: other strategies against it, another model in its place."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from fairbits.subject import Subject
 if TYPE_CHECKING:
     from fairbits.diff import ModelDiff
     from fairbits.paper import StrategyComparison
-    from fairbits.repair import Alternatives, Proposer
     from fairbits.search import Budget
-    from fairbits.store import Run
 
 
 class ComparisonAudit(AuditedSubject):
@@ -155,132 +153,4 @@ class ComparisonAudit(AuditedSubject):
             threads=threads,
             top=top,
             people=people,
-        )
-
-    def alternatives(
-        self,
-        *,
-        run: Run | str | Path | None = None,
-        proposals: Sequence[str | Proposer] | None = None,
-        trials: int = 20,
-        quick: bool = False,
-        evaluations: int = 20_000,
-        out: str | Path | None = None,
-        force: bool = False,
-        seed: int = 0,
-        threads: int | None = None,
-        progress: Callable[[str], None] | None = None,
-    ) -> Alternatives:
-        """Every less discriminatory alternative that is known here, judged on the same held-out rows, with its log.
-
-        Parameters
-        ----------
-        run
-            A search of this subject, or its folder, whose cases repairs are planned by; all is written there. None
-            makes one of ``evaluations`` people.
-        proposals
-            What is tried: names such as "reweigh" ("mitigators" for all), or objects of your own with a ``name`` and a
-            ``propose(planner)``; None tries everything. The guard is always among them.
-        trials
-            Settings that the search over hyper-parameters tries; 0 leaves it out.
-        quick
-            Leave out surgery on weights and distilling, which take longest.
-        evaluations
-            People that the search asks about, where there is no run.
-        out
-            Folder of that search; by default a new folder below ``runs``.
-        force
-            Replace an earlier run in ``out``.
-        seed
-            Same seed, same candidates.
-        threads
-            Number of threads; None means all cores.
-        progress
-            Progress callback, called with what is being done.
-
-        Returns
-        -------
-        Alternatives
-            ``front`` are the candidates that no other beats; ``folder`` has the log, the page with the command that
-            makes it again, and their models.
-
-        Raises
-        ------
-        OptionError
-            If a proposal is not known, ``out`` is not empty, or the run is about another model.
-        """
-        objects = any(not isinstance(one, str) for one in proposals or ())
-        options = {"proposals": proposals, "trials": trials, "quick": quick}
-        return self._alternatives(
-            "alternatives",
-            {**options, "seed": seed},
-            named=not objects,
-            run=run,
-            out=out,
-            force=force,
-            evaluations=evaluations,
-            threads=threads,
-            progress=progress,
-            **options,
-        )
-
-    def tune(
-        self,
-        *,
-        trials: int = 30,
-        evaluations: int = 20_000,
-        out: str | Path | None = None,
-        force: bool = False,
-        seed: int = 0,
-        threads: int | None = None,
-        progress: Callable[[str], None] | None = None,
-    ) -> Alternatives:
-        """Other settings of the same kind of model: accuracy, group gap and bits at once, beside the guard.
-
-        Parameters
-        ----------
-        trials
-            Settings to try.
-        evaluations, out, force, seed, threads, progress
-            As for :meth:`alternatives`.
-
-        Returns
-        -------
-        Alternatives
-            As :meth:`alternatives` gives them.
-        """
-        return self._alternatives(
-            "tune",
-            {"trials": trials, "seed": seed},
-            proposals=["tune"],
-            trials=trials,
-            quick=True,
-            evaluations=evaluations,
-            out=out,
-            force=force,
-            threads=threads,
-            progress=progress,
-        )
-
-    def _alternatives(
-        self,
-        command: str,
-        typed: dict[str, Any],
-        *,
-        named: bool = True,
-        run: Run | str | Path | None = None,
-        evaluations: int,
-        **options: Any,
-    ) -> Alternatives:
-        """Alternatives with the command that makes them again: its name and the options of its own that it takes."""
-        from fairbits.audit.alternatives import alternatives_to, run_to_use
-        from fairbits.audit.command import command_of
-
-        opened = run_to_use(run, self.subject, out=options["out"], force=options["force"])
-        origin = self._origin
-        asked = {**typed, "protected": origin.protected, "run": None if opened is None else opened.folder}
-        asked |= {"evaluations": evaluations if opened is None else None, "as_is": self.subject.as_is}
-        again = command_of(command, (origin.name if named else None,), asked, origin.grants)
-        return alternatives_to(
-            self.subject, run=opened, evaluations=evaluations, seed=typed["seed"], command=again, **options
         )

@@ -201,7 +201,7 @@ def _proved(data: ReportData) -> int | None:
         int(one.bound)
         for one in data.certified
         if one.model == "model" and one.property == "k" and one.kind != "statistical"
-        if one.population.startswith("everybody in the domain") and ", except " not in one.population
+        if one.whom is not None and one.whom.everybody and not one.withdrawn
         if one.certified == one.people
     ]
     return min(known, default=None)

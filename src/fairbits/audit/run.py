@@ -119,6 +119,8 @@ class AuditRun(SubjectRun):
         retrain: bool = True,
         quick: bool = False,
         proposals: Sequence[str | Proposer] = (),
+        trials: int = 20,
+        write_all: bool = False,
         attack_budget: Budget | str | None = ATTACK,
         seed: int = 0,
         threads: int | None = None,
@@ -128,15 +130,16 @@ class AuditRun(SubjectRun):
     ) -> RepairResult:
         """Repair the model by what the search found; figures and the repaired model are written beside the cases.
 
-        Of all repairs within the accuracy budget the one with the lowest proved k is taken; where nothing is proved,
-        the lowest mean k.
+        Of all candidates that keep the accuracy budget the one with the lowest proved k is taken; where nothing is
+        proved, the lowest mean k. They are chosen on rows that none of them has seen.
 
         Parameters
         ----------
         max_accuracy_loss
-            Accuracy that a repair may cost on the held-out rows, such as 0.02.
+            Accuracy that a repair may cost, such as 0.02: with 90 % confidence by the rows that are chosen on, accuracy
+            falls by no more than this, and balanced accuracy by no more than twice this.
         guarantee
-            Take the guard under which nobody has more than so many classes.
+            Take the cheapest candidate of which it is proved that nobody has more than so many classes.
         choose
             Name of the repair to take instead.
         retrain
@@ -144,8 +147,13 @@ class AuditRun(SubjectRun):
         quick
             Leave out what takes long: distilling, sets of neurons and training.
         proposals
-            What is tried beside the standard repairs: names such as "reweigh" ("mitigators" for all), or objects of
-            your own with a ``name`` and a ``propose(planner)`` that gives :class:`fairbits.repair.Proposal` objects.
+            What is tried beside the standard repairs: names such as "reweigh" ("mitigators" for all of them,
+            "settings" for other settings of the same kind of model), or objects of your own with a ``name`` and a
+            ``propose(planner)`` that gives :class:`fairbits.repair.Proposal` objects.
+        trials
+            How many other settings are tried, where "settings" are.
+        write_all
+            Also write the models that no other candidate beats, each into a folder of its own.
         attack_budget
             Budget of a fresh search against the model before and after, as "3s"; None makes none.
         seed
@@ -181,6 +189,8 @@ class AuditRun(SubjectRun):
             retrain=retrain,
             quick=quick,
             proposals=proposals,
+            trials=trials,
+            write_all=write_all,
             attack_budget=attack_budget,
             seed=seed,
             threads=threads,

@@ -62,7 +62,8 @@ class SearchAudit(AuditedSubject):
             How to search: a name such as "climb" (the default), "dice", "adf" or "random", or an object
             of your own made from ``fairbits.search.Strategy``.
         seed
-            Same seed, same cases, whatever the threads or workers; 0 by default.
+            Same seed, same cases, whatever the threads or workers; 0 by default. A budget of seconds ends the search
+            elsewhere each time: ``Budget(ends=...)``, which run.json keeps, makes the same run again.
         epsilon
             Tolerance between scores that count as the same; None takes 0.025, or 2.5 % of a regression's range.
         partition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -10,9 +11,20 @@ import numpy as np
 
 from fairbits.audit.command import SubjectOrigin
 from fairbits.data import load_subject
-from fairbits.domain import Encoding, GrantOptions, Schema, Table, as_arrow, check_domain, read_arrow, table_from_arrow
+from fairbits.domain import (
+    Encoding,
+    GrantOptions,
+    RawTable,
+    Schema,
+    Table,
+    as_arrow,
+    check_domain,
+    read_arrow,
+    table_from_arrow,
+    with_held,
+)
 from fairbits.errors import OptionError
-from fairbits.models import ModelOptions, read_model
+from fairbits.models import ModelOptions, output_order, read_model
 from fairbits.subject import Subject, make_subject
 
 
@@ -40,9 +52,11 @@ class AuditedSubject:
         **options: Any,
     ):
         chosen = ModelOptions.of(options)
+        output_order(schema, None, chosen)  # what score_of cannot mean is said before anything is read
+        people, raw = _table_of(table, schema, chosen.max_rows)
+        schema = schema if raw is None else with_held(schema, people.codes, raw)
         loaded = read_model(model, schema, chosen)
-        people = _table_of(table, schema, chosen.max_rows)
-        subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model)
+        subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model, raw=raw)
         self.subject = subject.checked(as_is=as_is)
 
     @classmethod
@@ -152,6 +166,7 @@ class AuditedSubject:
         ignored: Iterable[str] = (),
         max_twins: int = 1000,
         threshold: float | None = None,
+        person: str | None = None,
         name: str = "subject",
         as_is: bool = False,
         **options: Any,
@@ -179,6 +194,8 @@ class AuditedSubject:
             Combinations of protected values at most: protected numbers of many values get ranges.
         threshold
             The probability from which on a decision between two classes is favourable; 0.5 by default.
+        person
+            The column that says whose a row is, where people have several: intervals and tests then draw people.
         name
             What to call the subject.
         as_is
@@ -200,7 +217,7 @@ class AuditedSubject:
 
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
-        asked |= {"max_twins": max_twins, "threshold": threshold, "name": name}
+        asked |= {"max_twins": max_twins, "threshold": threshold, "name": name, "person": person}
         subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
 
@@ -248,10 +265,11 @@ def _check_same_run(
     check_same({name: kept.get(name) for name in said}, said)
 
 
-def _table_of(table: Any, schema: Schema, max_rows: int) -> Table:
+def _table_of(table: Any, schema: Schema, max_rows: int) -> tuple[Table, RawTable | None]:
     if isinstance(table, Table):
         check_domain(table.codes, schema, table.place)
-        return table.rows(np.arange(len(table)))  # a copy: whoever handed it over may go on changing theirs
+        return table.rows(np.arange(len(table))), None  # a copy: whoever handed it over may go on changing theirs
     file = table if isinstance(table, str | Path) else None
     data = as_arrow(table) if file is None else read_arrow(file, max_rows=max_rows)
-    return table_from_arrow(data, schema, file=file)
+    raw = RawTable(table, data)
+    return replace(table_from_arrow(data, schema, file=file), index=raw.index), raw

@@ -1,8 +1,9 @@
 """Branch and bound over boxes of people, for dense ReLU networks: who certainly does not flip, and who certainly does.
 
 Boxes are bounded by the engine (CROWN over all twins at once); the box with the most open people is split next. What
-is certain inside an open box is counted, so that certified, falsified and open people add up at every moment. The
-statement is about the network in real arithmetic: all bounds are widened by what rounding can do.
+is certain inside an open box is counted, so that certified, falsified and open people add up at every moment. A real
+attribute is an interval: then parts of the domain are counted, each with all the reals in it. The statement is about
+the model's own float32 scores, whatever library computes them: bounds are widened by all that rounding can do.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from scipy import special
 
 from fairbits.certify.classes import class_bounds
 from fairbits.certify.witnesses import Witnesses, bits_of, draw_witnesses
-from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, bound_boxes, flipping_people, share
+from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, ask_people, bound_boxes, share
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -38,8 +39,8 @@ RECOUNT, FINE = 0.05, 1024
 FALSIFY = 0.05
 #: People who flip that are followed at once, at most; a box of which so much certainly flips is split no further.
 FOLLOWED, ENOUGH = 256, 0.5
-#: Scores may be off by so much: the sigmoid of a bound is rounded too.
-SCORE_ROUNDING = 1e-12
+#: Scores, and how far apart two are, may be off by so much of their size: heads round, and float32 compares with ε.
+SCORE_ROUNDING = 2.0**-20
 
 
 @dataclass(slots=True)
@@ -67,12 +68,21 @@ class Volumes:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about everybody: the side of ``cut``, or (with ``k``) whether there are at most ``k`` classes."""
+    """What is asked about everybody: the side of ``cut``, or (with ``k``) whether there are at most ``k`` classes.
+
+    From ``cut`` on a margin is favourable, under ``below`` (None: the same) it is not; what lies between is rounding's.
+    """
 
     cut: float = 0.0
+    below: float | None = None
     k: int | None = None
     epsilon: float = 0.025
-    regression: bool = False
+    linear: bool = False
+
+    @property
+    def under(self) -> float:
+        """The margin under which nothing is favourable."""
+        return self.cut if self.below is None else self.below
 
 
 def prove(
@@ -91,7 +101,7 @@ def prove(
     """Split the domain until everything is settled, the budget ends, or somebody says stop."""
     proof = _Proof(network, question, threads, keep, np.random.default_rng(seed))
     no_people = np.zeros((0, len(network.values)))
-    flipping_people(network.layers, question.cut, no_people, np.zeros(0, np.bool_))  # compiles before the clock starts
+    ask_people(network.layers, 0.0, 0.0, no_people, np.zeros(0, np.int64))  # compiles before the clock starts
     return proof.run(clock() + seconds, seconds, stop, watch, clock, max_boxes or 2**62)
 
 
@@ -235,7 +245,7 @@ class _Proof:
         """Draw people from open boxes; around those who flip, split until a box certainly has some who do."""
         followed = 16
         while clock() < end and self.volumes.boxes < max_boxes and not stop():
-            found = draw_witnesses(self.network, self.question.cut, self.pool, self.n, self.rng)
+            found = draw_witnesses(self.network, self.question.cut, self.question.under, self.pool, self.n, self.rng)
             if found is None:
                 return
             if not self.volumes.drawn:
@@ -262,7 +272,7 @@ class _Proof:
         for place in np.flatnonzero(~steps).tolist():
             bits = bits_of(pool["masks"][frontier.boxes[place], int(at[place]) - numeric])
             middle[place] = bits[len(bits) // 2 - 1]
-        right = frontier.people[rows, at] > middle
+        right = np.floor(frontier.people[rows, at]) > middle  # of a real attribute, by its part
         places = self._split(frontier.boxes)[np.where(right, n, 0) + rows]
         pool = self.pool  # it may have grown
         there = places >= 0
@@ -283,7 +293,16 @@ class _Proof:
         def piece(start: int) -> None:
             part = slice(start, start + PIECE)
             bound_boxes(
-                *(layers, question.cut, first[part], last[part], masks[part], states[part], status[part]),
+                *(
+                    layers,
+                    question.cut,
+                    question.under,
+                    first[part],
+                    last[part],
+                    masks[part],
+                    states[part],
+                    status[part],
+                ),
                 *(steady[part], flipping[part], split[part], 0 if about_k else bins),
                 *(lows[part], highs[part], gaps[part]),
             )
@@ -298,14 +317,18 @@ class _Proof:
         """Which boxes have at most K classes for certain, or certainly more."""
         question = self.question
         assert question.k is not None  # noqa: S101 - only asked then
-        spread = gaps
-        if not question.regression:
+        # Where a bound is no number, nothing is known.
+        lows, highs = np.where(np.isnan(lows), -np.inf, lows), np.where(np.isnan(highs), np.inf, highs)
+        spread = np.where(np.isnan(gaps), np.inf, gaps)
+        if not question.linear:
             # A sigmoid is steepest where its argument is nearest to 0.
             nearest = np.clip(0.0, lows.min(axis=1), np.maximum(highs.max(axis=1), lows.min(axis=1)))
             steepest = special.expit(nearest) * special.expit(-nearest)
-            lows, highs, spread = special.expit(lows), special.expit(highs), gaps * steepest
-        rounding = SCORE_ROUNDING * (1.0 + np.abs(highs).max(initial=0.0))
-        fewest, most = class_bounds(lows - rounding, highs + rounding, question.epsilon, spans=spread + rounding)
+            lows, highs, spread = special.expit(lows), special.expit(highs), spread * steepest
+        sizes = 1.0 + np.maximum(np.abs(lows), np.abs(highs)).max(axis=1)
+        rounding = SCORE_ROUNDING * np.where(np.isfinite(sizes), sizes, 0.0)
+        lows, highs = lows - rounding[:, None], highs + rounding[:, None]
+        fewest, most = class_bounds(lows, highs, question.epsilon, spans=spread + 2.0 * rounding)
         return np.where(most <= question.k, STEADY, np.where(fewest > question.k, FLIPPING, OPEN))
 
     def _recount(self, end: float, stop: Callable[[], bool], clock: Callable[[], float], max_boxes: int) -> None:
@@ -329,7 +352,9 @@ class _Proof:
         found = np.floor(self.pool[which][places] * people + np.where(people < FEW, 1e-3, 0.0))
         if which == "flipping":
             # Who was met may be among those who were counted: the larger of the two is certain, not their sum.
-            found = np.maximum(found, self.pool["witnesses"][places] * float(self.network.factor))
+            # Of a real attribute, one person is no part.
+            met = self.pool["witnesses"][places] * float(self.network.factor * self.network.countable)
+            found = np.maximum(found, met)
         if self.kind is object:
             return int(found.sum() * (1.0 - 1e-9))  # sums of doubles beyond 2**53 are rounded
         return int(found.astype(np.int64).sum())

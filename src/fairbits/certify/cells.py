@@ -1,5 +1,7 @@
 """Cells of tree ensembles: only splits matter, so that all people between the same splits score alike.
 
+A real attribute is an interval, cut where the ensemble turns: its cells hold all the reals between, and are counted by
+their width.
 Boxes of cells are bounded for every twin and split at the ensemble's own thresholds. Where no split is left open, one
 person stands for the whole box and is asked as everybody is: what is said about it is exact, in the model's own
 arithmetic. Until then there are bounds, at every moment: certified, falsified and open people, and a largest k that
@@ -178,7 +180,7 @@ class _Cells:
     def _ask(self, first: Any) -> tuple[Any, Any]:
         """One person of each box, where all are alike: whether the property holds, and k."""
         schema, boxes = self.evaluator.schema, self.boxes
-        person = np.array([attribute.domain_values()[0] for attribute in schema.attributes])
+        person = np.array([attribute.first for attribute in schema.attributes])
         codes = np.tile(person, (len(first), 1))
         for a, column in enumerate(boxes.columns):
             codes[:, column] = boxes.codes[a][first[:, a]]

@@ -5,14 +5,33 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Attribute, Codes, Schema
+from fairbits.engine import (
+    FLIPPING,
+    OPEN,
+    STEADY,
+    BoxNetwork,
+    Evaluation,
+    ScoreError,
+    ask_people,
+    box_network,
+    margin_cuts,
+    score_error,
+)
+from fairbits.errors import CapabilityError, SchemaError
 from fairbits.measure import Evaluator
+from fairbits.models import Network
+
+Counts = npt.NDArray[np.integer[Any]]
 
 #: People asked at once.
 BATCH = 65_536
@@ -24,30 +43,138 @@ MAX_LISTED = 30_000_000
 
 @dataclass(slots=True)
 class Asked:
-    """People who were asked: how many, how many flip, and how many there are of every k."""
+    """People who were asked: how many, how many flip or may, and how many there are of every k.
+
+    ``doubtful`` people are so near the cut-off that rounding decides: another library may decide otherwise. ``least``
+    and ``most`` count people by the fewest and the most classes that they have in any library.
+    """
 
     people: int
     flips: int
-    ks: npt.NDArray[np.int64]
+    doubtful: int
+    least: npt.NDArray[np.int64]
+    most: npt.NDArray[np.int64]
     complete: bool
     seconds: float
 
     @property
     def largest(self) -> int:
-        """The largest k."""
-        return int(np.flatnonzero(self.ks).max(initial=1))
+        """The largest k that somebody has for certain."""
+        return int(np.flatnonzero(self.least).max(initial=1))
 
-    def above(self, k: int) -> int:
-        """How many people have more than ``k`` classes."""
-        return int(self.ks[k + 1 :].sum())
+    @property
+    def bound(self) -> int:
+        """The k that nobody exceeds."""
+        return int(np.flatnonzero(self.most).max(initial=1))
+
+    def counts(self, k: int) -> tuple[int, int, int]:
+        """How many people have at most ``k`` classes, more for certain, and either."""
+        above, maybe = int(self.least[k + 1 :].sum()), int(self.most[k + 1 :].sum())
+        return self.people - maybe, above, maybe - above
+
+
+class Asker:
+    """Asks about people in a way that holds for every library that could compute the model.
+
+    The engine's float32 scores of a network are one library's. Whoever scores so near the cut-off, or has two scores
+    so nearly ε apart, that another order of summation could decide otherwise, is counted as neither. Trees and foreign
+    models are asked in their own arithmetic.
+    """
+
+    def __init__(self, evaluator: Evaluator):
+        self.evaluator = evaluator
+        self.error: ScoreError | None = None
+        self.boxes: BoxNetwork | None = None
+        model, schema = evaluator.model, evaluator.schema
+        if not isinstance(model, Network) or not evaluator.native:
+            return
+        self.error = score_error(model, schema, evaluator.encoding, evaluator.twins)
+        with suppress(CapabilityError, SchemaError):
+            if not evaluator.validity.any and evaluator.twins.most == evaluator.twins.m:
+                self.boxes = box_network(model, schema, evaluator.encoding, evaluator.twins)
+
+    def ask(self, codes: Codes) -> tuple[npt.NDArray[np.int64], Counts, Counts]:
+        """Of every person: whether they flip (`FLIPPING`, `STEADY`, `OPEN`), and their fewest and most classes."""
+        evaluator, error = self.evaluator, self.error
+        decides = not evaluator.schema.regression
+        if error is None:
+            found = evaluator.evaluate(codes)
+            flips = np.where(found.flips, FLIPPING, STEADY) if decides else np.full(len(codes), STEADY)
+            return flips, found.k, found.k
+        figures = evaluator.evaluate(codes)
+        flips = self._flips(codes, figures) if decides else np.full(len(codes), STEADY)
+        if evaluator.by_vector:  # vectors have no order: k is that of our own scores
+            return flips, figures.k, figures.k
+        sizes = float(max(np.abs(figures.low).max(initial=0.0), np.abs(figures.high).max(initial=0.0)))
+        # Each of two scores may be off, and so may their difference and ε itself.
+        apart = 2.0 * error.apart(sizes) + 2.0**-22 * evaluator.epsilon
+        alone = figures.high - figures.low.astype(np.float64) <= evaluator.epsilon - apart
+        least, most = figures.k.copy(), figures.k.copy()
+        others = np.flatnonzero(~alone)
+        if apart > 0.0 and len(others):
+            least[others] = _with_epsilon(evaluator, evaluator.epsilon + apart).evaluate(codes[others]).k
+            if evaluator.epsilon > apart:
+                most[others] = _with_epsilon(evaluator, evaluator.epsilon - apart).evaluate(codes[others]).k
+            else:
+                most[others] = evaluator.m if figures.twins is None else figures.twins[others]
+        return flips, least, most
+
+    def _flips(self, codes: Codes, figures: Evaluation) -> npt.NDArray[np.int64]:
+        evaluator = self.evaluator
+        assert self.error is not None  # noqa: S101 - the caller's question
+        if len(evaluator.schema.classes) > 2:
+            table = evaluator.class_scores(codes).astype(np.float64)
+            place = evaluator.schema.favourable_index
+            lead = table[..., place] - np.delete(table, place, axis=-1).max(axis=-1)
+            room, valid = 2.0 * self.error.apart(), evaluator.valid_twins(codes)
+            there = np.ones(lead.shape, np.bool_) if valid is None else valid
+            ups, downs = (lead >= room) & there, (lead < -room) & there
+            wanted = there.sum(axis=1)
+            ups, downs = ups.sum(axis=1), downs.sum(axis=1)
+            steady, flipping = (ups == wanted) | (downs == wanted), (ups > 0) & (downs > 0)
+        else:
+            down, up = self.error.cuts(evaluator.threshold)
+            steady = (figures.low >= up) | (figures.high < down)
+            flipping = (figures.low < down) & (figures.high >= up)
+        found = np.where(steady, STEADY, np.where(flipping, FLIPPING, OPEN)).astype(np.int64)
+        doubtful = np.flatnonzero(found == OPEN)
+        if self.boxes is not None and len(doubtful):
+            # The whole domain's rounding is coarse: these people's own may settle it.
+            inside, people = self.boxes.places(codes[doubtful])
+            some = np.zeros(int(inside.sum()), np.int64)
+            below, cut = margin_cuts(evaluator.threshold, linear=self.error.linear)
+            ask_people(self.boxes.layers, cut, below, people[inside], some)
+            found[doubtful[inside]] = some
+        return found
+
+
+def _with_epsilon(evaluator: Evaluator, epsilon: float) -> Evaluator:
+    other = copy(evaluator)
+    other.epsilon = epsilon
+    return other
+
+
+def protected_values(schema: Schema) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Protected attributes of which twins take some values only: those that stand for ranges, or steps of many."""
+    found = []
+    for name in schema.protected:
+        attribute = schema[name]
+        if attribute.representatives:
+            found.append((name, tuple(float(value) for value in attribute.twin_values())))
+    return tuple(found)
 
 
 def domain_size(schema: Schema) -> int | None:
     """Number of different people in the domain; those whom the rules leave out are counted too."""
     free = [schema.attributes[i] for i in schema.free_columns]
-    if any(attribute.kind == "real" for attribute in free):
+    if any(is_interval(attribute) for attribute in free):
         return None
     return math.prod(_size(attribute) for attribute in free)
+
+
+def is_interval(attribute: Attribute) -> bool:
+    """Whether people can have every real number between an attribute's ends."""
+    return not attribute.discrete and not attribute.allowed
 
 
 def _size(attribute: Attribute) -> int:
@@ -71,17 +198,17 @@ def everybody(schema: Schema, *, batch: int = BATCH) -> Iterator[Codes]:
         yield codes
 
 
-def people_per_second(evaluator: Evaluator, rows: Codes) -> float:
+def people_per_second(asker: Asker, rows: Codes) -> float:
     """How many people can be asked in a second, about: the best of a few tries, growing while they are quick.
 
     A single short try says little on a busy machine, and too low a figure would leave a domain unasked that fits.
     """
-    evaluator.evaluate(rows[np.arange(64) % len(rows)])  # compiles
+    asker.ask(rows[np.arange(64) % len(rows)])  # compiles
     best, count = 0.0, 256
     for _ in range(TRIES):
         some = rows[np.arange(count) % len(rows)]
         begin = time.perf_counter()
-        evaluator.evaluate(some)
+        asker.ask(some)
         seconds = max(time.perf_counter() - begin, 1e-6)
         best = max(best, count / seconds)
         if seconds < QUICK and count < BATCH:
@@ -90,16 +217,17 @@ def people_per_second(evaluator: Evaluator, rows: Codes) -> float:
 
 
 def ask(
-    evaluator: Evaluator,
+    asker: Asker,
     batches: Iterator[Codes],
     *,
     seconds: float = math.inf,
     stop: Callable[[], bool] = lambda: False,
-    watch: Callable[[int], None] | None = None,
 ) -> Asked:
     """Ask about everybody in some batches; those whom the rules leave out do not count."""
     begin = time.perf_counter()
-    found = Asked(0, 0, np.zeros(evaluator.m + 2, np.int64), complete=True, seconds=0.0)
+    evaluator = asker.evaluator
+    least, most = (np.zeros(evaluator.m + 3, np.int64) for _ in range(2))
+    found = Asked(0, 0, 0, least, most, complete=True, seconds=0.0)
     for codes in batches:
         if stop() or (found.people and time.perf_counter() - begin > seconds):  # one batch there is always time for
             found.complete = False
@@ -107,12 +235,12 @@ def ask(
         there = codes[evaluator.validity.people(codes)] if evaluator.validity.any else codes
         if not len(there):
             continue
-        figures = evaluator.evaluate(there)
+        flips, fewest, largest = asker.ask(there)
         found.people += len(there)
-        found.flips += 0 if evaluator.schema.regression else int(figures.flips.sum())
-        found.ks += np.bincount(figures.k, minlength=evaluator.m + 2)
-        if watch is not None:
-            watch(found.people)
+        found.flips += int((flips == FLIPPING).sum())
+        found.doubtful += int((flips == OPEN).sum())
+        least += np.bincount(fewest, minlength=len(least))
+        most += np.bincount(largest, minlength=len(most))
     found.seconds = time.perf_counter() - begin
     return found
 
@@ -120,9 +248,9 @@ def ask(
 def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
     """Number of people within so many changes of each row; who is near several rows is counted for each."""
     free = [schema.attributes[i] for i in schema.free_columns]
-    if changes and any(attribute.kind == "real" for attribute in free):
+    if changes and any(is_interval(attribute) for attribute in free):
         return None
-    others = [max(_size(a) - 1, 0) if a.discrete else 0 for a in free]
+    others = [0 if is_interval(a) else max(_size(a) - 1, 0) for a in free]
     per_row = sum(math.prod(some) for c in range(changes + 1) for some in combinations(others, c))
     return len(rows) * per_row
 
@@ -130,7 +258,8 @@ def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
 def within(schema: Schema, rows: Codes, changes: int, *, batch: int = BATCH) -> Iterator[Codes]:
     """Everybody within so many changes of real rows, once each, in batches."""
     free = list(schema.free_columns)
-    rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
+    if changes:
+        rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
     pieces = [rows]
     for c in range(1, changes + 1):
         for chosen in combinations(free, c):
@@ -153,13 +282,14 @@ def _distinct(schema: Schema, people: Codes) -> npt.NDArray[np.int64]:
     keys, size = [np.zeros(len(people), np.int64)], 1
     for column in schema.free_columns:
         attribute = schema.attributes[column]
-        count = int(attribute.upper - attribute.low) + 2
+        codes, allowed = people[:, column], np.array(attribute.allowed)
+        count = (len(allowed) if len(allowed) else int(attribute.upper - attribute.low) + 1) + 1
         if size * count >= 2**62:
             keys.append(np.zeros(len(people), np.int64))
             size = 1
-        places = people[:, column] - attribute.low
+        places = np.searchsorted(allowed, codes) if len(allowed) else codes - attribute.low
         if attribute.gap is not None:  # a missing number's code lies below the domain: it gets the place after the last
-            places = np.where(people[:, column] == attribute.gap, count - 1, places)
+            places = np.where(codes == attribute.gap, count - 1, places)
         keys[-1] = keys[-1] * count + np.rint(places).astype(np.int64)
         size *= count
     if len(keys) == 1:

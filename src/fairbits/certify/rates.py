@@ -62,34 +62,36 @@ class RateStatement:
             return f"Rates by {self.attribute}: nothing is certain in this time; give a larger --budget."
         rates = ", ".join(f"{g.group} {100 * g.low:.1f} to {100 * g.high:.1f} %" for g in self.groups)
         return (
-            f"Rates by {self.attribute}: {rates}; the smallest is {self.ratio_low:.3f} to {self.ratio_high:.3f} of the "
-            f"largest (proved, for {self.population})."
+            f"Rates by {self.attribute}, as if attributes were independent within the group: {rates}; the smallest is "
+            f"{self.ratio_low:.3f} to {self.ratio_high:.3f} of the largest. They are bounds for {self.population}, not "
+            f"the table's own rates."
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Population:
+class FittedPopulation:
     """A tree of depth one: the groups of an attribute, and every attribute given the group."""
 
     twins: Doubles
     marginals: tuple[Doubles, ...]
 
     @classmethod
-    def of(cls, network: BoxNetwork, twins: Twins, rows: Codes, column: int) -> Population:
+    def of(cls, network: BoxNetwork, twins: Twins, rows: Codes, column: int) -> FittedPopulation:
         """Fit the population to rows, smoothed by one row spread over all values (Perks 1947)."""
-        place = int(np.flatnonzero(twins.columns == column)[0])
+        own = twins.values[:, int(np.flatnonzero(twins.columns == column)[0])]
         values = twin_groups(twins, column)
         twin = twins.index_of(rows)
-        group = np.searchsorted(values, twins.values[twin, place])
+        group = np.searchsorted(values, own[twin])
         groups = len(values)
-        mine = (twins.values[:, place][None] == values[:, None]).astype(np.float64)
+        mine = (own[None] == values[:, None]).astype(np.float64)
         counts = np.zeros((groups, twins.m))
         np.add.at(counts, (group, twin), 1.0)
         counts += mine / mine.sum(axis=1, keepdims=True)
         marginals = []
-        for at, codes in zip(network.columns, network.values, strict=True):
+        for place, (at, codes) in enumerate(zip(network.columns, network.values, strict=True)):
             order = np.argsort(codes, kind="stable")
-            nearest = _nearest(codes[order], rows[:, int(at)])
+            real = place < network.numeric and network.layers.wide[place] > 0
+            nearest = _before(codes, rows[:, int(at)]) if real else _nearest(codes[order], rows[:, int(at)])
             found = np.full((groups, len(codes)), 1.0 / len(codes))
             np.add.at(found, (group, order[nearest]), 1.0)
             marginals.append(found / found.sum(axis=1, keepdims=True))
@@ -98,8 +100,8 @@ class Population:
 
 def group_rates(
     network: BoxNetwork,
-    cut: float,
-    population: Population,
+    cuts: tuple[float, float],
+    population: FittedPopulation,
     attribute: Attribute,
     values: Doubles,
     *,
@@ -110,7 +112,7 @@ def group_rates(
 ) -> RateStatement:
     """Bound the rate of every group, splitting where most is open, until nothing is or the budget ends."""
     begin = time.perf_counter()
-    work = _Rates(network, cut, population, threads)
+    work = _Rates(network, cuts, population, threads)
     work.run(begin + seconds, stop, max_boxes or 2**62)
     lows, highs = work.lows, np.minimum(1.0, work.highs)
     names = [_name(attribute, float(value)) for value in values]
@@ -131,8 +133,11 @@ def group_rates(
 class _Rates:
     """One computation in progress: what is settled, and the open boxes."""
 
-    def __init__(self, network: BoxNetwork, cut: float, population: Population, threads: int | None):
-        self.network, self.cut, self.population, self.threads = network, cut, population, threads
+    def __init__(
+        self, network: BoxNetwork, cuts: tuple[float, float], population: FittedPopulation, threads: int | None
+    ):
+        self.network, self.population, self.threads = network, population, threads
+        self.below, self.cut = cuts  # margins under the one are unfavourable, from the other on favourable
         groups = len(population.twins)
         self.settled, self.unsettled = np.zeros(groups), np.zeros(groups)  # certainly for; put aside as open
         self.sums = [
@@ -202,7 +207,7 @@ class _Rates:
         def piece(start: int) -> None:
             part = slice(start, start + PIECE)
             bound_boxes(
-                *(layers, self.cut, first[part], last[part], masks[part], states[part], status[part]),
+                *(layers, self.cut, self.below, first[part], last[part], masks[part], states[part], status[part]),
                 *(steady[part], flipping[part], split[part], 0, lows[part], highs[part], gaps[part]),
             )
 
@@ -210,8 +215,8 @@ class _Rates:
         self.boxes += n
         weights = self._weights(first, last, masks)
         twins = self.population.twins.T
-        sure = (lows > 0.0).astype(np.float64) @ twins  # (boxes, groups): the part of a group that is decided for
-        unknown = ((lows <= 0.0) & (highs >= 0.0)).astype(np.float64) @ twins
+        sure = (lows >= 0.0).astype(np.float64) @ twins  # (boxes, groups): the part of a group that is decided for
+        unknown = (~(lows >= 0.0) & ~(highs < self.below - self.cut)).astype(np.float64) @ twins
         self.settled += (sure * weights).sum(axis=0)
         left = unknown * weights
         # What is certainly for is counted now, so that the parts of a box may only count what was open in it.
@@ -236,6 +241,11 @@ class _Rates:
             bits = (masks[:, a, None] >> np.arange(shares.shape[1], dtype=np.uint64)) & np.uint64(1)
             total *= bits.astype(np.float64) @ shares.T
         return total
+
+
+def _before(values: Doubles, codes: Doubles) -> Integers:
+    """The parts of an interval, by where they begin, in which codes lie."""
+    return np.clip(np.searchsorted(values, codes, side="right") - 1, 0, len(values) - 1)
 
 
 def _nearest(values: Doubles, codes: Doubles) -> Integers:

@@ -5,21 +5,22 @@ Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
+from fairbits.certify.contradictions import Sighting, contradictions, withdrawn
 from fairbits.certify.options import Certificate, CertifyOptions
-from fairbits.certify.rates import Population, RateStatement, group_rates, twin_groups
+from fairbits.certify.rates import FittedPopulation, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample
-from fairbits.certify.statement import Kind, Property, Statement
-from fairbits.engine import BoxNetwork, box_network, tree_boxes
+from fairbits.certify.statement import Kind, Population, Property, Statement
+from fairbits.engine import BoxNetwork, box_network, margin_cuts, tree_boxes
 from fairbits.errors import CapabilityError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network, answers_vary
@@ -54,6 +55,19 @@ def certify_subject(
     return _Ladder(subject, evaluator, options, name, stop, watch).climb()
 
 
+def checked(
+    found: Certificate, sightings: Iterable[Sighting] = (), *, bounds: Iterable[tuple[str, int]] = ()
+) -> Certificate:
+    """A certificate without statements that something contradicts: they are withdrawn, and it is said."""
+    against = contradictions(found.statements, sightings, bounds=bounds)
+    known = {*found.contradictions}
+    return replace(
+        found,
+        statements=withdrawn(found.statements, against),
+        contradictions=(*found.contradictions, *(one for one in against if one not in known)),
+    )
+
+
 class _Ladder:
     """One climb: statements so far, and what is left of the budget."""
 
@@ -74,7 +88,7 @@ class _Ladder:
         self.notes: list[str] = []
         self.rates: list[RateStatement] = []
         self.decides = not evaluator.schema.regression
-        self.domain = _domain_words(subject)
+        self.asker = exact.Asker(evaluator)
         self.batch = 1024
         self.sampled_pace = 0.0  # people a second, as the sample of the domain had it
 
@@ -88,7 +102,7 @@ class _Ladder:
         size = exact.domain_size(self.evaluator.schema)
         if self._settled(size):
             return self._done()
-        pace = exact.people_per_second(self.evaluator, self.rows)
+        pace = exact.people_per_second(self.asker, self.rows)
         self.batch = int(np.clip(ROUND * pace, 16, exact.BATCH))
         if self._fits(size, pace):
             self.watch(f"asking all {size:,} people")
@@ -144,7 +158,7 @@ class _Ladder:
                 f"the budget of {self.options.seconds:g} s ended with {unsettled.open:,} of {unsettled.people:,} "
                 f"people open; what is certified and falsified holds, and a longer budget settles more."
             )
-        return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
+        return checked(Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates)))
 
     def _varies(self) -> bool:
         """Whether the model answers the same question differently; what it remembers of its answers is not asked."""
@@ -163,7 +177,7 @@ class _Ladder:
         self,
         kind: Kind,
         property_: Property,
-        population: str,
+        whom: Population,
         counts: tuple[int, int, int],
         seconds: float,
         reason: str,
@@ -182,58 +196,91 @@ class _Ladder:
         bound = at_most if property_ == "flips" else float(k or 0)
         self.found.append(
             Statement(
-                *(kind, property_, population, people, certified, falsified, unknown, bound, confidence, seconds),
+                *(kind, property_, whom.words, people, certified, falsified, unknown, bound, confidence, seconds),
                 share=at_most,
                 largest=largest,
                 reason=reason,
                 complete=complete,
+                whom=whom,
+                epsilon=self.evaluator.epsilon,
             )
+        )
+
+    def _domain(self, *, count: int | None, **fields: Any) -> Population:
+        """Everybody in the domain; what the evaluator's rules and twins leave out is said."""
+        schema = self.evaluator.schema
+        free = [schema.attributes[i] for i in schema.free_columns]
+        return Population(
+            kind="domain",
+            count=count,
+            intervals=tuple((a.name, float(a.low), float(a.upper)) for a in free if exact.is_interval(a)),
+            without=_without(self.subject),
+            values=exact.protected_values(schema),
+            **fields,
         )
 
     def _blind(self, size: int | None) -> None:
         people = size or 1
         reason = "The model gives the protected attributes no weight, so that all twins of a person score alike."
-        population = self.domain if size else f"{self.domain} (uncountable: its people stand as one)"
+        # Whatever values twins take, a missing one too: nothing that is protected reaches the model.
+        whom = replace(self._domain(count=size, rules=self._ignored), without=(), values=())
         if self.decides:
-            self._add("proved", "flips", population, (people, 0, 0), 0.0, reason)
-        self._add("proved", "k", population, (people, 0, 0), 0.0, reason, k=1, largest=1)
+            self._add("proved", "flips", whom, (people, 0, 0), 0.0, reason)
+        self._add("proved", "k", whom, (people, 0, 0), 0.0, reason, k=1, largest=1)
 
-    def _asked(self, asked: exact.Asked, population: str, reason: str) -> None:
+    @property
+    def _ignored(self) -> Literal["ignored"] | None:
+        """What a proof makes of rules: boxes and cells know none."""
+        return "ignored" if self.subject.schema.rules else None
+
+    def _asked(self, asked: exact.Asked, whom: Population) -> None:
         """Statements about people who were all asked."""
+        reason = "Everybody was asked."
+        if asked.doubtful:
+            reason += (
+                f" {asked.doubtful:,} are so near the cut-off that rounding decides: libraries that add up in another "
+                f"order may differ there."
+            )
+        whom = replace(whom, count=asked.people)
+        counts = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
         if self.decides:
-            self._add("exact", "flips", population, (asked.people - asked.flips, asked.flips, 0), asked.seconds, reason)
-        k = asked.largest if self.options.k is None else self.options.k
-        above = asked.above(k)
-        counts = (asked.people - above, above, 0)
-        self._add("exact", "k", population, counts, asked.seconds, reason, k=k, largest=asked.largest)
+            self._add("exact", "flips", whom, counts, asked.seconds, reason)
+        k = asked.bound if self.options.k is None else self.options.k
+        reason = "Everybody was asked."
+        self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
     def _whole_domain(self) -> bool:
         asked = exact.ask(
-            self.evaluator, exact.everybody(self.evaluator.schema, batch=self.batch), seconds=self.left, stop=self.stop
+            exact.Asker(self.evaluator.by_rules),
+            exact.everybody(self.evaluator.schema, batch=self.batch),
+            seconds=self.left,
+            stop=self.stop,
         )
         if not asked.complete:
             self.notes.append(f"asking everybody was ended after {asked.people:,} people, who are not counted here.")
             return False
-        rules = ", as the rules allow" if self.evaluator.validity.any else ""
-        self._asked(asked, f"everybody in the domain{rules}{_missing_words(self.subject)}", "Everybody was asked.")
+        self._asked(asked, self._domain(count=asked.people, rules="kept" if self.evaluator.validity.any else None))
         return True
 
     def _near(self, pace: float) -> None:
         """People around real rows: asked, where there is time for all of them, and drawn otherwise."""
         schema, changes = self.evaluator.schema, self.options.changes
-        distinct = np.unique(self.rows[:, list(schema.free_columns)], axis=0, return_index=True)[1]
-        rows = self.rows[distinct]
         seconds = NEAR * self.options.seconds
         for c in range(changes, -1, -1):
+            # Whoever is in the table has their own protected values; whoever is not takes those that everybody can.
+            asker = exact.Asker(self.evaluator.over_values) if c else self.asker
+            alike = schema.free_columns if c else schema.person_columns
+            rows = self.rows[np.unique(self.rows[:, list(alike)], axis=0, return_index=True)[1]]
             listed = exact.listed_within(schema, rows, c)
-            words = _near_words(c)
+            values = exact.protected_values(schema)
+            whom = Population(kind="near" if c else "rows", changes=c, values=values)
             if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
-                self.watch(f"asking {words}")
+                self.watch(f"asking {whom.words}")
                 asked = exact.ask(
-                    self.evaluator, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
+                    asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
                 )
                 if asked.complete:
-                    self._asked(asked, words, "Everybody was asked.")
+                    self._asked(asked, whom)
                     return
             if c == changes and c > 0:
                 self._sampled(0.5 * seconds, changes=c)
@@ -241,14 +288,14 @@ class _Ladder:
     def _sampled(self, seconds: float, *, changes: int | None = None) -> None:
         """A random sample of the domain, or of what is around real rows."""
         if changes is None:
-            population = f"the domain, drawn uniformly{_missing_words(self.subject)}"
+            whom = self._domain(count=exact.domain_size(self.evaluator.schema), drawn=True)
         else:
-            what = "attribute" if changes == 1 else "attributes"
-            population = f"real rows with {changes} {what} drawn anew"
-        self.watch(f"drawing from {population}")
+            values = exact.protected_values(self.evaluator.schema)
+            whom = Population(kind="near", changes=changes, drawn=True, values=values)
+        self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
         asked = sample(
-            self.evaluator,
+            self.asker if changes is not None else exact.Asker(self.evaluator.by_rules),
             self.rows,
             rng,
             changes=changes,
@@ -257,22 +304,25 @@ class _Ladder:
             stop=self.stop,
         )
         if not asked.people:
-            self.notes.append(f"the budget left no time to draw from {population}.")
+            self.notes.append(f"the budget left no time to draw from {whom.words}.")
             return
         if changes is None:
             self.sampled_pace = asked.people / max(asked.seconds, 1e-6)
         reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
-        k = asked.largest if self.options.k is None else self.options.k
-        above = asked.above(k)
-        for property_, hits in (("flips", asked.flips), ("k", above)):
+        # Nobody who is known already is said to be rarer than they are.
+        known = max([asked.bound, *(one.largest or 1 for one in self.found)])
+        k = known if self.options.k is None else self.options.k
+        flips = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
+        for property_, counts in (("flips", flips), ("k", asked.counts(k))):
             if property_ == "flips" and not self.decides:
                 continue
-            share = rate_bound(asked.people, hits, confidence=CONFIDENCE)
+            # Whoever rounding decides about may break the property.
+            share = rate_bound(asked.people, counts[1] + counts[2], confidence=CONFIDENCE)
             self._add(
                 "statistical",
                 "flips" if property_ == "flips" else "k",
-                population,
-                (asked.people - hits, hits, 0),
+                whom,
+                counts,
                 asked.seconds,
                 reason,
                 k=None if property_ == "flips" else k,
@@ -286,14 +336,16 @@ class _Ladder:
         evaluator = self.evaluator
         schema = replace(evaluator.schema, rules=())
         return Evaluator(
-            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads
+            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads, own=False
         )
 
     def _cells(self) -> None:
         evaluator = self._bare()
+        whom = self._domain(count=None, rules=self._ignored)
         trees = self.evaluator.model
         assert isinstance(trees, HasTrees)  # noqa: S101 - the caller's question
         boxes = tree_boxes(trees, evaluator.schema, evaluator.encoding, evaluator.twins)
+        whom = replace(whom, count=None if whom.intervals else boxes.people)
         begin = time.perf_counter()
         prove_cells(boxes, evaluator, seconds=1.0, max_boxes=1)  # compiles, which is no part of the budget
         self.end += time.perf_counter() - begin
@@ -305,7 +357,7 @@ class _Ladder:
             self._add(
                 "exact" if found.open == 0 else "proved",
                 "flips",
-                self.domain,
+                whom,
                 (found.certified, found.falsified, found.open),
                 time.perf_counter() - begin,
                 reason,
@@ -317,7 +369,8 @@ class _Ladder:
         about = "largest" if k is None else "k"
         # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
         countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
-        inside = countable and not _missing_words(self.subject)
+        countable = countable and self.evaluator.twins.most == self.evaluator.twins.m
+        inside = countable and not _without(self.subject)
         known = max([one.largest or 1 for one in self.found], default=1) if inside else 1
         found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)
         if k is None:
@@ -329,14 +382,14 @@ class _Ladder:
             kind: Kind = "exact" if found.k_high == found.k_low else "proved"
             counts = (boxes.people, 0, 0)
             self._add(
-                kind, "k", self.domain, counts, time.perf_counter() - begin, reason, k=found.k_high,
+                kind, "k", whom, counts, time.perf_counter() - begin, reason, k=found.k_high,
                 largest=found.k_low, complete=found.k_high == found.k_low,
             )  # fmt: skip
             return
         counts = (found.certified, found.falsified, found.open)
         kind = "exact" if found.open == 0 else "proved"
         self._add(
-            kind, "k", self.domain, counts, time.perf_counter() - begin, reason, k=k, largest=found.k_low,
+            kind, "k", whom, counts, time.perf_counter() - begin, reason, k=k, largest=found.k_low,
             complete=found.open == 0,
         )  # fmt: skip
 
@@ -349,16 +402,16 @@ class _Ladder:
                 "on the table's own rows for every model."
             )
         boxes = self._box_network(network)
-        cut = math.log(evaluator.threshold / (1 - evaluator.threshold))
+        cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear")
         columns = [int(column) for column in evaluator.twins.columns]
         for column in columns:
             attribute = evaluator.schema.attributes[column]
             self.watch(f"rates by {attribute.name}")
-            population = Population.of(boxes, evaluator.twins, self.rows, column)
+            population = FittedPopulation.of(boxes, evaluator.twins, self.rows, column)
             seconds = self.options.seconds / 3 / len(columns)
             self.rates.append(
                 group_rates(
-                    *(boxes, cut, population, attribute, twin_groups(evaluator.twins, column)),
+                    *(boxes, cuts, population, attribute, twin_groups(evaluator.twins, column)),
                     seconds=seconds,
                     threads=self.options.threads,
                     stop=self.stop,
@@ -381,13 +434,17 @@ class _Ladder:
         if evaluator.by_vector:
             raise CapabilityError("boxes compare one score, but this subject compares those of all classes.")
         boxes = self._box_network(network)
-        reason = "Linear bounds over boxes of people (branch and bound), rounded outwards; about real arithmetic."
-        threshold = evaluator.threshold
+        whom = self._domain(count=boxes.people if boxes.countable else None, rules=self._ignored)
+        reason = (
+            "Linear bounds over boxes of people (branch and bound), widened by all that rounding can do to the model's "
+            "own scores, in whatever order its library adds up."
+        )
         questions: list[Question] = []
         if self.decides:
-            questions.append(Question(cut=math.log(threshold / (1 - threshold))))
+            below, cut = margin_cuts(evaluator.threshold, linear=network.head == "linear")
+            questions.append(Question(cut=cut, below=below))
         if k is not None:
-            questions.append(Question(k=k, epsilon=evaluator.epsilon, regression=not self.decides))
+            questions.append(Question(k=k, epsilon=evaluator.epsilon, linear=network.head == "linear"))
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 
@@ -415,7 +472,7 @@ class _Ladder:
             self._add(
                 "proved",
                 "flips" if question.k is None else "k",
-                self.domain,
+                whom,
                 (found.certified, found.falsified, found.open),
                 time.perf_counter() - begin,
                 reason + drawn,
@@ -426,28 +483,7 @@ class _Ladder:
             self.notes.append("a regression decides nothing; give --k to have a number of classes proved.")
 
 
-def _domain_words(subject: Subject) -> str:
-    schema = subject.schema
-    real = [schema.attributes[i] for i in schema.free_columns if schema.attributes[i].kind == "real"]
-    words = "everybody in the domain"
-    if schema.rules:
-        words += ", those whom the rules leave out too"
-    if real:
-        steps = ", ".join(f"{a.name} in steps of {a.stride:g}" for a in real[:3]) + (", …" if len(real) > 3 else "")
-        words += f" ({steps})"
-    return words + _missing_words(subject)
-
-
-def _missing_words(subject: Subject) -> str:
+def _without(subject: Subject) -> tuple[str, ...]:
     """Whom a domain leaves out: a number that is missing is no value of its range."""
-    schema = subject.schema
-    may = [schema.attributes[i] for i in schema.free_columns]
-    names = [a.name for a in may if a.missing is not None and a.kind != "category"]
-    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return f", except those whose {shown} {'is' if len(names) == 1 else 'are'} missing" if names else ""
-
-
-def _near_words(changes: int) -> str:
-    if changes == 0:
-        return "the people of the table"
-    return f"everybody within {changes} {'change' if changes == 1 else 'changes'} of a row"
+    may = [subject.schema.attributes[i] for i in subject.schema.free_columns]
+    return tuple(a.name for a in may if a.missing is not None and a.kind != "category")

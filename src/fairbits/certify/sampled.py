@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fairbits.certify.exact import Asked, ask
+from fairbits.certify.exact import Asked, Asker, ask
 from fairbits.domain import Codes, Schema
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
@@ -67,7 +67,7 @@ def _uniform(schema: Schema, rng: np.random.Generator, count: int) -> Codes:
 
 
 def sample(
-    evaluator: Evaluator,
+    asker: Asker,
     rows: Codes,
     rng: np.random.Generator,
     *,
@@ -79,5 +79,8 @@ def sample(
 ) -> Asked:
     """Draw people and evaluate them until the budget ends or there are enough."""
     return ask(
-        evaluator, drawn(evaluator, rows, rng, changes=changes, people=people, batch=batch), seconds=seconds, stop=stop
+        asker,
+        drawn(asker.evaluator, rows, rng, changes=changes, people=people, batch=batch),
+        seconds=seconds,
+        stop=stop,
     )

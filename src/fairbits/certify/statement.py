@@ -2,11 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Kind = Literal["exact", "proved", "statistical"]
 Property = Literal["flips", "k"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """Whom a statement speaks of.
+
+    Parameters
+    ----------
+    kind
+        ``domain`` (everybody whom the schema allows), ``near`` (rows of the table with some attributes changed), or
+        ``rows`` (the people of the table).
+    count
+        How many people they are; None where a real attribute makes them uncountable, or where nobody counted them.
+    changes
+        Of ``near``: how many attributes are changed at most.
+    drawn
+        Whether people were drawn at random: uniformly from the domain, or a row with attributes drawn anew.
+    rules
+        Whether people whom the rules leave out are among them ("ignored") or not ("kept"); None without rules.
+    intervals
+        Real attributes, of which every value between the two ends is meant: (name, low, high).
+    without
+        Attributes whose missing value is left out.
+    values
+        Protected attributes of which twins take some values only, one for each range: (name, values).
+    """
+
+    kind: Literal["domain", "near", "rows"]
+    count: int | None = None
+    changes: int = 0
+    drawn: bool = False
+    rules: Literal["kept", "ignored"] | None = None
+    intervals: tuple[tuple[str, float, float], ...] = ()
+    without: tuple[str, ...] = ()
+    values: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+    @property
+    def everybody(self) -> bool:
+        """Whether nobody whom the schema allows is left out: what is certain here is certain of every person."""
+        return self.kind == "domain" and not self.drawn and not self.without and not self.values
+
+    @property
+    def words(self) -> str:
+        """Whom it speaks of, in words.
+
+        Examples
+        --------
+        >>> Population(kind="domain", intervals=(("pay", 0, 90.5),)).words
+        'everybody in the domain (pay anywhere from 0 to 90.5)'
+        >>> Population(kind="near", changes=1).words
+        'everybody within 1 change of a row'
+        """
+        some = f"{self.changes} {'attribute' if self.changes == 1 else 'attributes'}"
+        if self.kind == "rows":
+            said = "the people of the table"
+        elif self.kind == "near":
+            near = f"everybody within {self.changes} {'change' if self.changes == 1 else 'changes'} of a row"
+            said = f"real rows with {some} drawn anew" if self.drawn else near
+        else:
+            said = "the domain, drawn uniformly" if self.drawn else "everybody in the domain"
+        if self.rules is not None and self.kind == "domain" and not self.drawn:
+            said += ", as the rules allow" if self.rules == "kept" else ", those whom the rules leave out too"
+        if self.intervals:
+            ends = [f"{name} anywhere from {low:g} to {high:g}" for name, low, high in self.intervals]
+            said += f" ({_listed(ends)})"
+        if self.without:
+            said += f", except those whose {_listed(self.without)} {'is' if len(self.without) == 1 else 'are'} missing"
+        if self.values:
+            shown = [f"{name} at {', '.join(f'{value:g}' for value in values)} only" for name, values in self.values]
+            said += f"; twins with {_listed(shown)}"
+        return said
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> Population:
+        """The population of a document.
+
+        Parameters
+        ----------
+        document
+            ``whom`` of an entry of certify.json.
+
+        Returns
+        -------
+        Population
+            The population.
+        """
+        known = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
+        known["intervals"] = tuple((str(n), float(a), float(b)) for n, a, b in known.get("intervals", ()))
+        known["without"] = tuple(known.get("without", ()))
+        known["values"] = tuple((str(n), tuple(map(float, some))) for n, some in known.get("values", ()))
+        return cls(**known)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words[:3]) + (", …" if len(words) > 3 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +118,8 @@ class Statement:
     population
         Whom it speaks of, in words.
     people
-        How many they are; for a sample, how many were drawn.
+        How many they are; for a sample, how many were drawn. Where an attribute is real, people are uncountable: then
+        equal parts of the domain are counted, each with everybody in it.
     certified, falsified, open
         People of whom the property is certain, certainly broken, and not known; together they are everybody.
     bound
@@ -41,6 +138,13 @@ class Statement:
         Why it holds, in a sentence.
     complete
         False where the budget or somebody ended the work early.
+    whom
+        Whom it speaks of, as fields: what ``population`` says in words.
+    epsilon
+        The tolerance between scores that k is counted by.
+    withdrawn
+        Why it is not true, where something else that was found contradicts it: an error of ours. Then nothing follows
+        from it, and nobody shows it as certain.
     """
 
     kind: Kind
@@ -58,6 +162,9 @@ class Statement:
     model: str = "model"
     reason: str = ""
     complete: bool = True
+    whom: Population | None = None
+    epsilon: float | None = None
+    withdrawn: str = ""
 
     def __post_init__(self) -> None:
         if (
@@ -84,7 +191,14 @@ class Statement:
         Statement
             The statement.
         """
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__ if name in document})
+        known = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
+        if known.get("whom") is not None:
+            known["whom"] = Population.of(known["whom"])
+        return cls(**known)
+
+    def is_certain(self) -> bool:
+        """Whether it is a certainty about somebody: not withdrawn, and not all of it open."""
+        return not self.withdrawn and self.open < self.people
 
     def sentence(self) -> str:
         """What it says, in one sentence.
@@ -95,19 +209,25 @@ class Statement:
         'Of 200 people, 0.5 % flip (exact).'
         """
         what = "flip" if self.property == "flips" else f"have k above {self.bound:g}"
+        if self.withdrawn:
+            return f"Withdrawn, an error of ours: {self.withdrawn}"
         if self.kind == "statistical":
             return (
                 f"At most {percent(self.share, up=True)} {what}, at {self.confidence:.0%} confidence: "
                 f"{self.falsified:,} of {self.people:,} drawn do (statistical)."
             )
+        uncountable = self.whom is not None and self.whom.kind == "domain" and self.whom.count is None
+        whole = "Of everybody, by volume," if uncountable else f"Of {count(self.people)} people,"
         if self.open == 0:
             if self.falsified == 0:
-                return f"Of {count(self.people)} people, nobody {_single(what)} ({self.kind})."
-            return f"Of {count(self.people)} people, {percent(self.falsified / self.people)} {what} ({self.kind})."
+                return f"{'Nobody' if uncountable else f'{whole} nobody'} {_single(what)} ({self.kind})."
+            return f"{whole} {percent(self.falsified / self.people)} {what} ({self.kind})."
+        if self.open == self.people:
+            return f"{whole} nothing is certain: all of it is open."
         return (
-            f"Of {count(self.people)} people, {percent(self.certified / self.people, down=True)} certainly do not "
-            f"{what}, {percent(self.falsified / self.people, down=True)} certainly do, "
-            f"{percent(self.open / self.people, up=True)} open ({self.kind})."
+            f"{whole} {percent(self.certified / self.people, down=True)} certainly do not "
+            f"{what}, {percent(self.falsified / self.people, down=True)} certainly do ({self.kind}); "
+            f"{percent(self.open / self.people, up=True)} is open."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.engine import BoxNetwork, flipping_people
+from fairbits.engine import FLIPPING, BoxNetwork, ask_people
 
 Integers = npt.NDArray[np.int64]
 
@@ -48,6 +48,7 @@ def bits_of(mask: Any) -> list[int]:
 def draw_witnesses(
     network: BoxNetwork,
     cut: float,
+    below: float,
     pool: dict[str, npt.NDArray[Any]],
     n: int,
     rng: np.random.Generator,
@@ -64,13 +65,15 @@ def draw_witnesses(
     people = np.empty((drawn, len(network.values)))
     people[:, : network.numeric] = np.floor(first + rng.random(first.shape) * (last - first + 1))
     np.minimum(people[:, : network.numeric], last, out=people[:, : network.numeric])
+    people[:, : network.numeric] += network.layers.wide * rng.random(first.shape)  # anywhere in a part of a real one
     masks = pool["masks"][chosen]
     for place in range(masks.shape[1]):
         bits = (masks[:, place, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
         # The member with the largest of as many random numbers: each is as likely as the others.
         people[:, network.numeric + place] = np.argmax(rng.random(bits.shape) * bits, axis=1)
-    flips = np.zeros(drawn, np.bool_)
-    flipping_people(network.layers, cut, people, flips)
+    found = np.zeros(drawn, np.int64)
+    ask_people(network.layers, cut, below, people, found)
+    flips = found == FLIPPING
     met = np.unique(np.column_stack([chosen[flips].astype(np.float64), people[flips]]), axis=0)
     boxes, start, counts = np.unique(met[:, 0].astype(np.int64), return_index=True, return_counts=True)
     # A box is drawn by how many of it are open, and one of all its people then: each stands for so many as this.

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import NoReturn
 
-__all__ = ["main", "since"]
+__all__ = ["main", "since", "waited"]
 
 _began: list[float] = []
 
@@ -18,8 +18,13 @@ def since() -> float:
     return _began[-1] if _began else time.perf_counter()
 
 
+def waited() -> str:
+    """How long the command has taken so far, as whoever typed it sees it."""
+    return f"{time.perf_counter() - since():.1f} s in all"
+
+
 def main() -> NoReturn:
-    """Run the command line. Exit codes: 0 fine, 1 verdict failed, 2 wrong use, 3 failure, 130 interrupted."""
+    """Exit codes: 0 fine, 1 verdict failed, 2 wrong use, 3 inconclusive, 4 failure, 130 interrupted."""
     if sys.modules["__main__"].__dict__.get("main") is main and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _leave)  # until what answers all signals is imported
     _began.append(time.perf_counter())

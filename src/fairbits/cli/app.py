@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
@@ -11,7 +12,6 @@ from typing import NoReturn
 import typer
 
 from fairbits.cli.command import StrictCommand
-from fairbits.cli.commands.alternatives import alternatives
 from fairbits.cli.commands.audit import audit
 from fairbits.cli.commands.cases import cases
 from fairbits.cli.commands.certify import certify
@@ -30,11 +30,10 @@ from fairbits.cli.commands.proxies import proxies
 from fairbits.cli.commands.repair import repair
 from fairbits.cli.commands.report import report
 from fairbits.cli.commands.search import search
-from fairbits.cli.commands.tune import tune
 from fairbits.cli.faults import chain, lacks_memory, sentence_of
 from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.signals import FAILED, INTERRUPTED
-from fairbits.errors import FairbitsError
+from fairbits.errors import FairbitsError, OptionError
 from fairbits.text import one_line
 from fairbits.words import for_the_shell
 
@@ -54,9 +53,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     search: "Find the people whose twins are treated most differently.",
     cases: "The people found by a search, the worst first.",
     debug: "The layers, neurons and attributes that the bits come from.",
-    repair: "Repair the model of a run and export it.",
-    alternatives: "Guard, repairs, mitigators on one front, filed and exported.",
-    tune: "Other settings of the same kind of model, with fewer bits.",
+    repair: "A model to ship instead: repairs, guard, mitigators; exported.",
     certify: "What is exact, proved or statistical about everybody.",
     proxies: "What the score tells about attributes the model never sees.",
     report: "Write the page of a run; sign it, verify it.",
@@ -66,8 +63,25 @@ COMMANDS: dict[Callable[..., None], str] = {
     paper: "The published tables, ours beside theirs.",
     fleet: "Audit many models and rank them.",
 }
+#: Names that went, and what to type in their place: they say so for one release.
+MOVED = {
+    "alternatives": "fairbits repair SUBJECT --with mitigators,settings --write-all",
+    "tune": "fairbits repair SUBJECT --with settings",
+}
+
+
+def _moved(name: str, new: str) -> Callable[..., None]:
+    def answer() -> None:
+        raise OptionError(f"`fairbits {name}` is gone; type `{new}`.")
+
+    return answer
+
+
 for command, summary in COMMANDS.items():
     app.command(short_help=summary, cls=StrictCommand)(command)
+for name, new in MOVED.items():
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False}
+    app.command(name, hidden=True, context_settings=anything, add_help_option=False)(_moved(name, new))
 app.add_typer(data_app, name="data", short_help="The built-in subjects: list, show, export, add, train.")
 app.add_typer(guard_app, name="guard", short_help="Serve a model whose bound on k is proved for everybody.")
 app.add_typer(gate_app, name="gate", short_help="Pass, fail or inconclusive: did the model get worse?")
@@ -114,9 +128,10 @@ def _ended() -> tuple[int, bool]:
     """Do it, and say what went wrong in one sentence: the exit code, and whether there was too little memory."""
     try:
         return _done(), False
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is said, and it is no verdict
         if os.environ.get("FAIRBITS_TRACEBACK") and not isinstance(error, FairbitsError):
-            raise
+            traceback.print_exception(error)
+            return FAILED, lacks_memory(error)
         return _fail(*sentence_of(error)), lacks_memory(error)
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-INTERRUPTED, FAILED = 130, 3
+INTERRUPTED, FAILED = 130, 4
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 _came = False

@@ -90,7 +90,7 @@ def tree_effects(
     say: Callable[[str], None] = lambda _: None,
 ) -> TreeEffects:
     """Find out which trees and which splits tell the twins of some cases apart."""
-    return _Study(evaluator, subject, cases, rng, say).effects(all_trees=all_trees)
+    return _Study(evaluator.over_values, subject, cases, rng, say).effects(all_trees=all_trees)
 
 
 class _Study:
@@ -103,7 +103,7 @@ class _Study:
         assert isinstance(model, HasTrees)  # noqa: S101 - the caller has looked
         self.evaluator, self.subject, self.cases, self.say = evaluator, subject, cases, say
         self.model, self.schema = model, subject.schema
-        ensemble: Ensemble = model.ensemble
+        ensemble: Ensemble = model.ensemble.plain()
         favourable = int(getattr(model, "favourable", 1))
         self.reduced = ensemble.width > 1 and ensemble.link == "identity" and len(self.schema.classes) <= 2
         self.ensemble = ensemble.only_output(favourable) if self.reduced else ensemble

@@ -1,6 +1,5 @@
-from .page import group_words as group_words
+from .page import diff_page as diff_page
 from .page import render_diff as render_diff
-from .page import shift_words as shift_words
 from .page import write_diff as write_diff
 from .records import ModelDiff as ModelDiff
 from .run import TOP as TOP

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import SchemaError, choose_from
+
+if TYPE_CHECKING:
+    from fairbits.domain.raw import Held
 
 Kind = Literal["integer", "category", "real"]
 #: What the table holds where labels look like something else: text, or dates.
@@ -33,6 +36,7 @@ _OTHERS = {
     "columns": "attribute {name} has columns, but is no category; only a category has columns, one for each label.",
     "holds": "attribute {name} has holds, but is no category; leave it out.",
     "ranges": "attribute {name} has ranges, but is a category; only a number has ranges.",
+    "cuts": "attribute {name} has cuts, but is a category; only a number has ranges.",
     "step": "attribute {name} has a step, but is a category; leave it out.",
 }
 
@@ -86,6 +90,8 @@ class Attribute(metaclass=_ByKind):
     immutable: bool = False
     allowed: tuple[float, ...] = ()
     missing: Missing | None = None
+    #: The values of the owner's table behind the codes, where there is a table (`fairbits.domain.raw`).
+    held: Held | None = field(default=None, compare=False, repr=False)
 
     kind: ClassVar[Kind]
     #: Whether codes are whole numbers.
@@ -112,6 +118,14 @@ class Attribute(metaclass=_ByKind):
         @property
         def ranges(self) -> tuple[tuple[str, float], ...]:
             """What twins take instead of every value: (name, code) pairs."""
+
+        @property
+        def cuts(self) -> tuple[float, ...]:
+            """The lowest value of every range but the first."""
+
+        @property
+        def cuts_named(self) -> bool:
+            """Whether the ranges' names and values alone say where they begin."""
 
         @property
         def columns(self) -> tuple[str, ...]:
@@ -153,13 +167,13 @@ class Attribute(metaclass=_ByKind):
     @classmethod
     def _own_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """The fields of this kind among those given; the others must say nothing."""
-        known = {field.name for field in fields(cls)}
-        for field in sorted(set(given) - known):
-            value = given.pop(field)
-            if field not in _OTHERS:
-                raise SchemaError(f"attribute {given.get('name')!r} has no {field!r}; {choose_from(field, known)}")
+        known = {entry.name for entry in fields(cls)}
+        for strange in sorted(set(given) - known):
+            value = given.pop(strange)
+            if strange not in _OTHERS:
+                raise SchemaError(f"attribute {given.get('name')!r} has no {strange!r}; {choose_from(strange, known)}")
             if value is not None and not (isinstance(value, Sequence) and not value):
-                raise SchemaError(_OTHERS[field].format(name=repr(given.get("name")), kind=cls.kind))
+                raise SchemaError(_OTHERS[strange].format(name=repr(given.get("name")), kind=cls.kind))
         return given
 
     def __post_init__(self) -> None:
@@ -190,6 +204,13 @@ class Attribute(metaclass=_ByKind):
                 f"drop it or widen the domain."
             )
         object.__setattr__(self, "allowed", codes)
+
+    def _shown_labels(self) -> tuple[str, ...]:
+        """The labels as people read them: blanks around a cell show nothing, unless they tell two labels apart."""
+        if not any(label[:1].isspace() or label[-1:].isspace() for label in self.labels):
+            return self.labels
+        bare = tuple(label.strip() for label in self.labels)
+        return bare if len(set(bare)) == len(bare) and all(bare) else self.labels
 
     @property
     def own_columns(self) -> tuple[str, ...]:
@@ -274,6 +295,32 @@ class Attribute(metaclass=_ByKind):
             return values[values != self.gap]
         return np.concatenate([[self.gap], values]) if self._number_twin else values
 
+    @property
+    def representatives(self) -> bool:
+        """Whether twins take some of its values only, which stand for the others: ranges, or steps."""
+        if not self.discrete and not self.allowed:
+            return True
+        every = len(self.allowed) or int(self.upper - self.low) + 1
+        return self.twin_count - self._number_twin < every - self._left_out
+
+    @property
+    def open(self) -> bool:
+        """Whether people may have a value that twins do not take, or none: then their own is one more."""
+        gap = self.missing == "model" and self.kind != "category"
+        return self.representatives or gap or bool(self._left_out)
+
+    def twin_place(self, codes: Codes) -> npt.NDArray[np.int64]:
+        """Which of ``twin_values()`` stands for each code: that of its range; −1 for a missing value that none is."""
+        values = self.twin_values()
+        if self.ranges:
+            place = np.searchsorted(self.cuts, codes, side="right") + self._number_twin
+        else:
+            place = nearest(values, codes)
+        if self.gap is None:
+            return place
+        gone = np.flatnonzero(values == self.gap)
+        return np.where(codes == self.gap, gone[0] if len(gone) else -1, place)
+
     def clip(self, codes: Codes) -> Codes:
         """The nearest valid codes; a missing value stays one.
 
@@ -338,7 +385,7 @@ class Attribute(metaclass=_ByKind):
             place = round(code - self.low)
             if not 0 <= place < len(self.labels):
                 raise SchemaError(f"attribute {self.name!r} takes {self.domain_text()}, but got {code:g}.")
-            return self.labels[place]
+            return self._shown_labels()[place]
         return str(round(code)) if self.discrete else f"{code:g}"
 
     def read_twin(self, code: float) -> str:
@@ -382,6 +429,8 @@ class Attribute(metaclass=_ByKind):
             return self.gap
         if text in self.labels:
             code = float(self.low + self.labels.index(text))
+        elif text in self._shown_labels():
+            code = float(self.low + self._shown_labels().index(text))
         else:
             try:
                 code = float(text)

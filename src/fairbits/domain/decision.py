@@ -16,8 +16,8 @@ DEFAULT_THRESHOLD = 0.5
 class DecisionRule:
     """How a model's scores become a class.
 
-    Between two classes a score of at least ``threshold`` (both as float32, the precision of scores) is the favourable
-    one. Between three or more the most likely class is decided, and a tie goes to the favourable one, then to the
+    Between two classes a score of at least ``threshold`` (both as float32, the precision of scores: see ``rounded``) is
+    the favourable one. Between three or more the most likely class is decided, and a tie goes to the favourable one, then to the
     first. A regression (``classes`` 0) decides nothing.
     """
 
@@ -29,6 +29,14 @@ class DecisionRule:
         """Whether each score of the favourable class is a favourable decision, between two classes."""
         cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         return np.asarray(np.asarray(scores, dtype=np.float32) >= np.float32(cut))
+
+    def rounded(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        """Scores of a model that computes in float64 as float32, each on the side of the threshold where it was."""
+        found = scores.astype(np.float32)
+        if self.threshold is not None:
+            cut = np.float32(self.threshold)
+            found[(scores < self.threshold) & (found >= cut)] = np.nextafter(cut, np.float32(-np.inf))
+        return found
 
     def decide(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The position of the class that each score decides for, between two classes."""
@@ -50,7 +58,7 @@ class DecisionRule:
         return np.asarray(table[..., self.favourable] >= table.max(axis=-1))
 
 
-def rule_words(favourable: str | None, threshold: float | None) -> str:
+def rule_words(favourable: str | None, threshold: float | None, *, probability: bool = True) -> str:
     """A decision rule in words.
 
     Examples
@@ -64,4 +72,6 @@ def rule_words(favourable: str | None, threshold: float | None) -> str:
         return "a number is predicted, nothing is decided"
     if threshold is None:
         return f"favourable when {favourable!r} is the most likely class"
+    if not probability:
+        return f"favourable when the score of {favourable!r} is at least {threshold:.15g}"
     return f"favourable when P({favourable}) ≥ {threshold:.15g}"

@@ -1,7 +1,8 @@
 """From codes back to the values of the table, for a model that brings its own preprocessing.
 
-A category is its label again, a number a number. Labels that were numbers or truth values in the table ("1", "true":
-the schema keeps all labels as text) become numbers and truth values again, and a missing value is NaN again.
+Where the owner's table is known, its own values and types come back (`fairbits.domain.raw`). Without one a category is
+its label again, labels that look like numbers or truth values ("1", "true": the schema keeps all labels as text) are
+numbers and truth values, and a missing value is NaN.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Decoder:
         Categories whose labels stay text although they look like numbers.
     categorical
         Whether frames get pandas categories, for models that were trained on those.
+    typed
+        Whether numbers get the type of the owner's column; otherwise they are exact, as int64 and float64.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Decoder:
         *,
         as_text: Sequence[str] = (),
         categorical: bool = False,
+        typed: bool = True,
     ):
         owners = _owners(schema)
         wanted = [name for own in owners.values() for name, _ in own] if columns is None else list(columns)
@@ -61,7 +65,8 @@ class Decoder:
         self.columns = tuple(Column(name, self.names.index(own), label) for name, own, label in found)
         self.encoding = Encoding.identity(schema, columns=self.names, dtype=np.float64)
         self.categorical = categorical
-        attributes = [schema[name] for name in self.names]
+        attributes = self._attributes = [schema[name] for name in self.names]
+        self._as_text, self._typed = frozenset(as_text), typed
         self._tables: Mapping[int, Values] = {
             i: values_of(a, text=a.name in as_text) for i, a in enumerate(attributes) if a.kind == "category"
         }
@@ -124,14 +129,40 @@ class Decoder:
         for column in self.columns:
             i = column.place
             if i not in self._tables or column.label is not None:
-                found[column.name] = self.values(column, codes)
+                found[column.name] = self._number_column(column, codes)
                 continue
             if i not in self._frames:  # pandas finds out once what kind of values these are, not in every batch
-                values = pd.Series(self._tables[i])
+                given = self._labelled(i)
+                values = pd.Series(given, dtype=getattr(given, "dtype", None) if self._attributes[i].held else None)
                 plain = values.dtype.kind in "bM" or _has_truths(self._tables[i])  # neither is ever a category
-                self._frames[i] = (values.astype("category") if self.categorical and not plain else values).array
-            found[column.name] = self._frames[i].take(self._places(i, codes[:, i]))
+                category = isinstance(values.dtype, pd.CategoricalDtype)
+                wanted = self.categorical and not plain and not category
+                self._frames[i] = (values.astype("category") if wanted else values).array
+            values = self._frames[i].take(self._places(i, codes[:, i]))
+            found[column.name] = pd.Series(values, dtype=values.dtype, copy=False)
         return pd.DataFrame(found, copy=False)
+
+    def _labelled(self, place: int) -> Any:
+        """A value for each label, in the kind of array that the owner's column is where that is known."""
+        attribute = self._attributes[place]
+        if attribute.name in self._as_text or attribute.holds == "text" or attribute.held is None:
+            return self._tables[place]
+        few, known = attribute.held.array(), attribute.held.places
+        order = np.full(len(attribute.labels), -1)
+        order[known] = np.arange(len(known))
+        return few.take(order) if (order >= 0).all() else _completed(few, order, self._tables[place])
+
+    def _number_column(self, column: Column, codes: Codes) -> Any:
+        """A column of numbers in the owner's type, where all numbers of the domain fit into it."""
+        import pandas as pd
+
+        attribute, values = self._attributes[column.place], self.values(column, codes)
+        if attribute.held is None or column.label is not None or not self._typed:
+            return values
+        if column.place not in self._frames:
+            self._frames[column.place] = _type_for(attribute)
+        kind = self._frames[column.place]
+        return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
 
     def mapping(self, codes: Codes) -> dict[str, Values]:
         """The columns that the model was trained on by name, without pandas.
@@ -243,8 +274,57 @@ def _owner(name: str, owners: dict[str, list[tuple[str, int | None]]], schema: S
     return name, None  # a spread category asked for by its own name
 
 
+def _completed(few: Any, order: npt.NDArray[np.int64], labels: Values) -> Any:
+    """The owner's values, and the labels themselves where no row of the table has them."""
+    import pandas as pd
+
+    values = pd.Series(few).astype(object).to_numpy()
+    found = np.empty(len(order), dtype=object)
+    found[:] = [labels[i] if place < 0 else values[place] for i, place in enumerate(order)]
+    try:
+        return pd.array(found, dtype=few.dtype)
+    except (TypeError, ValueError):
+        return pd.Series(found).array
+
+
+def _type_for(attribute: Attribute) -> Any:
+    """The owner's type of a column of numbers; None where a number of the domain would not survive it."""
+    import pandas as pd
+
+    assert attribute.held is not None  # noqa: S101 - asked by whoever looks
+    kind = pd.Series(attribute.held.array()).dtype
+    if not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind):
+        return None
+    if pd.api.types.is_float_dtype(kind):
+        return kind
+    if not attribute.discrete or (attribute.gap is not None and not pd.api.types.is_extension_array_dtype(kind)):
+        return None
+    plain = np.dtype(getattr(kind, "numpy_dtype", kind))
+    limits = np.iinfo(plain)
+    return kind if limits.min <= attribute.low and attribute.upper <= limits.max else None
+
+
 def values_of(attribute: Attribute, *, text: bool = False) -> Values:
     """Values that the table held for each label of a category, in order of code."""
+    guessed = _guessed(attribute, text=text)
+    if attribute.held is None or text or attribute.holds == "text" or attribute.columns:
+        return guessed
+    try:
+        import pandas as pd
+    except ImportError:
+        return guessed
+    found = pd.Series(attribute.held.array()).astype(object).to_numpy()
+    if guessed.dtype == object or any(isinstance(one, str) for one in found):
+        table = np.empty(len(guessed), dtype=object)
+        table[:] = guessed.tolist()
+        for place, value in zip(attribute.held.places, found, strict=True):
+            table[place] = value if value is not pd.NA else np.nan
+        return table
+    return guessed
+
+
+def _guessed(attribute: Attribute, *, text: bool) -> Values:
+    """What a table without types holds for each label, by the looks of all of them."""
     if attribute.holds == "date":
         return np.array(["NaT" if label == MISSING else label for label in attribute.labels], dtype="datetime64[ns]")
     present = [label for label in attribute.labels if label != MISSING]

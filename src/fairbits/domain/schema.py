@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,8 +44,9 @@ class Schema:
     max_twins
         Largest number of twins that a person may have.
     threshold
-        Probability of the favourable class from which on a decision between two classes is favourable; 0.5 where it is
-        None. With three classes or more the most likely one is decided.
+        Score from which on a decision between two classes is favourable, on the score's own scale: a probability of
+        the favourable class, 0.5 where it is None, or points where the model gives points. With three classes or more
+        the most likely one is decided.
     order_guessed
         Whether the order of the classes is only that of their names, because no file or option says which output is
         which.
@@ -55,6 +57,8 @@ class Schema:
         Names of the attributes that may decide, for indirect bits.
     notes
         What was left out of the schema, and why, as sentences.
+    score_range
+        How far scores spread (1 to 99 %) that decide between two classes and are no probabilities; None where they are.
     """
 
     attributes: tuple[Attribute, ...]
@@ -69,6 +73,7 @@ class Schema:
     observed: tuple[Attribute, ...] = ()
     justified: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
+    score_range: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -133,8 +138,11 @@ class Schema:
         stated = self.threshold
         if stated is None:
             return
-        if isinstance(stated, bool) or not isinstance(stated, int | float) or not 0 < stated < 1:
-            raise SchemaError(f"the threshold is {stated!r}; it must be a number between 0 and 1, e.g. 0.5.")
+        if isinstance(stated, bool) or not isinstance(stated, int | float) or not math.isfinite(stated):
+            raise SchemaError(
+                f"the threshold is {stated!r}; it must be a number on the score's scale: between 0 and 1 for "
+                f"probabilities, e.g. 0.5."
+            )
         if not self.classes:
             raise SchemaError(f"the threshold is {stated:g}, but a regression decides nothing; leave it out.")
         if len(self.classes) > 2:
@@ -178,6 +186,18 @@ class Schema:
         return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected)
 
     @cached_property
+    def person_columns(self) -> tuple[int, ...]:
+        """Columns that tell two people apart: the free ones, and protected ones of which twins take some values only,
+        so that a person's own is one more.
+        """
+        return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected or attribute.open)
+
+    @cached_property
+    def protected_values_are_representatives(self) -> bool:
+        """Whether twins take some values of a protected number only: lower bounds, where all values count."""
+        return any(self.attributes[i].representatives for i in self.protected_columns)
+
+    @cached_property
     def movable_columns(self) -> tuple[int, ...]:
         """Columns of the attributes that a search may change."""
         return tuple(i for i in self.free_columns if not self.attributes[i].immutable)
@@ -186,6 +206,11 @@ class Schema:
     def regression(self) -> bool:
         """Whether the target is a number and not a class."""
         return not self.classes
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether scores are probabilities, and not predicted numbers or points."""
+        return bool(self.classes) and self.score_range is None
 
     @property
     def favourable_index(self) -> int:

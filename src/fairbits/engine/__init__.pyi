@@ -26,7 +26,7 @@ from .kernels.box_counts import BINS as BINS
 from .kernels.box_people import FLIPPING as FLIPPING
 from .kernels.box_people import OPEN as OPEN
 from .kernels.box_people import STEADY as STEADY
-from .kernels.box_people import flipping_people as flipping_people
+from .kernels.box_people import ask_people as ask_people
 from .kernels.class_vectors import vectors as vectors
 from .kernels.compiler import compiled as compiled
 from .kernels.compiler import linked as linked
@@ -37,10 +37,14 @@ from .kernels.moves import Domain as Domain
 from .kernels.moves import Outlook as Outlook
 from .kernels.moves import change_some as change_some
 from .kernels.moves import margins as margins
+from .kernels.partition import tolerance_of as tolerance_of
 from .nearest import NearestRow as NearestRow
 from .plan import ActivationCode as ActivationCode
 from .plan import Head as Head
 from .plan import Plan as Plan
+from .rounding import ScoreError as ScoreError
+from .rounding import margin_cuts as margin_cuts
+from .rounding import score_error as score_error
 from .seen import Keys as Keys
 from .seen import Seen as Seen
 from .seen import keys_of as keys_of

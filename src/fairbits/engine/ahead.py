@@ -33,7 +33,7 @@ from fairbits.engine.interventions import accuracies, study
 from fairbits.engine.isolation import IsolationTrees, isolation_depths, walk_chunk
 from fairbits.engine.kernels.box_bounds import bound_boxes
 from fairbits.engine.kernels.box_counts import BINS
-from fairbits.engine.kernels.box_people import flipping_people
+from fairbits.engine.kernels.box_people import ask_people
 from fairbits.engine.kernels.compiler import compiled_elsewhere, is_on_disk
 from fairbits.engine.kernels.gradients import gradients_chunk
 from fairbits.engine.kernels.interventions import accuracy_chunk, study_chunk
@@ -184,12 +184,25 @@ def _steps() -> Iterator[Callable[[], object]]:
         whole, places, shares = boxes.whole(), np.zeros((2, 1), np.int64), np.zeros((2, 1))
         states, none = np.zeros((1, int(boxes.layers.widths.sum())), np.int8), np.empty((0, twins.m))
         bound_boxes(
-            *(boxes.layers, 0.0, *whole, states, places[0], *shares, places[1], BINS, none, none.copy(), np.empty(0))
+            *(
+                boxes.layers,
+                0.0,
+                0.0,
+                *whole,
+                states,
+                places[0],
+                *shares,
+                places[1],
+                BINS,
+                none,
+                none.copy(),
+                np.empty(0),
+            )
         )
 
     def flip() -> None:
         layers = box_network(network, schema, encoding, twins).layers
-        flipping_people(layers, 0.0, np.zeros((1, 2)), np.zeros(1, np.bool_))
+        ask_people(layers, 0.0, 0.0, np.zeros((1, 2)), np.zeros(1, np.int64))
 
     yield lambda: foresight(plan, people, first, threads=1)
     yield propose

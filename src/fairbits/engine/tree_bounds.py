@@ -1,7 +1,8 @@
 """Bounds of a tree ensemble's sum over boxes of people, for every twin.
 
-Only splits matter: values of an attribute that no split tells apart share a bin, and a box is a range of bins for every
-attribute. In each tree a walk follows both sides of every split that a box does not settle.
+Only splits matter: values of an attribute that no split tells apart share a bin, of a real one all those between two
+thresholds, and a box is a range of bins for every attribute. In each tree a walk follows both sides of every split that
+a box does not settle.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.domain import Encoding, Schema, Twins, Unseen
+from fairbits.domain import Attribute, Encoding, Numeric, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
+from fairbits.engine.tree_planner import sum_slack
 from fairbits.errors import CapabilityError
-from fairbits.models import HasTrees
+from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Nodes that a walk can have before it at once: more than the levels of a tree that is read.
 STACK = 16_384
-#: The relative error of one operation in double precision.
-UNIT = 2.0**-53
 
 
 class TreeArrays(NamedTuple):
@@ -73,9 +73,13 @@ class TreeBoxes:
         return math.prod(len(counts) for counts in self.counts)
 
 
-def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins) -> TreeBoxes:
+def tree_boxes(  # noqa: PLR0915 - attribute by attribute
+    model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
+) -> TreeBoxes:
     """A tree model over boxes of people."""
     ensemble = model.ensemble
+    slack = sum_slack(ensemble, len(twins.columns), twins.m) / ensemble.divisor
+    ensemble = ensemble.plain()
     if ensemble.width > 1 and ensemble.link == "identity" and len(schema.classes) <= 2:
         ensemble = ensemble.only_output(int(getattr(model, "favourable", 1)))
     if ensemble.outputs != 1 or ensemble.width != 1:
@@ -100,9 +104,14 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
     protected = {int(column): place for place, column in enumerate(twins.columns)}
     for column in range(len(schema)):
         mine = np.flatnonzero(node_owner == column)
-        values = (
-            twins.values[:, protected[column]] if column in protected else schema.attributes[column].domain_values()
-        )
+        one = schema.attributes[column]
+        if column in protected:
+            values, widths = twins.values[:, protected[column]], np.ones(twins.m, np.int64)
+        elif one.discrete or one.allowed:
+            values = one.domain_values()
+            widths = np.ones(len(values), np.int64)
+        else:
+            values, widths = _cells(ensemble, encoding, column, mine, one)
         if not len(mine) or isinstance(encoding.parts[column], Unseen):
             factor *= 1 if column in protected else len(values)
             continue
@@ -120,7 +129,7 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
         used += sums.size
         columns.append(column)
         codes.append(values[first])
-        counts.append(np.diff(np.append(first, len(values))))
+        counts.append(np.add.reduceat(widths, first))
     for feature, value in encoding.fixed.items():
         mine = np.flatnonzero(ensemble.feature == feature)
         at = ensemble.rounded(encoding.dtype_rounded(np.full(len(mine), value)))
@@ -148,20 +157,62 @@ def tree_boxes(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
         ensemble.slope,
         bool(model.complement),
         twins.m,
-        _slack(ensemble, twins),
+        slack + sum_slack(ensemble, 0, 1),
     )
 
 
-def _slack(ensemble: Any, twins: Twins) -> float:
-    """How far rounding can move a sum of leaves, whatever the order in which it is added up.
+def _cells(
+    ensemble: Ensemble, encoding: Encoding, column: int, nodes: Integers, attribute: Attribute
+) -> tuple[Doubles, Integers]:
+    """A real attribute cut where some split turns: a value of each piece, and the pieces' widths in parts of 2**-30.
 
-    Each tree adds one leaf of at most its largest size. The engine adds leaves of some twins as steps between
-    neighbours, one for each corner of their range of protected values, and then sums along each protected attribute.
+    What a value becomes (scaled, rounded to the library's precision) never falls where the value rises, so that the
+    last value that a threshold keeps is found by bisection over doubles: no value lies between two pieces.
     """
-    largest = sum(float(np.abs(ensemble.values[ensemble.nodes(t)]).max(initial=0.0)) for t in range(ensemble.trees))
-    corners = 2.0 ** len(twins.columns)
-    operations = 4.0 * (ensemble.trees * corners + twins.m + 4)
-    return operations * UNIT * corners * (largest + abs(float(ensemble.base[0])))
+    part = encoding.parts[column]
+    if not len(nodes) or isinstance(part, Unseen):
+        return np.array([attribute.low], dtype=np.float64), np.ones(1, np.int64)
+    if not isinstance(part, Numeric) or ensemble.sets[nodes].max(initial=-1) >= 0:
+        raise CapabilityError(
+            f"attribute {attribute.name!r} is real, but the trees take it as categories; the statistical statement "
+            f"holds for them as for every model."
+        )
+    cuts = ensemble.threshold[nodes]
+    if (ensemble.missing[nodes] == ZERO).any():
+        cuts = np.concatenate([cuts, [np.nextafter(-ZERO_WIDTH, -np.inf), ZERO_WIDTH]])
+    cuts = np.unique(cuts)
+    rising = part.scale >= 0
+
+    def kept(codes: Doubles) -> NDArray[np.bool_]:
+        inputs = ensemble.rounded(encoding.dtype_rounded(part.encode(codes)))[:, 0]
+        return np.asarray(inputs <= cuts if rising else ~(inputs <= cuts))
+
+    # The last code of the first side of each cut, or -1: as whole numbers that are in the order of the doubles.
+    low = np.full(len(cuts), _ordered(np.array([attribute.low]))[0] - 1)
+    high = np.full(len(cuts), _ordered(np.array([attribute.upper]))[0])
+    while (low < high).any():
+        middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up, of numbers whose sum may be too large
+        there = kept(_doubles(middle))
+        low, high = np.where(there, middle, low), np.where(there, high, middle - 1)
+    first = _ordered(np.array([attribute.low]))[0]
+    ends = np.unique(low[(low >= first)])
+    ends = np.unique(np.append(ends, _ordered(np.array([attribute.upper]))[0]))
+    begins = np.concatenate([[first], ends[:-1] + 1])
+    starts, stops = _doubles(begins), _doubles(ends)
+    span = max(attribute.upper - attribute.low, np.finfo(np.float64).tiny)
+    widths = np.maximum(1, np.rint((stops - starts) / span * 2.0**30)).astype(np.int64)  # a single value is somebody
+    return np.clip(starts + (stops - starts) / 2, starts, stops), widths
+
+
+def _ordered(values: Doubles) -> Integers:
+    """Whole numbers in the order of doubles: neighbours differ by 1."""
+    bits = np.asarray(values + 0.0, dtype=np.float64).view(np.int64)  # -0.0 is 0.0
+    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
+
+def _doubles(order: Integers) -> Doubles:
+    """The doubles of such numbers."""
+    return np.where(order < 0, np.int64(-(2**63)) - order, order).view(np.float64)
 
 
 def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, values: Doubles) -> NDArray[np.bool_]:

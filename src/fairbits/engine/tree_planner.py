@@ -40,7 +40,8 @@ class TreePlanner:
         gaps = [(i, encoding.gaps[c]) for c, i in self.protected.items() if c in encoding.gaps]
         if any(gap in self.twin_values[:, i] for i, gap in gaps):
             raise NoPlan  # a missing number that twins take
-        self.m = len(self.twin_values)
+        self.m, self.twins = len(self.twin_values), twins
+        self.in_order = ensemble.adds == "float32"
         owner = np.full(encoding.width, -1)
         for column, part in enumerate(encoding.parts):
             owner[part.columns] = column
@@ -68,7 +69,7 @@ class TreePlanner:
         shapes = [self._shape(tree) for tree in range(self.ensemble.trees)]
         small = [tree for tree, shape in enumerate(shapes) if shape.leaves <= SMALL_LEAVES]
         cells = sum(int(np.prod([self._values(c) for c in shapes[t].protected] or [1])) for t in small)
-        if cells > MAX_CELLS:
+        if cells > MAX_CELLS or (self.in_order and len(small) < len(shapes)):  # trees of one kind, in their order
             small = []
         large = sorted(set(range(self.ensemble.trees)) - set(small))
         tables, attributes = self.attributes()
@@ -81,7 +82,8 @@ class TreePlanner:
             np.concatenate([np.empty(0), *(self.bins[c].cuts for c in self.free)]),
             small_trees,
             large_trees,
-            np.array(self.ensemble.base, dtype=np.float64),
+            np.array(self.ensemble.base, dtype=self.ensemble.adds),
+            self.in_order,
             self.m,
             total,
             np.array([part[0] for part in part_list], dtype=np.int64),
@@ -97,8 +99,14 @@ class TreePlanner:
         one = self.ensemble.outputs == 1 and self.model.ensemble.outputs > 1
         return TreePlan(
             program,
+            self.ensemble,
+            self.encoding,
+            self.twins,
+            self.schema.rule,
             self.ensemble.link,
             self.ensemble.slope,
+            self.ensemble.divisor,
+            0.0 if self.in_order else 2 * sum_slack(self.ensemble, len(self.protected), self.m),
             0 if one else self.favourable,
             self.model.complement,
             block,
@@ -122,7 +130,7 @@ class TreePlanner:
         return _Shape(
             int((self.ensemble.feature[mine] < 0).sum()),
             tuple(c for c in used if c not in self.protected),
-            tuple(c for c in used if c in self.protected),
+            tuple(self.protected if self.in_order else (c for c in used if c in self.protected)),
         )
 
     def attributes(self) -> tuple[NDArray[np.int32], Attributes]:
@@ -241,8 +249,8 @@ class TreePlanner:
             made["cell_lists"] += (made["cell_lists"][-1] + np.cumsum(counts)).tolist()
             made["cell_starts"] += [starts[group, int(ensemble.output[tree]) + w] for w in range(width)]
         made["members"] = [members]
-        special = {"split_lows": np.int32, "split_spans": np.uint32, "members": np.bool_, "values": np.float64}
-        special |= {"masks": np.uint64, "kept": np.uint64}
+        special: dict[str, Any] = {"split_lows": np.int32, "split_spans": np.uint32, "members": np.bool_}
+        special |= {"masks": np.uint64, "kept": np.uint64, "values": ensemble.adds}
         joined = {"values", "masks", "kept", "members", "cells"}
         arrays: dict[str, Any] = {}
         for name, found in made.items():
@@ -288,9 +296,9 @@ class TreePlanner:
             depth=walk.depth,
             rows=rows.ravel(),
             members=members,
-            values=ensemble.values[walk.nodes[leaf]].ravel(),
+            values=ensemble.values[walk.nodes[leaf]].ravel().astype(ensemble.adds),
             bin_kind=np.empty(0, np.uint16 if all(self.bins[c].size < 2**16 for c in self.free) else np.int32),
-            **walk.twin_steps(self._axes()),
+            **walk.twin_steps(np.empty(0, np.int64) if self.in_order else self._axes(), ensemble.adds),
         )
 
     def _choices(self) -> tuple[Ints, NDArray[np.bool_]]:
@@ -324,6 +332,23 @@ class TreePlanner:
             inside = (codes >= attribute.low) & (codes < attribute.upper)
             found[column] = np.unique(codes[inside])
         return found
+
+
+def sum_slack(ensemble: Ensemble, protected: int, m: int) -> float:
+    """How far rounding can move a sum of leaves in the precision of its library, whatever the order of adding up.
+
+    Each tree adds one leaf of at most its largest size. The kernels add leaves of some twins as steps between
+    neighbours, one for each corner of their range of protected values, and then sum along each protected attribute.
+    Sums of few-bit numbers, such as the votes of a forest of pure leaves, are exact.
+    """
+    largest = sum(float(np.abs(ensemble.values[ensemble.nodes(t)]).max(initial=0.0)) for t in range(ensemble.trees))
+    corners = 2.0**protected
+    most = corners * (largest + float(np.abs(ensemble.base).max(initial=0.0)))
+    parts = 2.0**20 * np.concatenate([ensemble.values.ravel(), ensemble.base])
+    if ensemble.adds == "float64" and most < 2.0**30 and (parts == np.rint(parts)).all():
+        return 0.0
+    unit = 2.0**-24 if ensemble.adds == "float32" else 2.0**-53
+    return 4.0 * (ensemble.trees * corners + m + 4) * unit * most
 
 
 class _Shape(NamedTuple):

@@ -8,8 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbits.domain import DecisionRule, Encoding, Twins
+from fairbits.models import Ensemble, Link
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+#: In the precision in which the library adds up.
+Sums = NDArray[np.floating]
 
 
 class Attributes(NamedTuple):
@@ -34,7 +39,7 @@ class SmallTrees(NamedTuple):
     leaves: Ints
     width: int
     value_starts: Ints
-    values: Floats
+    values: Sums
     split_starts: Ints  # a tree's splits on free attributes
     split_attributes: Ints
     split_lows: NDArray[np.int32]
@@ -60,7 +65,7 @@ class LargeTrees(NamedTuple):
     attribute counts down from ``SET`` and the second number says where the set begins. A split on a protected attribute
     has ``TWIN`` there, a leaf ``LEAF``, where its values begin, and its set of twins. Set 0 of twins is all of them;
     others are steps between neighbours in the grid of protected values (``axes``: its sizes): where one is, and by how
-    much.
+    much. Where sums are added in order, steps are the twins themselves, and there are no axes.
     """
 
     roots: Ints
@@ -70,10 +75,10 @@ class LargeTrees(NamedTuple):
     depth: int
     rows: NDArray[np.int32]
     members: NDArray[np.bool_]
-    values: Floats
+    values: Sums
     set_starts: Ints
     set_places: Ints
-    set_steps: Floats
+    set_steps: Sums
     axes: Ints
     bin_kind: NDArray[np.integer]  # empty, of the narrowest type that holds every bin
 
@@ -86,7 +91,8 @@ class TreeProgram(NamedTuple):
     cuts: Floats
     small: SmallTrees
     large: LargeTrees
-    base: Floats
+    base: Sums
+    in_order: bool
     m: int
     cells: int
     part_outputs: Ints
@@ -97,17 +103,33 @@ class TreeProgram(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreePlan:
-    """An ensemble over one encoding and one set of twins, ready to run."""
+    """An ensemble over one encoding and one set of twins, ready to run.
+
+    ``slack`` is how far a sum can be from what the library adds up to; 0 where they are the same.
+    """
 
     program: TreeProgram
-    link: str
+    ensemble: Ensemble
+    encoding: Encoding
+    twins: Twins | None
+    rule: DecisionRule
+    link: Link
     slope: float
+    divisor: float
+    slack: float
     favourable: int
     complement: bool
     block: int
     work: int
     thresholds: dict[int, Floats]
     gaps: dict[int, float]
+
+    def exact(self, codes: Floats, twins: Ints) -> Floats:
+        """All predictions for one twin of each of some people, walked one by one, to the last bit the library's."""
+        rows = codes.copy()
+        if self.twins is not None:
+            rows[:, self.twins.columns] = self.twins.values[twins]
+        return self.ensemble.predictions(self.encoding.encode(rows))
 
     @property
     def m(self) -> int:

@@ -57,10 +57,10 @@ class Walk:
         roots = place[0] if levels else np.empty(0, np.int64)
         return cls(whole[0], roots, whole[2], whole[1], np.array(sets.members), len(levels))
 
-    def twin_steps(self, axes: Ints) -> dict[str, Any]:
-        """The sets of twins, as the kernel takes them."""
-        steps = self.members.astype(np.float64).reshape(-1, *axes)
-        for axis in range(1, steps.ndim):
+    def twin_steps(self, axes: Ints, kind: str) -> dict[str, Any]:
+        """The sets of twins, as the kernel takes them; without axes as they are."""
+        steps = self.members.astype(np.float64).reshape(len(self.members), *(axes.tolist() or [-1]))
+        for axis in range(1, steps.ndim if len(axes) else 1):
             steps = np.diff(steps, axis=axis, prepend=0.0)
         steps = steps.reshape(len(self.members), -1)
         sets, places = np.nonzero(steps)
@@ -68,7 +68,7 @@ class Walk:
             "axes": axes,
             "set_starts": np.searchsorted(sets, np.arange(len(steps) + 1)).astype(np.int64),
             "set_places": places.astype(np.int64),
-            "set_steps": steps[sets, places],
+            "set_steps": steps[sets, places].astype(kind),
         }
 
 

@@ -2,7 +2,11 @@
 
 A plan holds what the kernels (`kernels.trees`) need: how codes become bins (only the thresholds that occur in the
 ensemble matter), small trees as tables of leaves, large ones as nodes, and what protected values do to both. Sums are
-float64 and per person, so that neither threads nor company change a bit of them.
+per person, so that neither threads nor company change a bit of them.
+
+Scores are to the bit those of the library. Where it adds up in float32, so do the kernels, in its order. Its float64
+sums they add up as is quickest, which is off by a few last bits at most: a score that these could move to another
+float32, or across the threshold, is added up again as the library does.
 """
 
 from __future__ import annotations
@@ -18,9 +22,12 @@ from fairbits.engine.kernels.trees import trees_chunk
 from fairbits.engine.threads import share, thread_count
 from fairbits.engine.tree_bins import NoPlan
 from fairbits.engine.tree_planner import TreePlanner
-from fairbits.engine.tree_program import Floats, TreePlan, TreeProgram
+from fairbits.engine.tree_program import Floats, Ints, TreePlan, TreeProgram
 from fairbits.errors import TableError
-from fairbits.models import HasTrees, apply_link
+from fairbits.models import HasTrees, apply_link, exact_link
+
+#: The relative error of one operation in double precision.
+UNIT = 2.0**-53
 
 
 def tree_plan(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins | None) -> TreePlan | None:
@@ -36,7 +43,11 @@ def tree_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) ->
     ready = np.empty((len(codes), plan.m), np.float32)
 
     def keep(start: int, stop: int, sums: Floats) -> None:
-        ready[start:stop] = _scores(plan, sums)
+        found = _chosen(plan, _predictions(plan, sums))
+        ready[start:stop] = plan.rule.rounded(found)
+        people, twins = _doubtful(plan, found, sums)
+        if len(people):
+            ready[start + people, twins] = plan.rule.rounded(_chosen(plan, plan.exact(codes[start + people], twins)))
 
     _run(plan, codes, keep, threads)
     return ready
@@ -47,19 +58,45 @@ def tree_class_scores(plan: TreePlan, codes: Floats, *, threads: int | None = No
     ready = np.empty((len(codes), plan.m, len(plan.program.base)), np.float32)
 
     def keep(start: int, stop: int, sums: Floats) -> None:
-        ready[start:stop] = apply_link(np.moveaxis(sums, 1, 2), plan.link, plan.slope)  # type: ignore[arg-type]
+        found = _predictions(plan, sums)
+        ready[start:stop] = found
+        people, twins = _doubtful(plan, found, sums)
+        if len(people):
+            ready[start + people, twins] = plan.exact(codes[start + people], twins)
 
     _run(plan, codes, keep, threads)
     return ready
 
 
-def _scores(plan: TreePlan, sums: Floats) -> Floats:
-    if plan.link == "softmax":
-        found = apply_link(np.moveaxis(sums, 1, 2), "softmax")[..., plan.favourable]
-    else:
-        place = plan.favourable if sums.shape[1] > 1 else 0
-        found = apply_link(sums[:, place], plan.link, plan.slope)  # type: ignore[arg-type]
+def _predictions(plan: TreePlan, sums: Floats) -> Floats:
+    """Predictions of all outputs, (n, m, outputs), from sums (n, outputs, m)."""
+    turned = np.moveaxis(sums, 1, 2)
+    if plan.program.in_order:
+        return exact_link(turned, plan.link, plan.slope, single=True)
+    return apply_link(turned / plan.divisor if plan.divisor != 1 else turned, plan.link, plan.slope)
+
+
+def _chosen(plan: TreePlan, predictions: Floats) -> Floats:
+    """The score among the predictions of all outputs."""
+    found = predictions[..., plan.favourable if predictions.shape[-1] > 1 else 0]
     return 1 - found if plan.complement else found
+
+
+def _doubtful(plan: TreePlan, found: Floats, sums: Floats) -> tuple[Ints, Ints]:
+    """The people and twins whose predictions, (n, m) or (n, m, outputs), may be another float32 than the library's, or
+    on the other side of the threshold."""
+    nobody = np.empty(0, np.int64)
+    if plan.program.in_order or (plan.slack == 0 and plan.link == "identity"):
+        return nobody, nobody
+    error = plan.slack / plan.divisor
+    if plan.link in ("logistic", "logistic_each"):
+        error = error * abs(plan.slope) / 4
+    elif plan.link not in ("identity", "softmax"):  # rare ones bend: how much they do is what is known at the ends
+        ends = [apply_link(np.moveaxis(sums, 1, 2) + way * error, plan.link, plan.slope) for way in (-1, 1)]
+        error = np.abs(ends[1] - ends[0]).max()
+    width = error + 16 * UNIT * np.abs(found)
+    doubt = plan.rule.rounded(found - width) != plan.rule.rounded(found + width)
+    return np.nonzero(doubt.any(axis=-1) if doubt.ndim == 3 else doubt)  # type: ignore[return-value]
 
 
 def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:

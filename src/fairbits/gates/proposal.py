@@ -40,7 +40,7 @@ def propose_people(
     )
     run = search(subject, settings, folder, force=True)
     largest = int(answers.k.max())
-    columns = list(subject.schema.free_columns)
+    columns = list(subject.schema.person_columns)
     known = {row.tobytes() for row in np.ascontiguousarray(suite.table.codes[:, columns])}
     found = []
     for case in run.worst(LOOKED_AT):

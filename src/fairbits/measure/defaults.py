@@ -67,7 +67,9 @@ def evaluator_of(
 
 
 def default_epsilon(schema: Schema, table: Table) -> float:
-    """The default tolerance: 0.025 for probabilities; 2.5 % of the target's range (1 % to 99 %) for a regression."""
+    """The default tolerance: 0.025 for probabilities; 2.5 % of the range (1 % to 99 %) of points, or of a target."""
+    if schema.score_range is not None:
+        return REGRESSION_SHARE * schema.score_range
     if not schema.regression:
         return DEFAULT_EPSILON
     labels = table.training().labels

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import people_of
 from fairbits.measure.decided import Decided, decided_rows
 from fairbits.measure.groupings import Grouping, crossed, groupings_of, intersections
-from fairbits.measure.intervals import Estimate, bounded_means, student_mean, wilson
+from fairbits.measure.intervals import Estimate, bounded_means, rate_of, student_mean
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 
@@ -120,27 +121,29 @@ def group_table(
     selected: npt.NDArray[np.bool_] | None = None,
     labels: npt.NDArray[np.bool_] | None = None,
     probabilities: bool = True,
+    people: Rows | None = None,
 ) -> GroupTable:
-    """The figures of every group."""
+    """The figures of every group; intervals draw people where ``people`` says whose the rows are."""
     n = len(grouping)
     median = None if scores is None else float(np.median(scores))
     above = None if scores is None or median is None else np.asarray(scores > median)
     found: list[dict[str, Any]] = []
     for label, here in zip(grouping.labels, grouping.members(), strict=True):
-        people = len(here)
-        if people == 0:
+        count = len(here)
+        if count == 0:
             continue
+        own = None if people is None else people[here]
         one: dict[str, Any] = {
             "group": label,
-            "people": people,
-            "share": people / n,
-            "small": people < MIN_PEOPLE,
-            "under_two_percent": people / n < MIN_SHARE,
-            "base_rate": None if labels is None else _rate(labels[here]),
-            "selection_rate": None if selected is None else _rate(selected[here]),
-            "scoring_rate": None if above is None else _rate(above[here]),
-            **_means(scores, labels, here, rng, probabilities=probabilities),
-            **_errors(selected, labels, here),
+            "people": count,
+            "share": count / n,
+            "small": (count if own is None else len(np.unique(own))) < MIN_PEOPLE,
+            "under_two_percent": count / n < MIN_SHARE,
+            "base_rate": None if labels is None else _rate(labels[here], own),
+            "selection_rate": None if selected is None else _rate(selected[here], own),
+            "scoring_rate": None if above is None else _rate(above[here], own),
+            **_means(scores, labels, here, rng, probabilities=probabilities, people=own),
+            **_errors(selected, labels, here, own),
         }
         found.append(one)
     _ratios(found, "selection_rate", "impact_ratio")
@@ -149,17 +152,20 @@ def group_table(
     return GroupTable(grouping.name, n, unknown, median, tuple(GroupRow(**one) for one in found))
 
 
-def _rate(hits: npt.NDArray[np.bool_]) -> Estimate | None:
-    return None if len(hits) == 0 else wilson(int(np.count_nonzero(hits)), len(hits))
+def _rate(hits: npt.NDArray[np.bool_], people: Rows | None) -> Estimate | None:
+    return None if len(hits) == 0 else rate_of(hits, people=people)
 
 
 def _errors(
-    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Rows
+    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Rows, people: Rows | None
 ) -> dict[str, Estimate | None]:
     if selected is None or labels is None:
         return {"tpr": None, "fpr": None, "precision": None}
     chosen, truth = selected[here], labels[here]
-    return {"tpr": _rate(chosen[truth]), "fpr": _rate(chosen[~truth]), "precision": _rate(truth[chosen])}
+    parts = {"tpr": (chosen, truth), "fpr": (chosen, ~truth), "precision": (truth, chosen)}
+    return {
+        name: _rate(hits[among], None if people is None else people[among]) for name, (hits, among) in parts.items()
+    }
 
 
 def _means(
@@ -169,24 +175,31 @@ def _means(
     rng: np.random.Generator,
     *,
     probabilities: bool,
+    people: Rows | None,
 ) -> dict[str, Estimate | None]:
     if scores is None:
         return {"mean_score": None, "calibration": None}
     own = np.asarray(scores[here], dtype=np.float64)
     if not probabilities:
-        return {"mean_score": student_mean(own), "calibration": None}
+        return {"mean_score": student_mean(own, people=people), "calibration": None}
     own = np.clip(own, 0.0, 1.0)
     if labels is None:
-        return {"mean_score": _bounded([own], rng, (0.0,), (1.0,))[0], "calibration": None}
-    mean, gap = _bounded([own, labels[here] - own], rng, (0.0, -1.0), (1.0, 1.0))
+        return {"mean_score": _bounded([own], rng, (0.0,), (1.0,), people)[0], "calibration": None}
+    mean, gap = _bounded([own, labels[here] - own], rng, (0.0, -1.0), (1.0, 1.0), people)
     return {"mean_score": mean, "calibration": gap}
 
 
 def _bounded(
-    columns: Sequence[Floats], rng: np.random.Generator, lows: tuple[float, ...], highs: tuple[float, ...]
+    columns: Sequence[Floats],
+    rng: np.random.Generator,
+    lows: tuple[float, ...],
+    highs: tuple[float, ...],
+    people: Rows | None,
 ) -> list[Estimate]:
     """Means with intervals: by the normal law where it is near enough, else by a bounded bootstrap."""
-    return bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400, many=200, nearness=0.05)
+    return bounded_means(
+        np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400, many=200, nearness=0.05, people=people
+    )
 
 
 def _ratios(found: list[dict[str, Any]], rate: str, ratio: str) -> None:
@@ -210,6 +223,7 @@ def subject_groups(
         decided = decided_rows(subject, rows=chosen)
     groupings = groupings_of(subject.schema, table)
     every = [*groupings, *(crossed(some) for some in intersections(groupings))]
+    people = people_of(subject.schema, table)
     return tuple(
         group_table(
             one,
@@ -217,7 +231,8 @@ def subject_groups(
             scores=decided.scores,
             selected=decided.selected,
             labels=decided.labels,
-            probabilities=not subject.schema.regression,
+            probabilities=subject.schema.probabilities,
+            people=people,
         )
         for one in every
     )

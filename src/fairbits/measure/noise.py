@@ -116,4 +116,4 @@ def null_figures(evaluator: Evaluator, people: Codes) -> Evaluation:
     else:
         table = None
         scores = np.stack([fresh_scores(model, inputs) for _ in range(evaluator.m)], axis=1).astype(np.float32)
-    return evaluator.figures_of_scores(scores if schema.regression else np.clip(scores, 0, 1), table=table)
+    return evaluator.figures_of_scores(np.clip(scores, 0, 1) if schema.probabilities else scores, table=table)

@@ -13,7 +13,16 @@ from .base import Model as Model
 from .base import Wrapper as Wrapper
 from .base import kind_of as kind_of
 from .base import require as require
+from .black_box import BlackBox as BlackBox
+from .black_box import ClassBox as ClassBox
+from .black_box import Reading as Reading
+from .black_box import numbers_in as numbers_in
+from .black_box import own_scale as own_scale
+from .black_box import reason as reason
+from .black_box import whole_of as whole_of
 from .callables import is_reference as is_reference
+from .callables import named_object as named_object
+from .direction import favourable_output as favourable_output
 from .direction import names_decide as names_decide
 from .direction import order_note as order_note
 from .direction import output_order as output_order
@@ -32,6 +41,7 @@ from .foreign import attribute as attribute
 from .foreign import owned as owned
 from .http import Endpoint as Endpoint
 from .loaded import Loaded as Loaded
+from .loaded import Owner as Owner
 from .loaded import fit_to_schema as fit_to_schema
 from .loaded import with_model_classes as with_model_classes
 from .native.activations import Activation as Activation
@@ -50,6 +60,7 @@ from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import save_as_original as save_as_original
 from .pupils import Refitted as Refitted
+from .pupils import drops_protected as drops_protected
 from .pupils import refitted as refitted
 from .recorded import Recorded as Recorded
 from .recorded import no_model as no_model
@@ -69,4 +80,6 @@ from .trees.ensemble import NAN as NAN
 from .trees.ensemble import ZERO as ZERO
 from .trees.ensemble import ZERO_WIDTH as ZERO_WIDTH
 from .trees.ensemble import Ensemble as Ensemble
+from .trees.ensemble import Link as Link
 from .trees.ensemble import apply_link as apply_link
+from .trees.ensemble import exact_link as exact_link

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,51 @@ Ask = Callable[[Codes], Any]
 _PLACE = re.compile(r"^\[[\d:]+\] \S+:\d+: ")
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """From what a model answers, one number per row or one column per output, to the score of the favourable class.
+
+    ``favourable`` is its column. ``reverse`` says that a single number speaks of the other class, ``logits`` that
+    answers are log-odds. A score and that of the other class add up to ``whole``: 1 for probabilities, twice the
+    threshold on a scale of the model's own (points, hazards), so that the threshold is the same for both.
+    """
+
+    favourable: int | None = None
+    reverse: bool = False
+    logits: bool = False
+    whole: float = 1.0
+
+    def score(self, answer: npt.NDArray[Any], name: str) -> Array:
+        """The favourable score of each row, rounded to float32 once, at the end."""
+        table = probabilities(answer) if self.logits else answer
+        if table.ndim == 1:
+            return (self.whole - table if self.reverse else table).astype(np.float32)
+        chosen = 1 if self.favourable is None and table.shape[1] == 2 else self.favourable
+        if chosen is None or not 0 <= chosen < table.shape[1]:
+            raise ModelError(
+                f"{name} answers {table.shape[1]} columns, and the favourable one ({self.favourable}) is not among "
+                f"them; name the target's classes in the order of the outputs."
+            )
+        return table[:, chosen].astype(np.float32)
+
+
+def whole_of(schema: Schema, output: Output | None) -> float:
+    """What the scores of two classes add up to."""
+    return 2.0 * (schema.threshold or 0.0) if own_scale(schema, output) else 1.0
+
+
+def own_scale(schema: Schema, output: Output | None) -> bool:
+    """Whether scores that decide between two classes are said to be no probabilities: points, hazards."""
+    said = schema.threshold is not None and not 0 < schema.threshold < 1
+    return len(schema.classes) == 2 and (output == "value" or (said and output is None))
+
+
 class BlackBox:
     """``ask`` gives one score per row, or one column per class, of which ``favourable`` is taken.
 
     ``reverse`` says that a single score speaks of the other one of two classes (default: where ``favourable`` is the
     first, because a single output speaks of the second). ``output`` says that answers are logits. ``outputs`` is how
-    many numbers a row was last answered with, None before the first question.
+    many numbers a row was last answered with, None before the first question. ``whole`` is as in :class:`Reading`.
     """
 
     def __init__(
@@ -41,16 +81,16 @@ class BlackBox:
         favourable: int | None = None,
         reverse: bool | None = None,
         output: Output | None = None,
+        whole: float = 1.0,
         batch: int = BATCH,
         name: str,
     ):
         self._ask = ask
         self.inputs = inputs
-        self._favourable = favourable
         self._batch = batch
         self.name = name
         self.reverse = favourable == 0 if reverse is None else reverse
-        self._logits = output == "logit"
+        self._reading = Reading(favourable, self.reverse, output == "logit", whole)
         self.outputs: int | None = None
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
@@ -61,10 +101,7 @@ class BlackBox:
             piece = rows[start : start + self._batch]
             answer = numbers_in(self._answer(piece), len(piece), self.name)
             self.outputs = 1 if answer.ndim == 1 else answer.shape[1]
-            chosen = probabilities(answer) if self._logits else answer
-            scores[start : start + len(piece)] = one_score(
-                chosen, self._favourable, reverse=self.reverse, name=self.name
-            )
+            scores[start : start + len(piece)] = self._reading.score(answer, self.name)
         return scores
 
     def table(self, inputs: npt.ArrayLike) -> Array:
@@ -74,8 +111,8 @@ class BlackBox:
         for start in range(0, max(len(rows), 1), self._batch):
             piece = rows[start : start + self._batch]
             pieces.append(all_scores(self._answer(piece), len(piece), self.name))
-        found: Array = np.concatenate(pieces)
-        return probabilities(found) if self._logits else found
+        found = np.concatenate(pieces)
+        return (probabilities(found) if self._reading.logits else found).astype(np.float32)
 
     def _answer(self, rows: Codes) -> Any:
         try:
@@ -125,19 +162,19 @@ def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None)
     return ClassBox(box, [classes.index(name) for name in schema.classes])
 
 
-def all_scores(answer: Any, rows: int, name: str) -> Array:
+def all_scores(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
     """An answer as a table of our own with a row per person; a plain list is one column."""
     table = numbers_in(answer, rows, name)
     return table[:, None] if table.ndim == 1 else table
 
 
-def numbers_in(answer: Any, rows: int, name: str) -> Array:
+def numbers_in(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
     """An answer as one number per row, or as one column per class.
 
     It is a copy, because a model may answer with the same buffer every time.
     """
     try:
-        table: Array = np.array(answer, dtype=np.float32)
+        table: npt.NDArray[np.float64] = np.array(answer, dtype=np.float64)
     except (TypeError, ValueError):
         some = answer.ravel()[:1].tolist() if isinstance(answer, np.ndarray) else [answer]
         raise ModelError(f"{name} answered {str(some[0])[:60]!r} where a number was expected.") from None
@@ -148,24 +185,10 @@ def numbers_in(answer: Any, rows: int, name: str) -> Array:
     return table
 
 
-def probabilities(logits: Array) -> Array:
+def probabilities(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Probabilities from logits: of one class each, or of all classes along the rows."""
     found = expit(logits) if logits.ndim == 1 or logits.shape[1] == 1 else softmax(logits, axis=1)
-    return np.asarray(found, dtype=np.float32)
-
-
-def one_score(table: Array, favourable: int | None, *, reverse: bool = False, name: str) -> Array:
-    """The score of the favourable class."""
-    if table.ndim == 1:
-        return 1 - table if reverse else table
-    chosen = 1 if favourable is None and table.shape[1] == 2 else favourable
-    if chosen is None or not 0 <= chosen < table.shape[1]:
-        raise ModelError(
-            f"{name} answers {table.shape[1]} columns, and the favourable one ({favourable}) is not among them; "
-            f"name the target's classes in the order of the outputs."
-        )
-    column: Array = table[:, chosen]
-    return column
+    return np.asarray(found, dtype=np.float64)
 
 
 def reason(error: BaseException) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.base import Array, Do, Model, Slope, Wrapper
-from fairbits.models.black_box import all_scores, numbers_in, one_score, reason
+from fairbits.models.black_box import Reading, all_scores, numbers_in, reason
 
 
 class ForeignModel(Wrapper):
@@ -46,7 +46,7 @@ class ForeignModel(Wrapper):
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability (or the predicted value) of each encoded row."""
         rows = np.array(inputs)
-        return one_score(numbers_in(self._call("scores", rows), len(rows), self.name), None, name=self.name)
+        return Reading().score(numbers_in(self._call("scores", rows), len(rows), self.name), self.name)
 
     def _gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
         # A model with one kind of slope need not know the word.
@@ -54,7 +54,8 @@ class ForeignModel(Wrapper):
         return np.array(self._call("gradients", np.array(inputs), **asked))
 
     def _class_scores(self, inputs: npt.ArrayLike) -> Array:
-        return all_scores(self._call("class_scores", np.array(inputs)), len(np.asarray(inputs)), self.name)
+        found = all_scores(self._call("class_scores", np.array(inputs)), len(np.asarray(inputs)), self.name)
+        return found.astype(np.float32)
 
     def _activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
         return tuple(np.array(layer) for layer in self._call("activations", np.array(inputs)))

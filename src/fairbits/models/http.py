@@ -30,7 +30,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Schema
 from fairbits.errors import MissingDependencyError, ModelError, OptionError
 from fairbits.models.base import Array
-from fairbits.models.black_box import probabilities, reason
+from fairbits.models.black_box import Reading, reason, whole_of
 from fairbits.models.credentials import secret_for, secret_note
 from fairbits.models.direction import is_reversed
 from fairbits.models.http_answer import BadAnswerError, content_of, scores_in
@@ -62,7 +62,8 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
         )
     decoder = Decoder(schema, options.columns)
-    endpoint = Endpoint(url, decoder, options, reverse=is_reversed(schema, options))
+    reading = Reading(None, is_reversed(schema, options), options.output == "logit", whole_of(schema, options.output))
+    endpoint = Endpoint(url, decoder, options, reading)
     return Loaded(endpoint, decoder.encoding, notes=secret_note(url, options))
 
 
@@ -72,7 +73,7 @@ class Endpoint:
     #: One number per row, by contract.
     outputs = 1
 
-    def __init__(self, url: str, decoder: Decoder, options: ModelOptions, *, reverse: bool = False):
+    def __init__(self, url: str, decoder: Decoder, options: ModelOptions, reading: Reading):
         try:
             import httpx
             import tenacity
@@ -82,7 +83,8 @@ class Endpoint:
         self.url = url
         self._decoder = decoder
         self._options = options
-        self.reverse = reverse  # whether the scores speak of the other one of two classes
+        self._reading = reading
+        self.reverse = reading.reverse  # whether the scores speak of the other one of two classes
         self._rows = _ROWS if options.batch == BATCH else options.batch
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
         self._pace = _Pace(options.rate)
@@ -113,14 +115,12 @@ class Endpoint:
         new = np.flatnonzero(np.isnan(found))
         found[new] = self._ask_all(different[new])
         self._remember([keys[i] for i in new], found[new])
-        table = found[back.ravel()].astype(np.float32)
-        table = probabilities(table) if self._options.output == "logit" else table
-        return 1 - table if self.reverse else table
+        return self._reading.score(found[back.ravel()], "the endpoint")
 
     def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
         """The score of each row of codes, asked anew; answers are not remembered."""
         rows = np.ascontiguousarray(inputs, dtype=np.float64)
-        return self._ask_all(rows).astype(np.float32)
+        return self._reading.score(self._ask_all(rows), "the endpoint")
 
     def close(self) -> None:
         """Close the connections."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
 from fairbits.models.base import HasClassScores, Model, SeveralClasses
+from fairbits.models.black_box import BlackBox, own_scale, whole_of
 from fairbits.models.column_order import plain_note
 from fairbits.models.direction import favourable_output, has_one_output, names_decide, order_note, output_order
 from fairbits.models.foreign import owned
@@ -19,14 +21,41 @@ from fairbits.models.options import ModelOptions, Output
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Owner:
+    """How a model's owner asks it: with rows of the table as they are, past schema, codes and native forms.
+
+    ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with the
+    model's own ``names``, or our encoded rows ("inputs", where only the library is bypassed and not the schema). It
+    gives one number per row or one column per output. ``reverse`` says that a single score speaks of the other class;
+    None: it speaks of the second one. ``classes`` are its outputs by name, where the model as it is loaded does not say
+    them again. ``library`` makes the model anew as one that is asked and not read, with the
+    reason as a note.
+    """
+
+    ask: Callable[[Any], Any]
+    columns: tuple[str, ...]
+    form: Literal["frame", "array", "dummies", "inputs"]
+    names: tuple[str, ...] = ()
+    reverse: bool | None = None
+    classes: tuple[str, ...] | None = None
+    library: Callable[[str], Loaded] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A model as its file or object gave it, with what that says about itself."""
+    """A model as its file or object gave it, with what that says about itself.
+
+    ``owner`` is how its owner would ask it, where that is known, and ``threshold`` the model's own cut-off between its
+    two classes, on the score of the last.
+    """
 
     model: Model
     encoding: Encoding | None = None
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     named: bool = False
+    owner: Owner | None = None
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", owned(self.model))
@@ -40,6 +69,8 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
     if isinstance(model, Network):
         model, more = _fitting_head(model, schema, order, options)
         notes += more
+    if isinstance(model, SeveralClasses) and own_scale(schema, options.output):
+        model = _on_own_scale(model, schema, order, options)
     if isinstance(model, SeveralClasses):
         if schema.target is not None and model.classes is not None:
             _check_classes(model.classes, schema)
@@ -67,6 +98,21 @@ def fit_to_schema(loaded: Loaded, schema: Schema, *, options: ModelOptions | Non
             f"on; with one column for each of the {len(schema.classes)} classes it would be the most likely class."
         )
     return Loaded(model, encoding, order, tuple(notes))
+
+
+def _on_own_scale(model: SeveralClasses, schema: Schema, order: Any, options: ModelOptions) -> Model:
+    """A network or trees whose one number is no probability, as a model that is asked for it."""
+    if isinstance(model, Network):
+        plain: Any = replace(model, head="linear", favourable=0)
+    else:
+        plain = model.with_favourable(1) if model.classes else model
+    return BlackBox(
+        plain.scores,
+        plain.inputs,
+        favourable=favourable_output(schema, order),
+        whole=whole_of(schema, options.output),
+        name=f"the {type(model).__name__}",
+    )
 
 
 def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:
@@ -124,7 +170,8 @@ def read_output(network: Network, options: ModelOptions) -> Network:
 def _fitting_head(
     network: Network, schema: Schema, order: tuple[str, ...] | None, options: ModelOptions
 ) -> tuple[Network, list[str]]:
-    if network.head != "linear" or len(schema.classes) != 2 or options.output is not None:
+    stated = options.output is not None or own_scale(schema, options.output)
+    if network.head != "linear" or len(schema.classes) != 2 or stated:
         return network, []
     named = schema.classes if order is None or not names_decide(schema, order) else order
     note = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairbits.domain import Codes, Decoder, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
-from fairbits.models.black_box import BlackBox, reason, with_classes
+from fairbits.models.black_box import BlackBox, reason, whole_of, with_classes
 from fairbits.models.column_order import column_note
 from fairbits.models.direction import (
     favourable_output,
@@ -26,7 +26,7 @@ from fairbits.models.direction import (
 )
 from fairbits.models.dummies import dummy_encoding, dummy_note
 from fairbits.models.foreign import attribute
-from fairbits.models.loaded import Loaded
+from fairbits.models.loaded import Loaded, Owner
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.predictor_facts import classes_of, names_of, trained_on_categories, width_of
 
@@ -63,9 +63,11 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         )
     if spread is not None and names is not None:
         decode, encoding = named_frame(names), spread
+        owner = Owner(ask, columns, "dummies", tuple(names), classes=order)
     else:
         way, decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
         encoding = decoder.encoding
+        owner = Owner(ask, columns, "array" if names is None and way != "frame" else "frame", classes=order)
         if names is None:
             guessed = _order_note(way, columns, schema, options)
     box = BlackBox(
@@ -73,6 +75,7 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         encoding.width,
         favourable=chosen,
         output=options.output,
+        whole=whole_of(schema, options.output),
         batch=options.batch,
         name=name,
     )
@@ -88,7 +91,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         )
         notes = (*notes, note)
     named = names_decide(schema, classes)
-    return Loaded(box if chosen is None else with_classes(box, schema, order), encoding, given, notes, named)
+    model = box if chosen is None else with_classes(box, schema, order)
+    return Loaded(model, encoding, given, notes, named, owner=owner)
 
 
 def named_frame(names: Iterable[Any]) -> Decode:
@@ -129,12 +133,15 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
         favourable=favourable,
         reverse=is_reversed(schema, options),
         output=options.output,
+        whole=whole_of(schema, options.output),
         batch=options.batch,
         name=name,
     )
+    columns = options.columns or table_columns(schema)
+    owner = None if way == "codes" else Owner(function, columns, way, reverse=box.reverse)
     if len(schema.classes) > 2 and box.table(_someone(decoder, schema)).shape[1] == len(schema.classes):
-        return Loaded(with_classes(box, schema, order), decoder.encoding, notes=notes)
-    return Loaded(box, decoder.encoding, notes=notes)
+        return Loaded(with_classes(box, schema, order), decoder.encoding, notes=notes, owner=owner)
+    return Loaded(box, decoder.encoding, notes=notes, owner=owner)
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:

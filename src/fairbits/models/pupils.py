@@ -20,7 +20,7 @@ from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.direction import output_order
 from fairbits.models.estimator import opened_estimator
-from fairbits.models.estimator_copies import fresh_estimator
+from fairbits.models.estimator_copies import fit_again, fresh_estimator
 from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions
 from fairbits.models.predictor_facts import classes_of, names_of
@@ -40,7 +40,6 @@ class Refitted:
 
     estimator: Any
     words: str
-    proof: str
 
 
 def refitted(
@@ -89,16 +88,29 @@ def refitted(
         raise ModelError(f"{type(final).__name__} could not be fitted again: {reason(error)}") from None
     kind = type(final).__name__
     if words == "columns dropped":
-        return Refitted(
-            made,
-            f"a {kind} of the same settings without the protected columns, taught the average over twins",
-            "Proved for everybody: the protected columns are dropped before the model, so all twins of a person get "
-            "one score, k = 1.",
-        )
-    return Refitted(
-        made,
-        f"a {kind} of the same settings that saw one value of the protected columns, taught the average over twins",
-        "Proved for everybody: no tree asks about a protected column, so all twins of a person get one score, k = 1.",
+        how = "without the protected columns"
+    else:
+        how = "that saw one value of the protected columns"
+    return Refitted(made, f"a {kind} of the same settings {how}, taught the average over twins")
+
+
+def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bool:
+    """Whether a fitted pipeline begins with scikit-learn's own step that passes on no protected column."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+
+    if type(estimator) is not Pipeline or type(estimator.steps[0][1]) is not ColumnTransformer:
+        return False
+    fitted = attribute(estimator.steps[0][1], "transformers_")
+    if not isinstance(fitted, list):
+        return False
+    columns = list(options.columns or table_columns(schema))
+    protected = {name for i in schema.protected_columns for name in schema.attributes[i].own_columns}
+    free: set[Any] = {name for name in columns if name not in protected}
+    free |= {place for place, name in enumerate(columns) if name not in protected}
+    passed = [taken for _, step, taken in fitted if not (isinstance(step, str) and step == "drop")]
+    return bool(passed) and all(
+        isinstance(taken, list) and all(type(one) in (str, int) and one in free for one in taken) for taken in passed
     )
 
 
@@ -141,7 +153,7 @@ def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, lessons: _Lesson
     for step in steps:
         rows = step.transform(rows)
     fresh = fresh_estimator(final, seed)
-    fresh.fit(rows, lessons.labels, **({} if lessons.weights is None else {"sample_weight": lessons.weights}))
+    fit_again(fresh, rows, lessons.labels, {} if lessons.weights is None else {"sample_weight": lessons.weights})
     if not steps:
         return fresh
     made = inner = copy.deepcopy(whole)
@@ -175,7 +187,8 @@ def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons, se
     while hasattr(part, "steps"):
         where, part = f"{where}__{part.steps[-1][0]}", part.steps[-1][1]
     weights = {} if lessons.weights is None else {f"{where}__sample_weight": lessons.weights}
-    return made.fit(rows, lessons.labels, **weights)
+    fit_again(made, rows, lessons.labels, weights)
+    return made
 
 
 def _strip(estimator: Any, gone: set[Any], *, framed: bool) -> None:

@@ -141,9 +141,10 @@ def _right_way_round(model: Model, schema: Schema | None, options: ModelOptions)
     """A model of one's own scores the favourable class; where ``score_of`` names the other one, its complement."""
     if schema is None or isinstance(model, SeveralClasses) or not is_reversed(schema, options):
         return model
-    from fairbits.models.black_box import BlackBox
+    from fairbits.models.black_box import BlackBox, whole_of
 
-    return BlackBox(model.scores, model.inputs, reverse=True, name=f"the {type(model).__name__}")
+    whole = whole_of(schema, options.output)
+    return BlackBox(model.scores, model.inputs, reverse=True, whole=whole, name=f"the {type(model).__name__}")
 
 
 def save_network(network: Network, path: str | Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,16 +14,19 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.column_order import column_note
 from fairbits.models.dummies import dummy_encoding
-from fairbits.models.loaded import Loaded
+from fairbits.models.foreign import attribute
+from fairbits.models.loaded import Loaded, Owner
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Network
 from fairbits.models.options import InputFormat, ModelOptions
+from fairbits.models.predictor_facts import names_of
 from fairbits.models.predictors import checked_columns, from_predictor, named_frame
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of
 from fairbits.models.sklearn_networks import LOGISTIC, is_linear, is_perceptron, network_of_linear, network_of_sklearn
 from fairbits.models.sklearn_pipelines import final_of, is_pipeline, taken_apart, winner
 from fairbits.models.skops_data import StoredObject
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
+from fairbits.models.trees.behind import trees_behind
 from fairbits.models.trees.ensemble import Ensemble
 from fairbits.models.trees.model import TreeModel
 from fairbits.models.trees.scorecard import scorecard_of
@@ -45,6 +47,45 @@ _COLUMNWISE = {
 def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """Any fitted scikit-learn model, native where it is a perceptron, linear or trees behind column-wise encoders."""
     estimator = winner(estimator)
+    loaded = _read(estimator, schema, options)
+    threshold = own_threshold(estimator)
+    if schema is None or isinstance(estimator, StoredObject):
+        return loaded
+    owner = loaded.owner or _owner(estimator, schema, options)
+    return replace(loaded, owner=owner, threshold=threshold)
+
+
+def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | None:
+    """A model that was read, asked through its library with the owner's rows."""
+    names = names_of(estimator)
+    spread = None if names is None or options.columns else dummy_encoding(names, schema)
+    if options.input_format == "codes":
+        return None
+    ask = attribute(estimator, "predict_proba") if schema.classes else None
+
+    def library(why: str) -> Loaded:
+        return _asked(estimator, schema, options, why)
+
+    columns = options.columns or (tuple(names) if names is not None and spread is None else table_columns(schema))
+    asked = ask if callable(ask) else estimator.predict
+    form: Any = "dummies" if spread is not None else "array" if names is None else "frame"
+    return Owner(asked, columns, options.input_format or form, tuple(names or ()), library=library)
+
+
+def own_threshold(estimator: Any) -> float | None:
+    """The cut-off of a classifier that decides by another than one half, on the probability of its last class."""
+    final = final_of(estimator)
+    for name in ("best_threshold_", "threshold"):
+        found = attribute(final, name)
+        if type(final).__name__ in ("TunedThresholdClassifierCV", "FixedThresholdClassifier") and isinstance(
+            found, float | int | np.number
+        ):
+            first = text_of(attribute(final, "pos_label")) == text_of(list(final.classes_)[0])
+            return float(np.nextafter(1 - found, np.inf)) if first else float(found)
+    return None
+
+
+def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     steps, final = taken_apart(estimator)
     if is_booster(final):
         return _trees(estimator, steps, final, schema, options)
@@ -133,9 +174,12 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
     if not steps and not prepares:
         return from_booster(final, schema, options)
     read = settled(read_object(final, schema), schema, options)
-    encoding = _behind(estimator, steps, schema, options, partial(encoding_of, exact=True), exact=True)
-    if encoding.width != read.ensemble.features:
-        raise NotNative(f"its encoders make {encoding.width} columns, and its trees take {read.ensemble.features}.")
+
+    def behind(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
+        return trees_behind(read.ensemble, transform, schema, tuple(columns), steps)
+
+    ensemble, encoding = _behind(estimator, steps, schema, options, behind, exact=True)
+    read = replace(read, ensemble=ensemble)
     return with_encoding(read, encoding, schema, (*read.notes, *_order_note(estimator, schema, options)))
 
 
@@ -216,7 +260,9 @@ def _behind(
     _check_width(estimator, columns, schema)
 
     def asked(as_text: tuple[str, ...]) -> _Read:
-        decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
+        by_dtype = exact and not as_text and _by_dtype(estimator)
+        # What a step makes of a float32 is read off exact numbers, and held against real rows afterwards.
+        decoder = Decoder(schema, columns, as_text=as_text, categorical=by_dtype, typed=False)
         way: InputFormat = options.input_format or ("array" if names is None else "frame")
         named = isinstance(estimator, StoredObject) and way == "frame"
         decode = decoder.mapping if named else _rows_of(decoder, way, names)

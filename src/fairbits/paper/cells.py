@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,16 @@ class Cells:
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+
+@cache
+def content_of(*packages: str) -> str:
+    """A hash of the source of some of our packages: what was computed by other code is not kept."""
+    home = Path(str(files("fairbits")))
+    found = blake2b(digest_size=16)
+    for file in sorted(path for name in packages for path in (home / name).rglob("*.py")):
+        found.update(file.relative_to(home).as_posix().encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()
 
 
 def _stamped(settings: dict[str, Any]) -> dict[str, Any]:

@@ -14,16 +14,20 @@ from typing import Any
 
 from fairbits.data import load_subject
 from fairbits.errors import FairbitsError
-from fairbits.paper.cells import Cells
+from fairbits.paper.cells import Cells, content_of
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
-from fairbits.repair import PROPOSERS, find_alternatives
+from fairbits.repair import PROPOSERS, Estimates, estimates_of, proposers_of, study
+from fairbits.repair import Figures as RepairFigures
 from fairbits.search import DEFAULT, Budget, Settings, search_subject
 from fairbits.store import Run
 from fairbits.subject import Subject
 
 #: Asked in this order; the guard's line first.
 FAMILIES = ("guard", *(name for name in PROPOSERS if name != "guard"))
+#: What a cell hangs on, beside the subject: another version of these makes other cells.
+DEPENDS_ON = ("repair", "search", "proxies", "measure", "engine", "subject", "models", "domain")
+AS_IS = "as it is"
 #: Accuracies on the plan's half that lie this close count as equal.
 EQUAL = 0.005
 #: What the guard's line is: the plain average over twins, with nothing to choose.
@@ -87,7 +91,8 @@ class _Work:
     def __init__(self, name: str, cells: Cells, terms: Mapping[str, Any], threads: int | None):
         self._name, self._cells, self._terms, self._threads = name, cells, dict(terms), threads
         self._place: tempfile.TemporaryDirectory[str] | None = None
-        self._run: tuple[Subject, Run] | None = None
+        self._subject: Subject = load_subject(name)
+        self._run: Run | None = None
 
     def __enter__(self) -> _Work:
         return self
@@ -97,32 +102,35 @@ class _Work:
             self._place.cleanup()
 
     def cell(self, family: str) -> dict[str, Any]:
-        """What a proposer has for the subject, from disk or made."""
-        return self._cells.get(f"mitigation-{self._name}-{family}", self._terms, lambda: self._made(family))
+        """What a proposer has for the subject, from disk or made; made again where subject or code are others."""
+        terms = {**self._terms, "identity": self._subject.identity.id, "code": content_of(*DEPENDS_ON)}
+        return self._cells.get(f"mitigation-{self._name}-{family}", terms, lambda: self._made(family))
 
     def _made(self, family: str) -> dict[str, Any]:
-        subject, run = self._searched()
+        run = self._searched()
         try:
-            found = find_alternatives(
+            found = study(
                 run,
-                subject,
-                proposals=[family],
-                trials=self._terms["trials"],
+                self._subject,
+                proposers_of([family], trials=self._terms["trials"]),
+                wanted=frozenset({family}),
                 quick=self._terms["quick"],
-                guard=False,
-                save=False,
+                rows_for_cases=True,
                 seed=self._terms["seed"],
                 threads=self._threads,
             )
         except FairbitsError as error:
             return {"candidates": [], "left_out": str(error)}
-        kept = found.candidates if family == "guard" else found.candidates[1:]  # the model as it is comes once
-        return {"candidates": [asdict(one) for one in kept], "left_out": ""}
+        kept = [_figures(one.name, one.estimates, one.plan, one.held_out) for one in found.candidates]
+        if family == "guard":  # the model as it is comes once
+            plan, held_out = found.before
+            own = estimates_of(held_out, found.setting)
+            kept.insert(0, _figures(AS_IS, own, plan.figures, held_out.figures))
+        return {"candidates": kept, "left_out": ""}
 
-    def _searched(self) -> tuple[Subject, Run]:
+    def _searched(self) -> Run:
         if self._run is None:
             self._place = tempfile.TemporaryDirectory()
-            subject = load_subject(self._name)
             settings = Settings(
                 budget=Budget(evaluations=self._terms["evaluations"]),
                 strategy=DEFAULT,
@@ -130,8 +138,22 @@ class _Work:
                 seed=self._terms["seed"],
                 threads=self._threads,
             )
-            self._run = subject, search_subject(subject, settings, Path(self._place.name) / "run")
+            self._run = search_subject(self._subject, settings, Path(self._place.name) / "run")
         return self._run
+
+
+def _figures(name: str, found: Estimates | None, plan: RepairFigures, held_out: RepairFigures) -> dict[str, Any]:
+    assert found is not None  # noqa: S101 - every candidate that was judged has them
+    return {
+        "name": name,
+        **asdict(found),
+        "k_mean_cases": held_out.k_mean,
+        "id_rate_cases": held_out.id_rate,
+        "selection_gap": held_out.selection_gap,
+        "odds_gap": held_out.odds_gap,
+        "accuracy_plan": plan.accuracy,
+        "k_mean_plan": plan.k_mean,
+    }
 
 
 def _chosen(made: Mapping[str, Figures]) -> dict[str, Figures]:
@@ -141,7 +163,7 @@ def _chosen(made: Mapping[str, Figures]) -> dict[str, Figures]:
     """
     guards = {one["name"]: one for one in made["guard"]["candidates"]}
     line = guards[LINE]
-    found: dict[str, Figures] = {"as it is": guards["as it is"], "guard": line}
+    found: dict[str, Figures] = {AS_IS: guards[AS_IS], "guard": line}
     for family, cell in made.items():
         if family == "guard" or not cell["candidates"]:
             continue
@@ -159,7 +181,7 @@ def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
     lines = []
     families = dict.fromkeys(family for chosen in best.values() for family in chosen)
     for family in families:
-        if family in ("as it is", "guard"):
+        if family in (AS_IS, "guard"):
             continue
         pairs = [(chosen["guard"], chosen[family]) for chosen in best.values() if family in chosen]
         level = [(guard, one) for guard, one in pairs if one["accuracy_plan"] >= guard["accuracy_plan"] - EQUAL]

@@ -1,8 +1,17 @@
-"""Matched people: those alike on the justified attributes and of different groups (FlipTest, Black et al. 2020)."""
+"""Matched people: those alike on the justified attributes and of different groups (FlipTest, Black et al. 2020).
+
+Like is compared with like, one pair of groups at a time. People are cut into cells of much the same justified
+attributes, and within each cell the larger group is thinned to the size of the smaller: then both are equally dense
+everywhere. Everybody who is left is matched twice by the same steps: with the nearest person of the other group, and,
+as a placebo, with the nearest of the own. Oneself is no match, so one person of the other group, drawn by lot, is none
+either: both have the same number to choose from. Where a score depends on the justified attributes alone, the two gaps
+are the same on average, whatever the shares of the groups.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +23,13 @@ from fairbits.randomness import sampled_rows
 CALIPER = 0.2
 #: People who are matched, at most; more are drawn from.
 MAX_PEOPLE = 20_000
+#: A cell of more people of both groups is cut in two, at the middle of its widest justified attribute.
+CELL = 16
+#: Labels of a category are so many standard deviations apart that no caliper reaches over; people alike, so few.
+FAR, ALIKE = 1e6, 1e-8
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +47,11 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """What matched people experience."""
+    """What matched people experience: gaps to somebody of another group, and to somebody of the own (placebo).
+
+    ``people`` are those with a match of both kinds in at least one pair of groups; k and span are means over all such
+    matches.
+    """
 
     attribute: str
     people: int
@@ -58,107 +76,128 @@ def matched_people(
     caliper: float = CALIPER,
     top: int = 5,
 ) -> Matching | None:
-    """Each person's nearest neighbour in every other group, and the same within the own group as a placebo."""
-    from scipy.spatial import cKDTree
-
-    rows = np.flatnonzero(groups.known)
-    large = np.flatnonzero(groups.counts >= MIN_PEOPLE)
-    rows = rows[np.isin(groups.codes[rows], large)]
+    """Everybody's gap to the nearest person of another group, less the gap to the nearest of the own."""
+    rows = np.flatnonzero(groups.known & np.isin(groups.codes, np.flatnonzero(groups.counts >= MIN_PEOPLE)))
     rows = rows[sampled_rows(len(rows), MAX_PEOPLE, rng)]
     codes, own = groups.codes[rows], np.asarray(scores, dtype=np.float64)[rows]
-    present = [code for code in large if (codes == code).sum() >= MIN_PEOPLE]
+    present = [code for code in np.unique(codes) if (codes == code).sum() >= MIN_PEOPLE]
     if len(present) < 2:
         return None
     points = _standard(features[rows], categorical)
+    points += ALIKE * rng.standard_normal(points.shape)  # of people alike in all, the lot says who is nearest
     limit = caliper * np.sqrt(features.shape[1])
-    n, others = len(rows), len(present) - 1
-    near = np.full((n, len(present)), -1, dtype=np.int64)
-    apart = np.full((n, len(present)), np.inf)
-    alike = np.full((n, others), -1, dtype=np.int64)
-    for place, code in enumerate(present):
-        members = np.flatnonzero(codes == code)
-        tree = cKDTree(points[members])
-        outside = np.flatnonzero(codes != code)
-        distance, found = tree.query(points[outside], distance_upper_bound=limit, workers=2)
-        hit = np.isfinite(distance)
-        near[outside[hit], place], apart[outside[hit], place] = members[found[hit]], distance[hit]
-        own_distance, own_found = tree.query(points[members], k=others + 2, distance_upper_bound=limit, workers=2)
-        _own_matches(alike, members, own_distance, own_found, others)
-    in_group = codes[:, None] == np.array(present)[None]
-    complete = ((near >= 0) | in_group).all(axis=1) & (alike >= 0).all(axis=1)
-    if not complete.any():
+    found = []
+    for one, other in combinations(present, 2):
+        sides = _thinned(points, np.flatnonzero(codes == one), np.flatnonzero(codes == other), rng)
+        found += [_matches(points, *sides, limit), _matches(points, *sides[::-1], limit)]
+    # A row per match: the person, the nearest of the other group, the nearest of the own, and how far the former is.
+    person, across, within = (np.concatenate([match[place] for match in found]) for place in range(3))
+    apart = np.concatenate([match[3] for match in found])
+    if not len(person):
         return None
-    crossed = np.where(in_group, np.arange(n)[:, None], near)[complete]
-    inside = np.column_stack([np.arange(n)[complete], alike[complete]])
-    across, within = own[crossed], own[inside]
-    spans, placebo = np.ptp(across, axis=1), np.ptp(within, axis=1)
+    sides_of = {name: np.column_stack([own[person], own[other]]) for name, other in (("a", across), ("w", within))}
+    gaps, placebo = (np.ptp(table, axis=1) for table in sides_of.values())
+    k, placebo_k = (float(qid(table, epsilon=epsilon).k.mean()) for table in sides_of.values())
     return Matching(
         attribute=groups.name,
-        people=int(complete.sum()),
-        without_match=int(n - complete.sum()),
-        k=float(qid(across, epsilon=epsilon).k.mean()),
-        placebo_k=float(qid(within, epsilon=epsilon).k.mean()),
-        span=float(spans.mean()),
+        people=len(np.unique(person)),
+        without_match=len(rows) - len(np.unique(person)),
+        k=k,
+        placebo_k=placebo_k,
+        span=float(gaps.mean()),
         placebo_span=float(placebo.mean()),
-        excess=_excess(spans - placebo, np.column_stack([crossed, inside])),
+        excess=_excess(gaps - placebo, np.column_stack([person, across, within])),
         caliper=caliper,
-        pairs=_pairs(groups, rows, own, near, apart, codes, top),
+        pairs=_pairs(groups, rows, own, person, across, apart, codes, top),
     )
 
 
-def _excess(values: Floats, asked: npt.NDArray[np.int64]) -> Estimate:
-    """The mean with its interval; people whose matches are the same person do not count as independent.
+def _thinned(points: Floats, one: Integers, other: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """As many people of the one group as of the other in every cell, in an order that pairs them by lot."""
+    both = np.concatenate([one, other])
+    member = np.repeat([0, 1], [len(one), len(other)])
+    kept: list[list[Integers]] = [[], []]
+    cells = [np.arange(len(both))]
+    while cells:
+        cell = cells.pop()
+        halves = _halved(points[both[cell]]) if len(cell) > CELL else None
+        if halves is not None:
+            cells += [cell[halves], cell[~halves]]
+            continue
+        sides = [rng.permutation(both[cell[member[cell] == side]]) for side in (0, 1)]
+        size = min(map(len, sides))
+        for side in (0, 1):
+            kept[side].append(sides[side][:size])
+    return np.concatenate(kept[0]), np.concatenate(kept[1])
 
-    The variance counts every two people who share somebody (themselves, or a match), beside each one alone.
+
+def _halved(points: Floats) -> npt.NDArray[np.bool_] | None:
+    """Who is in the lower half of a cell by its widest attribute; None where all are alike."""
+    column = points[:, int(np.argmax(np.ptp(points, axis=0)))]
+    middle = np.sort(column)[(len(column) - 1) // 2]
+    lower = column <= middle
+    if lower.all():
+        lower = column < middle
+    return np.asarray(lower) if lower.any() else None
+
+
+def _matches(
+    points: Floats, own: Integers, others: Integers, limit: float
+) -> tuple[Integers, Integers, Integers, Floats]:
+    """Those of ``own`` with the nearest of both groups within the caliper, neither of them at the own place."""
+    if len(own) < 2:
+        return own[:0], own[:0], own[:0], np.empty(0)
+    far, across = _nearest(points, own, others, limit)
+    near, within = _nearest(points, own, own, limit)
+    both = np.isfinite(far) & np.isfinite(near)
+    return own[both], others[across[both]], own[within[both]], far[both]
+
+
+def _nearest(points: Floats, asked: Integers, among: Integers, limit: float) -> tuple[Floats, Integers]:
+    """For each of ``asked`` the nearest of ``among``, but for the one at the same place of the list."""
+    from scipy.spatial import cKDTree
+
+    distance, place = cKDTree(points[among]).query(points[asked], k=2, distance_upper_bound=limit, workers=1)
+    barred = place[:, 0] == np.arange(len(asked))
+    return np.where(barred, distance[:, 1], distance[:, 0]), np.where(barred, place[:, 1], place[:, 0])
+
+
+def _excess(values: Floats, asked: Integers) -> Estimate:
+    """The mean with its interval; matches that share somebody do not count as independent.
+
+    The variance counts every two matches that share somebody, beside each one alone.
     """
     plain = student_mean(values)
     n = len(values)
     if n < 2:
         return plain
     centred = values - values.mean()
-    person = np.repeat(np.arange(n), asked.shape[1])
-    pairs = np.unique(np.column_stack([person, asked.ravel()]), axis=0)  # who depends on whose score, each once
-    sums = np.bincount(pairs[:, 1], weights=centred[pairs[:, 0]])
-    times = np.bincount(pairs[:, 0], minlength=n)
+    match = np.repeat(np.arange(n), asked.shape[1])
+    size = int(asked.max()) + 1
+    keys = np.unique(match * size + asked.ravel())  # who depends on whose score, each once
+    sums = np.bincount(keys % size, weights=centred[keys // size])
+    times = np.bincount(keys // size, minlength=n)
     variance = float((sums**2).sum() - ((times - 1) * centred**2).sum())
     wider = np.sqrt(max(variance / float((centred**2).sum()), 1.0)) if centred.any() else 1.0
     half = float(wider) * (plain.high - plain.value)
     return Estimate(plain.value, plain.value - half, plain.value + half)
 
 
-def _own_matches(
-    alike: npt.NDArray[np.int64],
-    members: npt.NDArray[np.int64],
-    distance: Floats,
-    found: npt.NDArray[np.int64],
-    others: int,
-) -> None:
-    """The nearest people of the own group, without the person."""
-    valid = np.isfinite(distance)
-    own = np.where(valid, found, 0) == np.arange(len(members))[:, None]
-    distance = np.where(own, np.inf, distance)
-    order = np.argsort(distance, axis=1, kind="stable")[:, :others]
-    picked = np.take_along_axis(found, order, axis=1)
-    fine = np.isfinite(np.take_along_axis(distance, order, axis=1))
-    alike[members] = np.where(fine, members[np.where(fine, picked, 0)], -1)
-
-
 def _pairs(
     groups: Grouping,
-    rows: npt.NDArray[np.int64],
+    rows: Integers,
     scores: Floats,
-    near: npt.NDArray[np.int64],
+    person: Integers,
+    other: Integers,
     apart: Floats,
-    codes: npt.NDArray[np.int64],
+    codes: Integers,
     top: int,
 ) -> tuple[Pair, ...]:
     """The widest gaps first, the nearer pair first among equals; nobody is in two of them."""
-    person, place = np.nonzero(near >= 0)
-    other = near[person, place]
     gap = np.abs(scores[person] - scores[other])
     chosen: list[Pair] = []
     taken: set[int] = set()
-    for i in np.lexsort((apart[person, place], -gap)):
+    for i in np.lexsort((apart, -gap)):
         a, b = int(person[i]), int(other[i])
         if len(chosen) == top or gap[i] <= 0:
             break
@@ -167,15 +206,14 @@ def _pairs(
         taken.update((a, b))
         a, b = (a, b) if scores[a] <= scores[b] else (b, a)
         names = groups.labels[codes[a]], groups.labels[codes[b]]
-        distance = float(apart[person[i], place[i]])
-        chosen.append(Pair(int(rows[a]), int(rows[b]), *names, float(scores[a]), float(scores[b]), distance))
+        chosen.append(Pair(int(rows[a]), int(rows[b]), *names, float(scores[a]), float(scores[b]), float(apart[i])))
     return tuple(chosen)
 
 
 def _standard(features: Floats, categorical: tuple[bool, ...]) -> Floats:
-    """Numbers in standard deviations; labels of a category so far apart that no caliper reaches over."""
+    """Numbers in standard deviations; labels of a category far apart."""
     found = np.empty(features.shape)
     for i, is_one in enumerate(categorical):
         column = features[:, i]
-        found[:, i] = column * 1e6 if is_one else column / (column.std() or 1.0)
+        found[:, i] = column * FAR if is_one else column / (column.std() or 1.0)
     return found

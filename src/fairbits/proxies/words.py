@@ -88,7 +88,8 @@ def _usable(entry: Mapping[str, Any]) -> str:
 def _matched(name: str, matched: Mapping[str, Any]) -> str:
     excess = matched["excess"]
     return (
-        f"{matched['people']:,} people have somebody alike on the justified attributes in every group of {name}: their "
-        f"scores span {matched['span']:.3f} on average, {matched['placebo_span']:.3f} within the own group "
+        f"{matched['people']:,} people have somebody alike on the justified attributes in another group of {name}, and "
+        f"in their own: scores lie {matched['span']:.3f} apart on average across groups, "
+        f"{matched['placebo_span']:.3f} within the own group "
         f"(difference {signed(excess['value'], 3)}, {signed(excess['low'], 3)} to {signed(excess['high'], 3)})"
     )

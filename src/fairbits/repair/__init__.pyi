@@ -1,8 +1,5 @@
-from .alternative import Alternative as Alternative
-from .alternative import Alternatives as Alternatives
-from .alternatives import find_alternatives as find_alternatives
-from .candidate_files import write_candidates as write_candidates
 from .candidates import proposed as proposed
+from .estimates import estimates_of as estimates_of
 from .evidence import Half as Half
 from .evidence import Halves as Halves
 from .evidence import split as split
@@ -20,11 +17,14 @@ from .proposals.registry import PROPOSERS as PROPOSERS
 from .proposals.registry import proposers_of as proposers_of
 from .records import Attack as Attack
 from .records import Attacked as Attacked
+from .records import Estimates as Estimates
 from .records import Figures as Figures
 from .records import FileCheck as FileCheck
 from .records import GroupRate as GroupRate
-from .records import Repair as Repair
+from .records import Proof as Proof
+from .records import RepairCandidate as RepairCandidate
 from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
 from .run import repair_run as repair_run
+from .run import study as study
 from .writers.facts import class_values as class_values

@@ -1,8 +1,12 @@
-"""Which repair is taken: a rule that a reviewer can follow, on the plan's half of the evidence alone.
+"""Which candidate is taken: a rule that a reviewer can follow, on rows and cases that no candidate has seen.
 
-Among repairs that lower mean k of cases, make no more people flip, keep the budget (with a margin for the number of
-rows) and are dominated by no other: the lowest proved k first; where nothing is proved, the lowest mean k. Equal ones:
-the smaller cost, and one score a decision before many.
+**The budget, in one sentence**: a candidate keeps it if, with 90 % confidence by the rows it is chosen on, accuracy
+falls by no more than the budget and balanced accuracy by no more than twice the budget.
+
+Among candidates that lower mean k of cases, make no more people flip, keep the budget and are dominated by no other:
+the lowest proved k first, of those the ones under which no decision can flip; where nothing is proved, the lowest mean
+k. Equal ones: the smallest loss that these rows cannot rule out, and one score a decision before many. Where a
+guarantee is asked for, whoever has such a proof will do, and of those the smallest loss comes first.
 
 Flips count because k does not see them: scores that crowd at both ends have few classes, and more people between them.
 Nobody signs a model under which the decision of more real people hangs on who they are.
@@ -15,16 +19,32 @@ from collections.abc import Sequence
 from fairbits.domain import quality
 from fairbits.errors import OptionError, choose_from
 from fairbits.measure import Measure, symbol_of
-from fairbits.repair.judgement import BALANCED_FACTOR, cost, front
+from fairbits.repair.judgement import BALANCED_FACTOR, front
+from fairbits.repair.margins import Loss
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Figures, Repair
+from fairbits.repair.records import Figures, RepairCandidate
+
+#: Rounding must not make a candidate that costs exactly the budget too expensive.
+SLACK = 1e-9
 
 
-def undominated(repairs: Sequence[Repair], measure: Measure = "q_inf") -> list[bool]:
-    """Which repairs no other beats on the plan's half of the evidence, in any figure that counts.
+def keeps_budget(lost: Loss, lost_balanced: Loss | None, budget: float) -> bool:
+    """Whether the upper ends of both losses keep to the budget."""
+    balanced = 0.0 if lost_balanced is None else lost_balanced.upper
+    return lost.upper <= budget + SLACK and balanced <= BALANCED_FACTOR * budget + SLACK
 
-    The figures are accuracy, balanced accuracy, mean k, ID rate (of cases and of rows), proved k, whether the budget is
-    kept, and whether no more people flip.
+
+def worst_loss(one: RepairCandidate) -> float:
+    """The most of the accuracy budget that a candidate may cost, as far as the rows it is chosen on can tell."""
+    balanced = one.balanced_loss_upper
+    return one.loss_upper if balanced is None else max(one.loss_upper, balanced / BALANCED_FACTOR)
+
+
+def undominated(candidates: Sequence[RepairCandidate], measure: Measure = "q_inf") -> list[bool]:
+    """Which candidates no other beats on the evidence they are chosen on, in any figure that counts.
+
+    The figures are accuracy, balanced accuracy, mean k, ID rate (of cases and of rows), what is proved, whether the
+    budget is kept, and whether no more people flip.
     """
     points = [
         (
@@ -33,11 +53,11 @@ def undominated(repairs: Sequence[Repair], measure: Measure = "q_inf") -> list[b
             -r.plan.lowered(measure),
             -(r.plan.id_rate or 0.0),
             -(r.plan.id_rate_rows or 0.0),
-            -float("inf") if r.k_max_proved is None else -float(r.k_max_proved),
+            *(-rank for rank in _proved(r)),
             float(r.within_budget),
             float(not r.raises),
         )
-        for r in repairs
+        for r in candidates
     ]
     return front(points)
 
@@ -57,70 +77,97 @@ def raised(before: Figures, after: Figures) -> str:
 
 
 def pick(
-    repairs: Sequence[Repair],
+    candidates: Sequence[RepairCandidate],
     before: Figures,
     budget: float,
     *,
     choose: str | None = None,
-    costs_count: bool = False,
+    guarantee: int | None = None,
     rows: int = 0,
     measure: Measure = "q_inf",
-) -> tuple[Repair | None, str]:
-    """The repair that is taken, or None and the reason in a sentence."""
+) -> tuple[RepairCandidate | None, str]:
+    """The candidate that is taken, or None and the reason in a sentence, with what helps."""
     if choose is not None:
-        named = next((r for r in repairs if r.name == choose), None)
+        named = next((r for r in candidates if r.name == choose), None)
         if named is None:
-            raise OptionError(f"there is no repair {choose!r} here; {choose_from(choose, [r.name for r in repairs])}")
-        return (
-            (None, _why([named], before, budget, rows, measure))
-            if costs_count and not named.within_budget
-            else (named, "")
-        )
-    useful = [r for r in repairs if r.plan.lowered(measure) < before.lowered(measure)]
+            raise OptionError(
+                f"there is no repair {choose!r} here; {choose_from(choose, [r.name for r in candidates])}"
+            )
+        return named, ""
+    if guarantee is None:
+        useful = [r for r in candidates if r.plan.lowered(measure) < before.lowered(measure)]
+    else:
+        useful = [r for r in candidates if r.proof is not None and r.proof.bound <= guarantee]
     best = [r for r in useful if r.within_budget and not r.raises and not r.dominated]
     if not best:
-        return None, _why(useful, before, budget, rows, measure)
+        return None, _why(candidates, useful, before, budget, guarantee, rows, measure)
 
-    def order(one: Repair) -> tuple[float, float, float, bool]:
-        return _bound(one), one.plan.lowered(measure), cost(before, one.plan), isinstance(one.network, Guard)
+    def order(one: RepairCandidate) -> tuple[float, ...]:
+        ranks = (*_proved(one), one.plan.lowered(measure), worst_loss(one), float(isinstance(one.network, Guard)))
+        return ranks if guarantee is None else (worst_loss(one), *ranks)
 
     return min(best, key=order), ""
 
 
-def _bound(repair: Repair) -> float:
-    return float("inf") if repair.k_max_proved is None else float(repair.k_max_proved)
+def _proved(one: RepairCandidate) -> tuple[float, float]:
+    """The proved k and whether decisions may flip under it; smaller is better."""
+    return (float("inf"), 1.0) if one.proof is None else (float(one.proof.bound), float(one.proof.property != "flips"))
 
 
-def _why(useful: Sequence[Repair], before: Figures, budget: float, rows: int, measure: Measure) -> str:
-    k = symbol_of(measure)
+def _why(
+    candidates: Sequence[RepairCandidate],
+    useful: Sequence[RepairCandidate],
+    before: Figures,
+    budget: float,
+    guarantee: int | None,
+    rows: int,
+    measure: Measure,
+) -> str:
+    k, asked = symbol_of(measure), "" if guarantee is None else f" with a proof of k ≤ {guarantee}"
+    if not candidates:
+        return (
+            "nothing could be tried on this model; what was left out is named with its reason, and mitigators or a "
+            "proposal of your own may be tried with --with."
+        )
     if not useful:
-        return f"no repair lowers mean {k} here."
+        if guarantee is not None:
+            return f"no candidate has a proof of k ≤ {guarantee}; raise --guarantee, or leave it out."
+        return (
+            f"no candidate lowers mean {k} of the cases that they are chosen on; search longer, try mitigators with "
+            f"--with, or take one of the table with --choose."
+        )
     by = quality(regression=before.balanced_accuracy is None)
     kept = [r for r in useful if r.within_budget and r.raises]
     rest = [r for r in useful if not r.within_budget]
-    nearest = _nearest(rest, before, rows) if rest else ""
+    nearest = _nearest(rest, budget, rows) if rest else ""
     more = "give more rows that the model has not seen"
     if kept:
         lowest = min(kept, key=lambda r: r.plan.lowered(measure))
         what = "raise mean k of rows" if before.id_rate_rows is None else "make more people flip"
         others = f"; of the others, {nearest}; {more}," if nearest else ";"
         return (
-            f"the only repairs that keep {by} {what}: {lowest.name}, the one with the lowest mean {k}, has "
+            f"the only repairs{asked} that keep {by} {what}: {lowest.name}, the one with the lowest mean {k}, has "
             f"{lowest.raises}{others} raise --max-accuracy-loss, or take one with --choose."
         )
-    return f"no repair keeps {by} within a loss of {budget:g}: {nearest}; raise --max-accuracy-loss, or {more}."
-
-
-def _nearest(repairs: Sequence[Repair], before: Figures, rows: int) -> str:
-    """The repair that comes nearest to the budget, and the margin that so many rows leave it."""
-
-    def upper(one: Repair) -> float:
-        balanced = one.balanced_loss_upper
-        return one.loss_upper if balanced is None else max(one.loss_upper, balanced / BALANCED_FACTOR)
-
-    cheapest = min(repairs, key=upper)
-    loss = cost(before, cheapest.plan)
     return (
-        f"the cheapest, {cheapest.name}, {'gains' if loss < 0 else 'loses'} {abs(loss):.4f} on the {rows:,} rows that "
-        f"were looked at, and may lose up to {upper(cheapest):.4f}"
+        f"no repair{asked} is sure to keep {by} within a loss of {budget:g}: {nearest}; raise --max-accuracy-loss, "
+        f"{more}, or take one with --choose."
+    )
+
+
+def _nearest(candidates: Sequence[RepairCandidate], budget: float, rows: int) -> str:
+    """The candidate that comes nearest to the budget: what it loses, and what so many rows cannot rule out."""
+    nearest = min(candidates, key=worst_loss)
+    parts = [("accuracy", nearest.loss, nearest.loss_upper, budget)]
+    if nearest.balanced_loss is not None and nearest.balanced_loss_upper is not None:
+        parts.append(
+            ("balanced accuracy", nearest.balanced_loss, nearest.balanced_loss_upper, BALANCED_FACTOR * budget)
+        )
+    else:
+        parts = [("explained variance", nearest.loss, nearest.loss_upper, budget)]
+    name, loss, upper, allowed = max(parts, key=lambda part: part[2] / part[3] if part[3] else part[2])
+    return (
+        f"{nearest.name}, the nearest, {'gains' if loss < 0 else 'loses'} {100 * abs(loss):.2f} points of {name} on "
+        f"the {rows:,} rows that were looked at, and may lose up to {100 * upper:.2f} where {100 * allowed:.2f} are "
+        f"allowed"
     )

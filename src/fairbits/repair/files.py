@@ -10,17 +10,22 @@ from typing import Any
 import pyarrow as pa
 
 from fairbits._version import __version__
+from fairbits.measure import Estimate
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.weights import neurons_in_words
-from fairbits.repair.records import Figures, Repair, RepairResult
+from fairbits.repair.records import Figures, RepairCandidate, RepairResult
 from fairbits.store import write_json, write_parquet
 
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
 _WHOLE = ("k_max", "k_max_rows")
-_PROVED = (
-    *("k_max_proved", "dominated", "raises", "loss_upper", "balanced_loss_upper"),
-    *("held_out_loss_low", "held_out_loss_high", "fidelity", "fidelity_apart"),
+#: Fields of a candidate that are columns as they are.
+_PLAIN = (
+    *("shrink", "retrained", "yardstick", "within_budget", "on_front", "words", "family", "coding", "k_max_proved"),
+    *("dominated", "raises", "loss_upper", "balanced_loss_upper", "held_out_loss_low", "held_out_loss_high"),
+    *("fidelity", "fidelity_apart"),
 )
+#: Held-out figures that have an interval.
+_RANGED = ("accuracy", "balanced_accuracy", "bits", "flips", "impact_ratio", "indirect_bits")
 _FIGURES = tuple(field.name for field in fields(Figures))
 #: One row per repair and half of the evidence: ``held_out`` says which. Fixed columns first.
 COLUMNS = pa.schema(
@@ -58,6 +63,10 @@ COLUMNS = pa.schema(
         ("raises", pa.string()),  # what there is more of on the plan's half; empty where nothing is
         ("family", pa.string()),  # who proposed it
         ("coding", pa.string()),  # which groups it was told about
+        ("proved", pa.string()),  # "flips" or "k"; null where nothing is proved
+        # Held-out figures with their 95 % intervals; null in rows about the plan's part.
+        *((f"{name}_held_out{end}", pa.float64()) for name in _RANGED for end in ("", "_low", "_high")),
+        ("files", pa.string()),
     ]
 )
 
@@ -88,6 +97,7 @@ def document(result: RepairResult) -> dict[str, Any]:
         "left_out": [{"proposal": name, "reason": reason} for name, reason in result.left_out],
         "evidence": asdict(result.evidence),
         "before": {"plan": asdict(result.before_plan), "held_out": asdict(result.before_held_out)},
+        "estimates_before": None if result.estimates_before is None else asdict(result.estimates_before),
         "repairs": [_plain(repair) for repair in result.repairs],
         "groups": {
             "before": [asdict(group) for group in result.groups_before],
@@ -105,38 +115,33 @@ def document(result: RepairResult) -> dict[str, Any]:
     }
 
 
-def _plain(repair: Repair) -> dict[str, Any]:
-    apart = ("network", "plan", "held_out", "fitted", "source")
-    kept = {f.name: getattr(repair, f.name) for f in fields(repair) if f.name not in apart}
-    kept["neurons"] = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in repair.neurons]
-    return {**kept, "plan": asdict(repair.plan), "held_out": asdict(repair.held_out)}
+def _plain(one: RepairCandidate) -> dict[str, Any]:
+    apart = ("network", "fitted", "source")
+    kept = {f.name: getattr(one, f.name) for f in fields(one) if f.name not in apart}
+    kept |= {name: asdict(kept[name]) for name in ("plan", "held_out", "proof", "estimates") if kept[name] is not None}
+    kept["neurons"] = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in one.neurons]
+    return {**kept, "k_max_proved": one.k_max_proved}
 
 
 def _rows(result: RepairResult) -> list[dict[str, Any]]:
     rows = []
-    for repair in result.repairs:
-        halves = ((False, result.before_plan, repair.plan), (True, result.before_held_out, repair.held_out))
-        for held_out, before, after in halves:
+    for one in result.repairs:
+        parts = ((False, result.before_plan, one.plan), (True, result.before_held_out, one.held_out))
+        for held_out, before, after in parts:
             row: dict[str, Any] = {
-                "repair": repair.name,
-                "neurons": neurons_in_words(repair.neurons),
+                "repair": one.name,
+                "neurons": neurons_in_words(one.neurons),
                 "held_out": held_out,
-                "neuron_count": len(repair.neurons),
-                "chosen": repair is result.chosen,
+                "neuron_count": len(one.neurons),
+                "chosen": one is result.chosen,
+                "proved": None if one.proof is None else one.proof.property,
+                "files": " ".join(one.files),
             }
-            for name in (
-                "shrink",
-                "retrained",
-                "yardstick",
-                "within_budget",
-                "on_front",
-                "words",
-                "family",
-                "coding",
-                *_PROVED,
-            ):
-                row[name] = getattr(repair, name)
+            row |= {name: getattr(one, name) for name in _PLAIN}
             for name in _FIGURES:
                 row[f"{name}_before"], row[f"{name}_after"] = getattr(before, name), getattr(after, name)
+            if held_out and one.estimates is not None:
+                for name in _RANGED:
+                    row |= Estimate.named(f"{name}_held_out", getattr(one.estimates, name))
             rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""How a network does on one half of the evidence: accuracy on rows, bits on cases and on rows."""
+"""How a network does on one part of the evidence: accuracy on rows, bits on cases and on rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.data import Fitted
 from fairbits.domain import Codes, Schema, Table
 from fairbits.engine import Evaluation
 from fairbits.errors import CapabilityError
-from fairbits.measure import Evaluator, Measure, evaluator_of, variance_explained
+from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Model, Network, kind_of
 from fairbits.repair.evidence import Half
 from fairbits.repair.groups import group_figures
@@ -20,8 +21,8 @@ from fairbits.repair.indirect import IndirectBits, indirect_bits
 from fairbits.repair.margins import CONFIDENCE, Loss, accuracy_loss, balanced_loss, variance_loss
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Figures, Fitted, RepairGroup
-from fairbits.subject import Subject, balanced_accuracy, decided
+from fairbits.repair.records import Figures, RepairGroup
+from fairbits.subject import Subject, balanced_accuracy, decided, variance_explained
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
 #: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
@@ -58,7 +59,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """The figures of a model on one half, what it decides about the rows (or predicts), and what is right."""
+    """The figures of a model on one part of the evidence, what it decides or predicts there, and what is right."""
 
     figures: Figures
     answers: npt.NDArray[np.floating | np.integer]
@@ -69,14 +70,14 @@ class Judged:
 
 
 def judge(model: Model, half: Half, setting: Setting) -> Judged:
-    """The figures of a model on one half of the evidence.
+    """The figures of a model on one part of the evidence.
 
     Accuracy is of all rows; their bits are of ``ROWS_MEASURED`` of them at most, evenly over the table.
     """
     evaluator = setting.evaluator(model)
     regression = setting.subject.schema.regression
     cases = _figures(evaluator.evaluate(half.cases), regression)
-    measured = evaluator.evaluate(_spread(half.asked))
+    measured = evaluator.evaluate(_spread(half.rows))
     answers = answers_of(model, setting.subject, half.rows)
     people = Table(half.rows) if half.people is None else half.people
     indirect = indirect_bits(evaluator, setting.subject.schema, people)
@@ -151,14 +152,6 @@ def accuracy_of(
     if classes is None:
         return variance_explained(network.scores(inputs), labels)
     return float((classes == labels).mean())
-
-
-def cost(before: Figures, after: Figures) -> float:
-    """The accuracy that a repair counts as losing: more than it loses where rare classes pay for it."""
-    lost = before.accuracy - after.accuracy
-    if before.balanced_accuracy is None or after.balanced_accuracy is None:
-        return lost
-    return max(lost, (before.balanced_accuracy - after.balanced_accuracy) / BALANCED_FACTOR)
 
 
 def front(points: Iterable[tuple[float, ...]]) -> list[bool]:

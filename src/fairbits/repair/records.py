@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairbits.domain import Encoding, quality
-from fairbits.measure import Measure
+from fairbits.data import Fitted
+from fairbits.domain import quality
+from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model
 
 
@@ -72,6 +73,46 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """What one of our own checkers has established about a model, for everybody in the domain (see ``proofs``).
+
+    Parameters
+    ----------
+    bound
+        The most classes that anybody can have; always fewer than there are twins.
+    property
+        "flips": all twins of a person get one score, so no decision depends on a protected value either; "k": the
+        number of classes alone.
+    text
+        Why, in a sentence.
+    """
+
+    bound: int
+    property: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Figures of a model on held-out rows with their 95 % intervals, to lay candidates side by side.
+
+    ``bits`` is mean Q∞ of rows, ``flips`` the share of rows whose twins get both decisions, ``impact_ratio`` the lowest
+    selection rate over the highest of the attribute where it is lowest, ``indirect_bits`` what the average over twins
+    tells about the attribute of which it tells most (the upper end is no bound).
+    """
+
+    accuracy: Estimate
+    balanced_accuracy: Estimate | None
+    bits: Estimate
+    flips: Estimate | None
+    impact_ratio: Estimate | None = None
+    impact_attribute: str | None = None
+    indirect_bits: Estimate | None = None
+    indirect_attribute: str | None = None
+    indirect_placebo: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Attacked:
     """What a fresh search found against a network: lower bounds of what there is."""
 
@@ -92,88 +133,87 @@ class Attack(Protocol):
         """Attack for as long as planned, or for exactly so many evaluations."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A model of the subject's own kind, fitted anew: how it is asked, and what can be written to a file."""
-
-    model: Model
-    encoding: Encoding
-    estimator: Any = None
-
-
 @dataclass(frozen=True, slots=True)
-class Repair:
-    """One repaired model, with what was done to it and how it does on both halves of the evidence.
+class RepairCandidate:
+    """A model that could be shipped instead, with what was done to it and how it does on evidence it has not seen.
 
     Attributes
     ----------
     name, words
         What it is called in files and options, and what was done, in a line.
     network
-        The repaired model.
-    neurons
-        Neurons that are held, with their values.
-    shrink
-        Share by which what protected inputs add was moved to its mean, 0 to 1.
-    retrained
-        Whether it was trained further or anew.
+        The model itself.
     plan, held_out
-        Its figures on the half that repairs are chosen on, and on the half that judges.
+        Its figures on the part of the evidence that candidates are chosen on, and on the part that judges.
     within_budget
         Whether the upper ends of what it loses on the plan's rows keep to the accuracy that may be lost.
+    proof
+        What is proved of it by our own checkers; None where nothing is.
+    estimates
+        Its held-out figures with intervals.
+    neurons, shrink, retrained
+        Neurons that are held, with their values; share by which what protected inputs add was moved to its mean, 0 to
+        1; whether it was trained further or anew.
     yardstick
         Whether it is there for comparison only.
     on_front
-        Whether no other repair is at least as good in everything on the held-out half, and better in something.
-    k_max_proved, proof
-        The most classes that anybody can have, and why; None and "" where nothing is proved.
+        Whether no other candidate is at least as good in everything on the held-out part, and better in something.
     dominated
-        Whether another repair is at least as good in everything on the plan's half, and better in something.
+        Whether another candidate is at least as good in everything on the plan's part, and better in something.
     raises
-        What there is more of than before on the plan's half, in words: people who flip, or mean k of rows. "" for a
-        repair that may be chosen.
+        What there is more of than before on the plan's part, in words: people who flip, or mean k of rows. "" for a
+        candidate that may be chosen.
+    loss, balanced_loss
+        Accuracy and balanced accuracy lost on the plan's rows (below 0: gained).
     loss_upper, balanced_loss_upper
-        Upper ends of the accuracy and the balanced accuracy lost on the plan's rows; statistical.
+        Their upper ends; statistical, with 90 % confidence.
     held_out_loss_low, held_out_loss_high
         95 % interval of the accuracy lost on held-out rows.
-    source
-        What is written to a file, where that is not the model itself.
-    family
-        The proposer that made it.
-    coding
-        Which groups of people it was given, where it was given any.
+    family, coding
+        The proposer that made it, and which groups of people it was given, where it was given any.
     fidelity, fidelity_apart
         Share of held-out rows that a distilled model decides as the average over twins does, and how far its scores lie
         from the average there, on the mean.
-    fitted
-        A model that was fitted anew, with inputs of its own; None otherwise.
+    files
+        Where it was written, seen from the folder of the run.
+    source, fitted
+        What is written to a file, where that is not the model itself; a model that was fitted anew, with inputs of its
+        own.
     """
 
     name: str
     words: str
     network: Model = field(repr=False)
-    neurons: tuple[Do, ...]
-    shrink: float
-    retrained: bool
     plan: Figures
     held_out: Figures
     within_budget: bool
+    proof: Proof | None = None
+    estimates: Estimates | None = None
+    neurons: tuple[Do, ...] = ()
+    shrink: float = 0.0
+    retrained: bool = False
     yardstick: bool = False
     on_front: bool = False
-    k_max_proved: int | None = None
-    proof: str = ""
     dominated: bool = False
     raises: str = ""
+    loss: float = 0.0
+    balanced_loss: float | None = None
     loss_upper: float = 0.0
     balanced_loss_upper: float | None = None
     held_out_loss_low: float | None = None
     held_out_loss_high: float | None = None
-    source: Any = field(default=None, repr=False, compare=False)
     family: str = "repair"
     coding: str = ""
     fidelity: float | None = None
     fidelity_apart: float | None = None
+    files: tuple[str, ...] = ()
+    source: Any = field(default=None, repr=False, compare=False)
     fitted: Fitted | None = field(default=None, repr=False)
+
+    @property
+    def k_max_proved(self) -> int | None:
+        """The most classes that anybody can have, where that is proved."""
+        return None if self.proof is None else self.proof.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +241,7 @@ class RepairGroup:
 
 @dataclass(frozen=True, slots=True)
 class RepairEvidence:
-    """How much the repairs were planned and judged on."""
+    """How much the repairs were made from, chosen on and judged on."""
 
     plan_cases: int
     plan_rows: int
@@ -209,6 +249,7 @@ class RepairEvidence:
     held_out_rows: int
     rows_unseen_by_model: bool
     notes: tuple[str, ...] = ()
+    training_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +319,10 @@ class RepairResult:
         What a reader should know before using it.
     left_out
         Proposers that could not be used here, each with the reason.
+    estimates_before
+        Figures of the model as it is on held-out rows, with intervals.
+    folder
+        Of the run, with all that was written.
     written
         Every file that was written, asked again in a fresh process; those that were removed for it too.
     """
@@ -290,8 +335,8 @@ class RepairResult:
     evidence: RepairEvidence
     before_plan: Figures
     before_held_out: Figures
-    repairs: tuple[Repair, ...]
-    chosen: Repair | None
+    repairs: tuple[RepairCandidate, ...]
+    chosen: RepairCandidate | None
     groups_before: tuple[RepairGroup, ...]
     groups_after: tuple[RepairGroup, ...]
     attack_before: Attacked | None
@@ -304,6 +349,8 @@ class RepairResult:
     options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
     measure: Measure = "q_inf"  # what was lowered
     left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
+    estimates_before: Estimates | None = None
+    folder: Path | None = None  # of the run
     written: tuple[FileCheck, ...] = ()  # every file that was written, asked again; those that were not kept too
 
     def __repr__(self) -> str:
@@ -324,7 +371,7 @@ class RepairResult:
         """What ``accuracy`` is, in words."""
         return quality(regression=self.regression)
 
-    def __getitem__(self, name: str) -> Repair:
+    def __getitem__(self, name: str) -> RepairCandidate:
         return next(repair for repair in self.repairs if repair.name == name)
 
     @property

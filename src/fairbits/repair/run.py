@@ -1,38 +1,103 @@
-"""From a run to a repaired model: plan on one half of the evidence, choose, judge on the other half, export."""
+"""From a run to a repaired model: propose, judge, choose, write.
+
+Every candidate takes this path, whoever proposed it: our repairs, mitigators, other settings of the same kind of model,
+proposals of somebody's own. What they may learn from, are chosen on and are judged on are three parts of the evidence.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
-from fairbits.domain import GrantOptions, quality
+from fairbits.domain import Codes, GrantOptions, quality
 from fairbits.errors import OptionError
 from fairbits.measure import Measure, check_measure, symbol_of
 from fairbits.models import Model, Network
-from fairbits.repair.candidates import SLACK, compared_people, divided, judged_all, proposed
-from fairbits.repair.choice import pick
+from fairbits.repair.candidates import compared_people, judged_all, proposed
+from fairbits.repair.choice import SLACK, pick
+from fairbits.repair.estimates import estimates_of
+from fairbits.repair.evidence import Halves, split
 from fairbits.repair.files import write
-from fairbits.repair.judgement import Setting, judge
+from fairbits.repair.judgement import Judged, Setting, judge
 from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
 from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
-from fairbits.repair.records import Attack, Attacked, Figures, Repair, RepairGroup, RepairResult
+from fairbits.repair.proposals.tune import TRIALS
+from fairbits.repair.records import Attack, Attacked, Figures, RepairCandidate, RepairGroup, RepairResult
 from fairbits.repair.writers import Export, export, remove_old
 from fairbits.shape import reading
-from fairbits.store import Run, check_writable, read_parquet, record_check, subject_of
+from fairbits.store import Run, check_writable, note_checks, read_parquet, subject_of
 from fairbits.subject import Subject
 
 MAX_ACCURACY_LOSS = 0.02
 #: A repair that lowers mean k by a smaller share than this is hardly one.
 LITTLE = 0.05
+#: The folder of the other models of the front, inside the run's.
+OTHERS = "repairs"
 #: Rows of layers.parquet: networks have a handful.
 _MAX_LAYERS = 100_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """Candidates with their judgements on held-out evidence, and what they were made from and judged by."""
+
+    setting: Setting
+    halves: Halves
+    before: tuple[Judged, Judged]  # the model as it is, where candidates are chosen and where they are judged
+    judged: list[tuple[RepairCandidate, Judged]]
+    left_out: tuple[tuple[str, str], ...]
+    notes: list[str]
+
+    @property
+    def candidates(self) -> list[RepairCandidate]:
+        """The candidates alone."""
+        return [one for one, _ in self.judged]
+
+
+def study(
+    run: Run,
+    subject: Subject,
+    proposers: Sequence[Proposer],
+    *,
+    wanted: frozenset[str] = frozenset(),
+    budget: float = MAX_ACCURACY_LOSS,
+    guarantee: int | None = None,
+    retrain: bool = True,
+    quick: bool = False,
+    rows_for_cases: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+    watch: Watch | None = None,
+) -> Study:
+    """Have candidates proposed, and judge them; nothing is written.
+
+    With ``rows_for_cases`` a model under which the search found nothing is studied all the same.
+    """
+    watch = watch or _silent
+    measure = check_measure(run.manifest.get("measure", "q_inf"))
+    setting = Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads, measure)
+    splitting, planning = np.random.SeedSequence(seed, spawn_key=(4,)).spawn(2)
+    halves = split(run, subject, np.random.default_rng(splitting), rows_for_cases=rows_for_cases)
+    model = subject.model
+    before = judge(model, halves.plan, setting), judge(model, halves.held_out, setting)
+    if before[0].figures.k_max <= 1 and not rows_for_cases:
+        raise OptionError(
+            f"all {len(halves.plan.cases):,} cases looked at have k = 1, so there is nothing to lower; "
+            f"search longer, or with a smaller --epsilon."
+        )
+    suspect = _suspect_layer(run.folder, len(model.weights) - 1) if isinstance(model, Network) else None
+    planner = Planner(model, halves, setting, budget, planning, watch, guarantee, suspect, retrain, quick)
+    made, left_out = proposed(planner, proposers, wanted)
+    watch(f"judging {len(made)} candidates")
+    judged = judged_all(made, halves, setting, before, budget, planner.notes)
+    return Study(setting, halves, before, judged, left_out, planner.notes)
 
 
 def repair_run(
@@ -44,6 +109,8 @@ def repair_run(
     retrain: bool = True,
     quick: bool = False,
     proposals: Sequence[str | Proposer] = (),
+    trials: int = TRIALS,
+    write_all: bool = False,
     attack: Attack | None = None,
     subject: Subject | None = None,
     seed: int = 0,
@@ -60,67 +127,62 @@ def repair_run(
         "retrain": retrain,
         "quick": quick,
         "also": [one if isinstance(one, str) else one.name for one in proposals],
+        "trials": trials,
+        "write_all": write_all,
     }
-    proposers = (*STANDARD, *proposers_of(proposals))
+    standard = {one.name for one in STANDARD}
+    proposers = (*STANDARD, *(one for one in proposers_of(proposals, trials=trials) if one.name not in standard))
     opened = run if isinstance(run, Run) else Run.open(run)
     check_writable(opened.folder)
     watch = watch or _silent
     about = subject_of(opened, subject, **grants)
-    model = about.model
-    measure = check_measure(opened.manifest.get("measure", "q_inf"))
-    setting = Setting(about, opened.manifest["epsilon"], opened.manifest["partition"], threads, measure)
-    root = np.random.SeedSequence(seed, spawn_key=(4,))
-    splitting, planning = root.spawn(2)
-    halves = divided(opened, about, splitting)
-    starts = judge(model, halves.plan, setting), judge(model, halves.held_out, setting)
-    before = starts[0].figures, starts[1].figures
-    if before[0].k_max <= 1:
-        raise OptionError(
-            f"all {len(halves.plan.cases):,} cases looked at have k = 1, so there is nothing to lower; "
-            f"search longer, or with a smaller --epsilon."
-        )
-    suspect = _suspect_layer(opened.folder, len(model.weights) - 1) if isinstance(model, Network) else None
-    planner = Planner(model, halves, setting, max_accuracy_loss, planning, watch, guarantee, suspect, retrain, quick)
-    made, left_out = proposed(planner, proposers, asked_by_name(proposals))
-    repairs = [repair for repair, _ in judged_all(made, halves, setting, starts, max_accuracy_loss)]
-    if guarantee is not None:
-        choose = "average" if guarantee == 1 else f"guard-{guarantee}"
+    found = study(
+        opened,
+        about,
+        proposers,
+        wanted=asked_by_name(proposals),
+        budget=max_accuracy_loss,
+        guarantee=guarantee,
+        retrain=retrain,
+        quick=quick,
+        rows_for_cases=bool(proposals),
+        seed=seed,
+        threads=threads,
+        watch=watch,
+    )
+    setting, halves = found.setting, found.halves
+    before = found.before[0].figures, found.before[1].figures
     chosen, reason = pick(
-        repairs,
+        found.candidates,
         before[0],
         max_accuracy_loss,
         choose=choose,
-        costs_count=guarantee is not None,
+        guarantee=guarantee,
         rows=len(halves.plan.rows),
-        measure=measure,
+        measure=setting.measure,
     )
     attacked: tuple[Attacked | None, Attacked | None] = (None, None)
-    groups: list[tuple[RepairGroup, ...]] = [(), ()]
+    groups: tuple[tuple[RepairGroup, ...], ...] = ((), ())
     written = Export((), None, ())
+    people = compared_people(halves)
+    candidates = found.candidates
     if chosen is None:
         remove_old(opened.folder)
     else:
-        attacked = _attacked(attack, model, chosen, watch)
-        groups = [
-            starts[1].groups,
-            judge(chosen.network, halves.held_out, setting.about(chosen.fitted)).groups,
-        ]
+        attacked = _attacked(attack, about.model, chosen, watch)
+        judgement = next(judged for one, judged in found.judged if one is chosen)
+        groups = found.before[1].groups, judgement.groups
         watch("writing and checking the repaired model")
-        people = compared_people(halves)
-        written = export(
-            chosen.network,
-            about,
-            opened.folder,
-            people,
-            fitted=chosen.fitted,
-            source=chosen.source,
-            k_max=chosen.k_max_proved,
-            epsilon=setting.epsilon,
-            partition=setting.partition,
-        )
+        written = _written(chosen, about, opened.folder, people, setting)
         if not written.files:
             reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
             chosen = None
+        else:
+            kept = replace(chosen, files=_names(written, opened.folder))
+            candidates = [kept if one is chosen else one for one in candidates]
+            chosen = kept
+    if write_all:
+        candidates = _all_written(candidates, chosen, about, opened.folder, people, setting, found.notes, watch)
     result = RepairResult(
         subject=about.name,
         seed=seed,
@@ -130,7 +192,7 @@ def repair_run(
         evidence=halves.evidence,
         before_plan=before[0],
         before_held_out=before[1],
-        repairs=tuple(repairs),
+        repairs=tuple(candidates),
         chosen=chosen,
         groups_before=groups[0],
         groups_after=groups[1],
@@ -139,22 +201,72 @@ def repair_run(
         files=written.files,
         subject_file=written.subject_file,
         warnings=(
-            *planner.notes,
+            *found.notes,
             *written.warnings,
             *_not_attacked(attack, chosen),
-            *([] if chosen is None else cautions(chosen, before, max_accuracy_loss, measure)),
-            *_faithful(repairs, len(halves.held_out.rows)),
+            *([] if chosen is None else cautions(chosen, before, max_accuracy_loss, setting.measure)),
+            *_faithful(candidates, len(halves.held_out.rows)),
         ),
         reason=reason,
         identity=about.identity.id,
         options=asked,
-        measure=measure,
-        left_out=left_out,
+        measure=setting.measure,
+        left_out=found.left_out,
+        estimates_before=estimates_of(found.before[1], setting),
+        folder=opened.folder,
         written=written.checks,
     )
-    record_check(opened.folder, "written file", [asdict(check) for check in written.checks])
+    note_checks(opened.folder, written_file=[asdict(check) for check in written.checks])
     write(result, opened.folder, opened.content(), made_with=opened.manifest["identity"])
     return result
+
+
+def _written(one: RepairCandidate, subject: Subject, folder: Path, people: Codes, setting: Setting) -> Export:
+    return export(
+        one.network,
+        subject,
+        folder,
+        people,
+        fitted=one.fitted,
+        source=one.source,
+        k_max=one.k_max_proved,
+        epsilon=setting.epsilon,
+        partition=setting.partition,
+    )
+
+
+def _names(written: Export, folder: Path) -> tuple[str, ...]:
+    files = [*written.files, *([] if written.subject_file is None else [written.subject_file])]
+    return tuple(path.relative_to(folder).as_posix() for path in files)
+
+
+def _all_written(
+    candidates: Sequence[RepairCandidate],
+    chosen: RepairCandidate | None,
+    subject: Subject,
+    folder: Path,
+    people: Codes,
+    setting: Setting,
+    notes: list[str],
+    watch: Watch,
+) -> list[RepairCandidate]:
+    """The candidates, those that nothing beats written into folders of their own."""
+    found = []
+    for one in candidates:
+        if one is chosen or not one.on_front:
+            found.append(one)
+            continue
+        watch(f"writing and checking {one.name}")
+        place = folder / OTHERS / _folder_name(one.name)
+        place.mkdir(parents=True, exist_ok=True)
+        written = _written(one, subject, place, people, setting)
+        notes += [f"{one.name}: {line}" for line in written.warnings]
+        found.append(replace(one, files=_names(written, folder)))
+    return found
+
+
+def _folder_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name).strip(".") or "model"
 
 
 def _check_options(max_accuracy_loss: float, seed: int, guarantee: int | None, choose: str | None) -> None:
@@ -173,7 +285,7 @@ def _check_options(max_accuracy_loss: float, seed: int, guarantee: int | None, c
             )
 
 
-def _faithful(repairs: Sequence[Repair], rows: int) -> list[str]:
+def _faithful(repairs: Sequence[RepairCandidate], rows: int) -> list[str]:
     """What is said about distilled models: how faithful they are to the average, and what both get right."""
     found = []
     for one in repairs:
@@ -191,7 +303,7 @@ def _faithful(repairs: Sequence[Repair], rows: int) -> list[str]:
     return found
 
 
-def cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float, measure: Measure) -> list[str]:
+def cautions(chosen: RepairCandidate, before: tuple[Figures, Figures], budget: float, measure: Measure) -> list[str]:
     """What the held-out half says against the choice."""
     decides = before[0].balanced_accuracy is not None
     by = quality(regression=not decides)
@@ -221,14 +333,14 @@ def cautions(chosen: Repair, before: tuple[Figures, Figures], budget: float, mea
     return found
 
 
-def _not_attacked(attack: Attack | None, chosen: Repair | None) -> list[str]:
+def _not_attacked(attack: Attack | None, chosen: RepairCandidate | None) -> list[str]:
     if attack is None or chosen is None or chosen.fitted is None or chosen.fitted.estimator is None:
         return []
     return [f"{chosen.name} was fitted anew and takes inputs of its own, so no fresh search attacked it."]
 
 
 def _attacked(
-    attack: Attack | None, before: Model, chosen: Repair, watch: Watch
+    attack: Attack | None, before: Model, chosen: RepairCandidate, watch: Watch
 ) -> tuple[Attacked | None, Attacked | None]:
     own_inputs = chosen.fitted is not None and chosen.fitted.estimator is not None
     if attack is None or own_inputs:  # the attack asks models that take the subject's own inputs

@@ -78,7 +78,11 @@ def _repair_options(document: Mapping[str, Any]) -> list[str]:
     if asked.get("quick"):
         found.append("--quick")
     if asked.get("also"):
-        found.append(f"--also {shlex.quote(','.join(shortened(str(name), 60) for name in asked['also']))}")
+        found.append(f"--with {shlex.quote(','.join(shortened(str(name), 60) for name in asked['also']))}")
+    if asked.get("trials", 20) != 20:
+        found.append(f"--trials {asked['trials']}")
+    if asked.get("write_all"):
+        found.append("--write-all")
     attack = document["attack"]["before"]
     return [*found, f"--attack-budget {0 if attack is None else attack['evaluations']}"]
 

@@ -5,17 +5,29 @@ What a comparison is, the experiments know; the page sees only the document that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
+from fairbits.blocks import (
+    Block,
+    Columns,
+    Commands,
+    Drawing,
+    Heading,
+    Page,
+    PagePart,
+    Paragraph,
+    TableBlock,
+    figure,
+    label,
+    shown,
+)
 from fairbits.numerals import number
 from fairbits.report.figures.contest import Effect, dots, effects, over_time
 from fairbits.report.figures.svg import inline_svg
-from fairbits.report.page import rendered
+from fairbits.report.html import render_page
 from fairbits.store import write_whole
 from fairbits.subject import Quality
 
@@ -102,17 +114,93 @@ def write_contest(data: ContestData, path: Path) -> None:
 
 def render_contest(data: ContestData) -> str:
     """The page of a comparison."""
-    drawn = _pictures(data) if data.contenders[0].found else {}
-    return rendered(
-        "compare.html",
-        data=data,
-        about={"m": 0, "regression": False},
-        sentence=data.sentence if data.contenders[0].found else "No strategy found an ID case: none found.",
-        tables=[("found", FOUND, _rows(data, FOUND)), ("kind", KIND, _rows(data, KIND))],
-        tested=any(one.effect for one in data.contenders),
-        yardstick=YARDSTICK,
-        pictures={name: Markup(svg) for name, svg in drawn.items()},  # noqa: S704 - made by us
+    return render_page(contest_page(data))
+
+
+def contest_page(data: ContestData, *, drawn: bool = True) -> Page:
+    """What is said of a comparison, with or without its pictures."""
+    found = bool(data.contenders[0].found)
+    return Page(
+        subject=data.subject,
+        command="compare",
+        title=f"{data.subject}: strategies compared",
+        sentence=data.sentence if found else "No strategy found an ID case: none found.",
+        opening=tuple(_opening(data)),
+        parts=tuple(_parts(data, drawn=found and drawn)),
+        pictures=_pictures(data) if found and drawn else {},
     )
+
+
+def _opening(data: ContestData) -> Iterator[Block]:
+    runs = "one run each" if data.repeats == 1 else f"{number(data.repeats)} runs each, every one with another seed"
+    yield Paragraph(
+        f"{number(len(data.contenders))} strategies on one model, through the same oracle: {data.terms} a run, "
+        f"{runs}. An ID case is a person whose twins, alike in all but protected values, do not all get the same "
+        "decision. What a search finds is a lower bound on what there is.",
+        tone="lead",
+    )
+    if data.quality is not None:
+        yield Paragraph(" ".join(data.quality.lines()), tone="small")
+    for name, missing in data.left_out.items():
+        yield Paragraph(f"{name} was left out: it needs {missing}, which this model lacks.", tone="warning")
+    if data.idle:
+        names = ", ".join(data.idle)
+        short = f"There, {data.terms} is too short for one step."
+        yield Paragraph(f"No person was evaluated in at least one run of: {names}. {short}", tone="warning")
+    if data.repeats == 1:
+        words = "One run each: no deviation and no test of significance. A second run may change the order."
+        yield Paragraph(words, tone="note")
+
+
+def _parts(data: ContestData, *, drawn: bool) -> Iterator[PagePart]:
+    if drawn:
+        names = {one.strategy for one in data.contenders}
+        key = [
+            ("blue", "this strategy"),
+            *([("orange", YARDSTICK)] if YARDSTICK in names else []),
+            ("grey", "all others"),
+        ]
+        caption = (
+            "Distinct ID cases so far over the seconds of a run, mean over the runs; the number is where it ended."
+        )
+        yield PagePart("pace", "ID cases over time", [Drawing("pace", caption, "wide sideways", key)])
+        many = Drawing("ids", "A dot is a run: dots far apart mean that luck decides much.")
+        severe = "The largest number of classes that the scores of one person's twins fall into: a lower bound."
+        told = (
+            "By the number of ID cases. Filled: told apart, p < 0.05 (Mann-Whitney, two-sided, corrected for the "
+            "number of tests by Holm). With few runs p cannot be small."
+        )
+        columns: list[list[Block]] = [[Heading("How many"), many], [Heading("How severe"), Drawing("k", severe)]]
+        if any(one.effect for one in data.contenders):
+            columns.append([Heading(f"Better than {YARDSTICK}?"), Drawing("effect", told)])
+        yield PagePart("runs", "Run by run", [Columns(columns)])
+    mean = " (mean ± standard deviation)" if data.repeats > 1 else ""
+    about = (
+        "1st and 1,000th: seconds until so many ID cases were found. Distance of two: mean over pairs of ID cases, "
+        "per attribute the share of its range (categories: same or not). Leaves covered: of the "
+        f"{number(data.leaves)} leaves of a decision tree fitted to the decisions about real rows. Attributes "
+        "changed, L1: from the nearest real row."
+    )
+    kind = f"What kind of people: severity, how different from each other and from real rows{mean}"
+    tables = (_table(data, FOUND, f"What was found, and how fast{mean}", tested=True), _table(data, KIND, kind))
+    yield PagePart("figures", "All figures", [*tables, Paragraph(about, tone="small")])
+    again: Block = Commands([data.command])
+    if not data.command:
+        again = Paragraph("The model, or the budget, is known to Python only: compare again with Audit.compare.")
+    paced = "Runs are limited by seconds: a faster or quieter machine finds more, in another order perhaps."
+    yield PagePart("again", "Reproduce", [again, Paragraph(paced, tone="small")])
+
+
+def _table(
+    data: ContestData, columns: Sequence[tuple[str, str, int | None]], caption: str, *, tested: bool = False
+) -> Block:
+    heads = [label("strategy"), *(shown(heading) for _, heading, _ in columns)]
+    rows = [[one.strategy, *(_cell(one, key, digits) for key, _, digits in columns)] for one in data.contenders]
+    if tested and any(one.effect for one in data.contenders):
+        heads += [figure("A12", 2), figure("p", 3)]
+        effects = [(None, None) if one.effect is None else (one.effect.a12, one.effect.p) for one in data.contenders]
+        rows = [[*row, *effect] for row, effect in zip(rows, effects, strict=True)]
+    return TableBlock(heads, rows, caption)
 
 
 def _contender(row: Mapping[str, Any]) -> Contender:
@@ -120,10 +208,6 @@ def _contender(row: Mapping[str, Any]) -> Contender:
     verdict = row["against_dice"]
     effect = None if verdict is None else Effect(row["strategy"], verdict["a12"], verdict["p_holm"])
     return Contender(row["strategy"], figures, row["runs"], effect)
-
-
-def _rows(data: ContestData, columns: Sequence[tuple[str, str, int | None]]) -> list[tuple[str, list[str]]]:
-    return [(one.strategy, [_cell(one, key, digits) for key, _, digits in columns]) for one in data.contenders]
 
 
 def _cell(one: Contender, key: str, digits: int | None) -> str:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.errors import OptionError
-from fairbits.report.html import render_html
 from fairbits.report.manifest import FACES, write_manifest
-from fairbits.report.markdown import render_markdown
+from fairbits.report.page import render_html, render_markdown
 from fairbits.report.record import ReportData
 from fairbits.report.summary import summary_of
 from fairbits.store import write_json, write_whole

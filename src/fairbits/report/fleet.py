@@ -7,8 +7,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairbits.blocks import (
+    Bar,
+    Block,
+    Link,
+    Page,
+    PagePart,
+    Paragraph,
+    Small,
+    TableBlock,
+    Text,
+    figure,
+    label,
+    shown,
+)
 from fairbits.errors import OptionError, choose_from
-from fairbits.report.page import rendered
+from fairbits.numerals import number, percent
+from fairbits.report.html import render_page
 from fairbits.store import write_json, write_whole
 from fairbits.subject import Quality
 
@@ -150,7 +165,69 @@ def write_fleet(fleet: Fleet, folder: Path) -> Path:
 
 def render_fleet(fleet: Fleet) -> str:
     """The whole page."""
-    return rendered("fleet.html", fleet=fleet)
+    return render_page(fleet_page(fleet))
+
+
+def fleet_page(fleet: Fleet) -> Page:
+    """What is said of a fleet."""
+    lead = (
+        f"Each model was audited by itself: {fleet.terms}. Rows affected are those of the model's own table whose "
+        "decision flips, or whose twins score otherwise where nothing is decided (exact); bits and k found come "
+        "from a search (lower bounds); k proved holds for everybody. Indirect bits are what the score tells about "
+        "the protected attribute that it tells most about (statistical). Models with other protected attributes "
+        "have other limits, so read the order as where to look first."
+    )
+    opening: list[Block] = [Paragraph(lead, tone="lead")]
+    parts = []
+    if fleet.failed:
+        count = f"{number(len(fleet.failed))} of {number(len(fleet.subjects))} could not be audited: "
+        opening.append(Paragraph((count, Link("why", "#failed"), "."), tone="warning"))
+    if fleet.ranked:
+        columns = [
+            figure("#"),
+            label("model"),
+            shown("rows affected"),
+            label("bits, at least"),
+            label(""),
+            figure("of", 2),
+        ]
+        columns += [figure("k found"), figure("on real rows"), shown("k proved"), figure("cases that flip")]
+        columns += [shown("indirect bits, at least")]
+        rows = [(i, *_row(one)) for i, one in enumerate(fleet.ranked, 1)]
+        parts.append(PagePart("ranking", f"By {fleet.ranked_by}", [TableBlock(columns, rows)]))
+    if fleet.failed:
+        rows = [((one.name, Small(one.source)), one.error) for one in fleet.failed]
+        parts.append(PagePart("failed", "Not audited", [TableBlock([label("model"), label("why")], rows)]))
+    return Page(
+        subject=fleet.folder,
+        command=f"fleet · {fleet.created[:10]}",
+        title=f"{fleet.folder}: {len(fleet.subjects)} models",
+        sentence=fleet.sentence,
+        opening=opening,
+        parts=parts,
+        made_from="the runs beside this page",
+    )
+
+
+def _row(one: FleetMember) -> tuple[Any, ...]:
+    affected: Text = "–"
+    if one.flip_rate is not None:
+        affected = percent(one.flip_rate)
+    elif one.split_rate is not None:
+        affected = (percent(one.split_rate), Small("score otherwise"))
+    indirect: Text = "–" if one.indirect is None else (number(one.indirect, 2), Small(one.indirect_about))
+    return (
+        (Link(one.name, one.report or ""), *(Small(line) for line in one.agreement)),
+        affected,
+        "scores only" if one.bits is None else number(one.bits, 2),
+        None if one.bits is None else Bar(one.used),
+        one.bits_limit,
+        one.k_max,
+        one.k_max_on_data,
+        None if one.k_proved is None else f"≤ {one.k_proved}",
+        one.id_cases,
+        indirect,
+    )
 
 
 def _models(count: int) -> str:

@@ -1,43 +1,142 @@
-"""The record as Markdown: tables and sentences, no HTML, every label escaped."""
+"""Blocks as Markdown: tables and sentences, no HTML, every label escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
 
-from fairbits.report.markup import text, value_text
-from fairbits.report.record import ReportData
-from fairbits.report.section import writing
-from fairbits.report.sections.proxies import indirect_text, plainly
-from fairbits.report.sections.registry import sections_of
+from fairbits import blocks as b
+from fairbits.domain import NUMBER, shortened
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
+#: A cell that begins so is a formula to a spreadsheet, and a list, rule or heading to Markdown.
+_FORMULA = re.compile(r"^([=+\-@])")
+_NUMBER = re.compile(NUMBER)
+#: A figure that we wrote, such as "+0.3 to +0.4": no formula, whatever its sign.
+_FIGURE = re.compile(r"^[−+-]?[\d.,]+(?: %| pts)?(?: to [−+-]?[\d.,]+(?: %| pts)?)?$")
 
 
-def render_markdown(data: ReportData) -> str:
+def text(value: str, max_length: int = 120) -> str:
+    r"""Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
+
+    Examples
+    --------
+    >>> print(text("<b>=1+1|*x*"), text("=HYPERLINK(1)"))
+    \<b\>=1+1\|\*x\* '=HYPERLINK(1)
+    """
+    safe = _FORMULA.sub(r"'\1", shortened(value, max_length))
+    # A full stop or a colon inside a word makes some readers see an address.
+    return _SPECIAL.sub(r"\\\1", safe).replace("://", ":\u2060//")
+
+
+def value_text(value: str, max_length: int = 120) -> str:
+    """The value of an attribute as Markdown text: a number is no formula, whatever its sign.
+
+    Examples
+    --------
+    >>> print(value_text("-710"), value_text("-1+1"))
+    -710 '-1+1
+    """
+    return value if _NUMBER.match(value) and len(value) <= max_length else text(value, max_length)
+
+
+def render_markdown_page(page: b.Page) -> str:
     """The whole document."""
-    parts = [list(_head(data))]
-    for section in sections_of(data):
-        with writing(section):
-            parts.append(list(section.markdown(data)))
-    return "\n".join(line for part in parts for line in (*part, "")).rstrip() + "\n"
+    lines = [f"# {text(page.heading or page.title, 160)}", "", f"**{text(b.plain(page.sentence), 600)}**", ""]
+    lines += _lines(page.opening)
+    for part in page.parts:
+        kind = f" ({part.kind})" if part.kind else ""
+        lines += [f"## {text(part.title)}{kind}", "", *_lines(part.blocks)]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
-def _head(data: ReportData) -> Iterator[str]:
-    yield f"# {text(data.about.subject, 80)}: fairbits audit"
-    if data.opening.people:
-        yield ""
-        yield f"**{text(data.opening.people, 400)}** ({data.opening.kind})"
-    yield ""
-    yield f"**{text(data.sentence, 400)}**"
-    lines = (
-        *plainly(data.proxies, data.about.blind),
-        *data.about.quality.lines(),
-        *data.examined,
-        *data.not_examined,
-        *data.warnings,
-        *(f"Note: {note}" for note in data.about.notes),
-    )
-    for line in lines:
-        yield ""
-        yield text(line, 1000)
+def _inline(found: b.Text, most: int = 1000) -> str:  # noqa: PLR0911 - one for each look
+    if isinstance(found, tuple):
+        return "".join(_inline(piece, most) for piece in found)
+    match found:
+        case str():
+            return found if _FIGURE.match(found) else value_text(found, most)
+        case b.Strong():
+            return f"**{_inline(found.text, most)}**"
+        case b.Code():
+            return f"`{shortened(found.text, most).replace('`', '')}`"
+        case b.Small():
+            return f" ({_inline(found.text, most)})" if found.text else ""
+        case b.Tag():
+            return f" ({_inline(found.text, most)})"
+        case b.Link():
+            said = _inline(found.text, most)
+            return said if found.target.startswith("#") else f"{said} <{quote(found.target, safe=':/?#&=%')}>"
+        case b.Bar():
+            return ""
 
 
-__all__ = ["indirect_text", "render_markdown", "text", "value_text"]
+def _table(heads: list[str], rows: Iterable[list[str]], right: list[bool]) -> Iterator[str]:
+    yield "| " + " | ".join(heads) + " |"
+    yield "| " + " | ".join("---:" if one else "---" for one in right) + " |"
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def _lines(found: Iterable[b.Block]) -> list[str]:
+    lines: list[str] = []
+    for block in found:
+        lines += [*_block(block), ""]
+    return lines
+
+
+def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kind of block
+    match block:
+        case b.Heading():
+            return [f"### {_inline(block.text, 400)}" + (f" ({block.kind})" if block.kind else "")]
+        case b.Paragraph():
+            bold = block.tone.partition(" ")[0] in ("verdict", "second")
+            said = f"**{text(b.plain(block.text), 1200)}**" if bold else _inline(block.text, 1200)
+            return [said + (f" ({block.kind})" if block.kind else "")]
+        case b.TableBlock():
+            kept = [i for i, column in enumerate(block.columns) if not _drawn(block, i)]
+            heads = [_inline(block.columns[i].head) for i in kept]
+            rows = [[_inline(row[i], 220).strip() for i in kept] for row in block.cells()]
+            rows = [[f"{row[0]} *", *row[1:]] if i in block.marked else row for i, row in enumerate(rows)]
+            caption = [f"{_inline(block.caption, 400)}:", ""] if block.caption else []
+            return [*caption, *_table(heads, rows, [block.columns[i].right for i in kept])]
+        case b.Cards():
+            rows = [[one.what, one.value, text(one.small, 200), one.kind] for one in block.cards]
+            return _table(["figure", "value", "", "kind of figure"], rows, [False] * 4)
+        case b.Facts():
+            rows = [[text(name, 80), _inline(value, 220)] for name, value in block.pairs]
+            return _table(["", ""], rows, [False] * 2)
+        case b.Drawing():
+            return []
+        case b.Commands():
+            return [f"    {shortened(line, 1000)}" for line in block.lines]
+        case b.Bullets():
+            return [f"- {_inline(item)}" for item in block.items]
+        case b.Columns():
+            return [line for part in block.parts for line in _lines(part)]
+        case b.Fold():
+            return [f"{_inline(block.title, 400)}:", "", *_lines(block.blocks)]
+        case b.People():
+            return _people(block)
+        case b.Form():
+            heads = [*block.fields, block.choice]
+            blank = [*[""] * len(block.fields), " / ".join(block.options)]
+            return _table(heads, [blank, blank], [False] * len(heads))
+
+
+def _drawn(block: b.TableBlock, i: int) -> bool:
+    """Whether a column holds bars only, which are for pages."""
+    return bool(block.rows) and all(isinstance(row[i], b.Bar | None) for row in block.rows)
+
+
+def _people(block: b.People) -> Iterator[str]:
+    heads = ["", "own values", "k", "bits", "lowest and highest", *(["flips"] if block.decides else []), "who"]
+    rows = []
+    for one in block.people:
+        ends = "; ".join(f"{value} {text(meaning, 160)}" for value, meaning in one.ends)
+        who = "; ".join(f"{text(name, 40)} {value_text(value, 60)}" for name, value in one.facts)
+        flips = [", ".join(one.tags) or "no"] if block.decides else []
+        own = value_text(one.own) if one.own else "–"
+        rows.append([str(one.rank), own, one.k, one.bits, ends, *flips, f"{text(one.place)}: {who}"])
+    yield from _table(heads, rows, [False] * len(heads))

@@ -94,7 +94,13 @@ def severity(of: Run | Measurement) -> Picture:
 
 
 def progress(run: Run) -> Picture:
-    """The largest k and the number of cases over the seconds of a search."""
+    """The largest k and the number of cases over the seconds of a search.
+
+    Parameters
+    ----------
+    run
+        An opened run.
+    """
     return charts.progress(_filled(searched_of(run, summary_of_run(run)).progress, run))
 
 

@@ -147,7 +147,7 @@ def _repaired(found: dict[str, Any]) -> Repaired:
     record = Repaired(
         chosen=found["chosen"] or "",
         words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
-        proof="" if chosen is None else str(chosen.get("proof", "")),
+        proof="" if chosen is None or not chosen.get("proof") else str(chosen["proof"]["text"]),
         k_max_proved=None if chosen is None else chosen.get("k_max_proved"),
         max_accuracy_loss=found["max_accuracy_loss"],
         accuracy_before=before["accuracy"],

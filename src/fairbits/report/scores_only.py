@@ -8,15 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from markupsafe import Markup
-
 from fairbits._version import __version__
+from fairbits.blocks import Commands, Facts, Page, PagePart, paragraphs
 from fairbits.report.files import write_faces
+from fairbits.report.html import render_page
 from fairbits.report.manifest import FACES, files_of
-from fairbits.report.markdown import indirect_text, text
-from fairbits.report.page import part, rendered
+from fairbits.report.markdown import render_markdown_page
 from fairbits.report.record import ReportData
-from fairbits.report.section import Section
 from fairbits.report.sections import decided, hashes, ll144, pointers, sign_off
 from fairbits.report.sections.decided import Opening, sources_of
 from fairbits.report.sections.proxies import SECTION as INDIRECT
@@ -32,7 +30,7 @@ LIMITS = (
 
 
 #: The sections of the page, in order: those of any report that need no model; what was found leads.
-SECTIONS = (INDIRECT, decided.SECTION, hashes.SECTION, sign_off.SECTION, ll144.SECTION, pointers.SECTION)
+SECTIONS = (INDIRECT, decided.SECTION, hashes.SECTION, sign_off.SECTION, ll144.SECTION)
 
 
 def write_scores_report(
@@ -41,27 +39,34 @@ def write_scores_report(
     """Write report.html, report.md, summary.json and manifest.json of a table of scores."""
     sentence = lead(document, blind=True).strip() or _unknown(document)
     data = _data(document, subject, folder, record)
+    notes = (f"Note: {note}" for note in subject.notes if not note.startswith("the model is not at hand"))  # see LIMITS
     there = [one for one in SECTIONS if one.shown(data)]
-    titles = {one.name: one.title for one in there}
-    page = rendered(
-        "scores.html",
+    laws = tuple(pointers.pointer_blocks({one.name: one.title for one in there}))
+    again = (Commands(_commands(record)), Facts(list((record.get("versions") or {}).items())))
+    page = Page(
         subject=subject.name,
+        command=f"audit of scores · {data.remaking.created[:10]}",
+        title=f"{subject.name}: what its scores tell",
+        heading=f"{subject.name}: fairbits audit",
         sentence=sentence,
-        plainly=plainly(document, blind=True),
-        created=data.remaking.created[:10],
-        lines=(f"{document['rows']:,} people, their scores only.", LIMITS),
-        notes=[note for note in subject.notes if not note.startswith("the model is not at hand")],  # see LIMITS
-        contents=list(titles.items()),
-        parts=[_part(one, data, titles) for one in there],
-        commands=_commands(record),
-        versions=record.get("versions") or {},
+        opening=(
+            *paragraphs(plainly(document, blind=True), "second"),
+            *paragraphs((f"{document['rows']:,} people, their scores only.", LIMITS), "lead"),
+            *paragraphs(notes, "note"),
+        ),
+        parts=[
+            *(one.part(data) for one in there),
+            PagePart("again", "Reproduce", again),
+            PagePart(pointers.SECTION.name, pointers.SECTION.title, laws),
+        ],
+        pictures=pictures(document),
+        made_from="the table's own scores",
     )
-    words = _markdown(document, subject, sentence, data, record)
     figures = {} if subject.quality is None else subject.quality.figures()
     about = {"subject": subject.name, "rows": document["rows"], "scores_only": True, "fairbits": __version__}
     about["identity"] = data.remaking.identity
     whole = plain({**about, "format": FORMAT, **figures, "sentence": sentence, "proxies": summary(document)})
-    return write_faces(folder, data, page=page, markdown=words, summary=whole)
+    return write_faces(folder, data, page=render_page(page), markdown=render_markdown_page(page), summary=whole)
 
 
 def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: Mapping[str, Any]) -> ReportData:
@@ -76,32 +81,6 @@ def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: M
         files=files_of(folder, leave_out=FACES) if folder.is_dir() else (),
     )
     return cast(ReportData, found)
-
-
-def _part(section: Section, data: ReportData, titles: Mapping[str, str]) -> Markup:
-    document = data.proxies or {}
-    drawn = {name: Markup(svg) for name, svg in pictures(document).items()}  # noqa: S704 - made by us
-    values: Mapping[str, Any]
-    if section is pointers.SECTION:  # it asks which sections the page has
-        values = {"pointers": pointers.POINTERS, "pointers_note": pointers.NOTE, "titles": titles}
-    else:
-        values = section.values(data)
-    return part(section.template, data=data, about=data.about, pictures=drawn, **values)
-
-
-def _markdown(
-    document: Mapping[str, Any], subject: Subject, sentence: str, data: ReportData, record: Mapping[str, Any]
-) -> str:
-    lines = [f"# {text(subject.name, 80)}: fairbits audit", "", f"**{text(sentence, 400)}**", ""]
-    for line in (*plainly(document, blind=True), LIMITS):
-        lines += [text(line, 600), ""]
-    for made in (indirect_text(document), decided.SECTION.markdown(data)):
-        lines += [*made, ""]
-    lines += ["## How to get every figure again", "", *(f"    {command}" for command in _commands(record)), ""]
-    for section in (hashes.SECTION, sign_off.SECTION):
-        lines += [*section.markdown(data), ""]
-    lines += ll144.filing_text(document, data.remaking.created)
-    return "\n".join(lines).rstrip() + "\n"
 
 
 def _commands(record: Mapping[str, Any]) -> tuple[str, ...]:

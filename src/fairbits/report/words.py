@@ -11,6 +11,7 @@ from fairbits.measure import people_headline
 from fairbits.numerals import number, percent, power
 
 if TYPE_CHECKING:
+    from fairbits.blocks import Text
     from fairbits.measure import Noise
     from fairbits.report.record import About, Measured, Searched
 
@@ -70,6 +71,8 @@ def people_sentence(about: About, measured: Measured) -> str:
         measured.flip_rate,
         epsilon=about.epsilon,
         complete=measured.complete,
+        supported=measured.flip_rate_supported,
+        bounded=measured.bounded,
     )
 
 
@@ -77,7 +80,7 @@ def people_kind(about: About, measured: Measured) -> str:
     """What kind of figure the first sentence gives."""
     if about.blind:
         return "proved"
-    return "exact" if measured.complete and measured.noise is None else "statistical"
+    return measured.kind
 
 
 def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:
@@ -113,7 +116,7 @@ def not_examined(about: About, searched: Searched, *, proxies: bool = False) -> 
     return (f"{left}{stand_ins}; whether the labels are right.",)
 
 
-def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
+def search_facts(about: About, searched: Searched) -> list[tuple[str, Text]]:
     """Facts about the search as pairs of name and value; a regression has no decision that could flip."""
     figures = searched.figures
 
@@ -132,11 +135,17 @@ def search_facts(about: About, searched: Searched) -> list[tuple[str, str]]:
         ("distinct cases kept", number(figures["cases"])),
         *([] if about.regression else flips[:1]),
         (
-            "mean k where seeds began, ended",
+            f"mean k where {seeds_in_words(figures)} began, ended",
             f"{number(figures.get('k_initial'), 1)}, {number(figures.get('k_final'), 1)}",
         ),
         *([] if about.regression else flips[1:]),
     ]
+
+
+def seeds_in_words(figures: Mapping[str, Any]) -> str:
+    """Whom K_I and K_F are about."""
+    finished = figures.get("seeds_finished")
+    return "seeds" if not finished else f"{finished:,} seeds that had their full share of moves"
 
 
 def budget(limits: Mapping[str, Any]) -> str:

@@ -129,7 +129,7 @@ def perform(
         oracle.findings |= (record.state or {}).get("findings", {}) if record is not None else {}
         oracle.tally.goal = bench.strategy.people
         ended = _rounds(bench.strategy, oracle, task, writer, done)
-        oracle.close_round()
+        oracle.close_round(finished=False)
         seconds = oracle.seconds
         found = writer.commit(
             ended,
@@ -156,7 +156,7 @@ def _rounds(strategy: Strategy, oracle: Oracle, task: Task, writer: TaskWriter, 
     try:
         for count, number in enumerate(task.rounds(done), done + 1):
             strategy.round(oracle, generator(task.seed, strategy.name, number), number)
-            oracle.close_round()
+            oracle.close_round(finished=True)
             writer.checkpoint(
                 {
                     "rounds": count,

@@ -214,7 +214,7 @@ class Oracle:
             asked, keys, new = asked[: last + 1], keys[: last + 1], new[new <= last]
             figures = figures.rows(np.arange(last + 1))
             mine = None if mine is None else mine[: last + 1]
-        self._count(figures, mine, origin)
+        self._count(asked, figures, mine, origin)
         self._record(asked, figures, mine, origin, keys, new)
         if self._watch is not None:
             self._watch(self.tally, self.seconds)
@@ -254,7 +254,7 @@ class Oracle:
         Codes
             Slopes, (n, free).
         """
-        self.tally.queries += len(people)
+        self._spend(len(people))
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
 
     def foresight(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
@@ -272,7 +272,7 @@ class Oracle:
         Foresight
             Slopes along the free attributes, and gradients at the first layer's sums.
         """
-        self.tally.queries += len(people)
+        self._spend(len(people))
         found = self.evaluator.foresight(people, twins)
         return found._replace(slopes=np.take(found.slopes, self.problem.free, axis=1))
 
@@ -362,22 +362,32 @@ class Oracle:
         return self.evaluator.layer_gradients(people, twins, layer, slopes)[:, self.problem.free]
 
     def _query(self, count: int) -> None:
-        """Count questions that are no evaluations, and ask none after the end."""
+        """Count questions that are no evaluations, and ask none that the budget does not allow."""
         if self._out_of_time:
             raise BudgetSpent
-        self.tally.queries += count
+        self._spend(count)
 
-    def close_round(self) -> None:
-        """Add this round's seeds to the tally; the next round has its own.
+    def _spend(self, queries: int) -> None:
+        limit = self.budget.queries
+        if limit is not None and self.tally.queries + queries > limit and not self.replaying:
+            raise BudgetSpent
+        self.tally.queries += queries
+
+    def close_round(self, *, finished: bool) -> None:
+        """Add this round's seeds to the tally, as finished where the round came to its end; the next has its own.
 
         Seeds that were drawn, but not asked about before the budget ended, do not count.
         """
         seeds, tally = self._seeds, self.tally
         asked = seeds.k_initial != _UNASKED
-        tally.seeds += int(asked.sum())
-        tally.k_initial_sum += float(seeds.k_initial[asked].sum())
-        tally.k_final_sum += float(seeds.k_best[asked].sum())
-        tally.seconds_to_k_final_sum += float((seeds.reached - seeds.begun)[asked].sum())
+        sums = {
+            "seeds": int(asked.sum()),
+            "k_initial_sum": float(seeds.k_initial[asked].sum()),
+            "k_final_sum": float(seeds.k_best[asked].sum()),
+            "seconds_to_k_final_sum": float((seeds.reached - seeds.begun)[asked].sum()),
+        }
+        for name in (*sums, *(f"finished_{name}" for name in sums if finished)):
+            setattr(tally, name, getattr(tally, name) + sums[name.removeprefix("finished_")])
         self._seeds = _Seeds()
 
     @property
@@ -417,11 +427,13 @@ class Oracle:
             flat["decisions"] = np.where(missing, 1, figures.decisions)
         return replace(figures, **{name: v.astype(getattr(figures, name).dtype) for name, v in flat.items()})
 
-    def _count(self, figures: Evaluation, seeds: Indices | None, origin: str) -> None:
+    def _count(self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str) -> None:
         tally, n = self.tally, len(figures.k)
         tally.evaluations += n
         tally.queries += n * figures.m
-        tally.twins_removed += 0 if figures.twins is None else n * figures.m - int(figures.twins.sum())
+        if figures.twins is not None:
+            twins = self.evaluator.twins
+            tally.twins_removed += n * twins.m + int(twins.own(people).sum()) - int(figures.twins.sum())
         tally.moves_removed += self.problem.moves_removed
         self.problem.moves_removed = 0
         tally.k_max = max(tally.k_max, int(figures.k.max()))

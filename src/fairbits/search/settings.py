@@ -30,7 +30,7 @@ class Settings:
     own : Strategy, optional
         A strategy of the caller's, in place of one that is known by its name: see :meth:`with_strategy`.
     seed : int
-        Same seed, same search.
+        Same seed, same search, as far as the budget goes; one of seconds ends elsewhere each time.
     epsilon, partition : float, str
         What counts as a different score.
     within, min_plausibility : int, float, optional

@@ -70,6 +70,11 @@ def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int
     tally, evaluator = oracle.tally, oracle.evaluator
     figures = run.figures()
     exact = _near_figures(figures, oracle, exact_within, varies=bool(run.manifest.get("noise")))
+    # A seed that was just opened has not come far: it says nothing about how far seeds come.
+    counted = {
+        name: getattr(tally, f"finished_{name}" if tally.finished_seeds else name)
+        for name in ("seeds", "k_initial_sum", "k_final_sum", "seconds_to_k_final_sum")
+    }
     return {
         "subject": run.manifest["subject"],
         "strategy": settings.strategy,
@@ -93,9 +98,10 @@ def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int
         "evaluations": tally.evaluations,
         "queries": tally.queries,
         "seeds": tally.seeds,
-        "k_initial": _mean(tally.k_initial_sum, tally.seeds),
-        "k_final": _mean(tally.k_final_sum, tally.seeds),
-        "seconds_to_k_final": _mean(tally.seconds_to_k_final_sum, tally.seeds),
+        "seeds_finished": tally.finished_seeds,
+        "k_initial": _mean(counted["k_initial_sum"], counted["seeds"]),
+        "k_final": _mean(counted["k_final_sum"], counted["seeds"]),
+        "seconds_to_k_final": _mean(counted["seconds_to_k_final_sum"], counted["seeds"]),
         "local_success_rate": _mean(tally.local_ids, tally.local_tries),
         "seconds_to_first_id": tally.seconds_to_first_id,
         "seconds_to_1000_id": tally.seconds_to_1000_id,

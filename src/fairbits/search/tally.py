@@ -20,6 +20,11 @@ class Tally:
     k_initial_sum: float = 0.0
     k_final_sum: float = 0.0
     seconds_to_k_final_sum: float = 0.0
+    # The same of seeds whose round came to its end, so that each had its full share of moves.
+    finished_seeds: int = 0
+    finished_k_initial_sum: float = 0.0
+    finished_k_final_sum: float = 0.0
+    finished_seconds_to_k_final_sum: float = 0.0
     seconds_to_first_id: float | None = None
     seconds_to_1000_id: float | None = None
     goal: int | None = None  # how many evaluations there will be in all, where a strategy knows

@@ -20,8 +20,8 @@ from .location import new_folder as new_folder
 from .location import place_of as place_of
 from .manifest import SCORES_RECORD as SCORES_RECORD
 from .manifest import check_same as check_same
+from .manifest import note_checks as note_checks
 from .manifest import provenance as provenance
-from .manifest import record_check as record_check
 from .manifest import timestamp as timestamp
 from .records import Case as Case
 from .records import Layout as Layout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import platform
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,7 +29,7 @@ FIELDS: dict[str, Any] = {
     **dict.fromkeys(("created", "updated", "subject", "strategy", "partition", "measure", "made_by"), str),
     **dict.fromkeys(("parts", "cases", "seed", "repeats"), int),
     **dict.fromkeys(("content", "source", "ray"), str | None),
-    **dict.fromkeys(("identity", "options", "schema", "scale"), dict[str, Any]),
+    **dict.fromkeys(("identity", "options", "schema", "scale", "checks"), dict[str, Any]),
     "versions": dict[str, str],
     "budget": dict[str, float | list[int] | None],
     "noise": dict[str, float] | None,
@@ -108,15 +109,20 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def record_check(folder: Path, name: str, found: Any) -> None:
-    """Say in run.json what a check of ours found (round trip, written file, contradictions); the last one counts."""
-    record = read_record(folder)
-    write_json(folder / RUN, {**record, "checks": {**record.get("checks", {}), name: plain(found)}})
-
-
 def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """The part of run.json that the search wrote."""
     return {name: value for name, value in record.items() if name not in (*OWN, "made_by", "checks")}
+
+
+def note_checks(folder: Path, **checks: Any) -> None:
+    """Put checks (round trip, written file, contradictions) on record in the run.json of a run that nobody writes."""
+    if not (folder / RUN).is_file():
+        return
+    record = read_json(folder / RUN)
+    known = {**record.get("checks", {}), **plain(checks)}
+    if record.get("status") != "running" and known != record.get("checks"):
+        with suppress(OSError):  # a folder that may only be read: the page says it all the same
+            write_json(folder / RUN, record | {"checks": known})
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:

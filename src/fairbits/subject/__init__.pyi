@@ -23,6 +23,7 @@ from .quality import balanced_accuracy as balanced_accuracy
 from .quality import variance_explained as variance_explained
 from .readings import draft_schema as draft_schema
 from .readings import other_schemas as other_schemas
+from .round_trip import RoundTrip as RoundTrip
 from .subject import Subject as Subject
 from .subject import between_notes as between_notes
 from .subject import make_subject as make_subject

@@ -36,15 +36,16 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -
     else:
         scores = _in_chunks(lambda rows: np.asarray(model.scores(rows)), encoding, table, chosen)
         decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
-    _check_scores(scores, table, chosen, regression=schema.regression)
-    return _agreement(schema, scores, decisions, labels)
+    _check_scores(scores, table, chosen, probabilities=schema.probabilities)
+    held_out = None if table.held_out is None else table.held_out[chosen]
+    return _agreement(schema, scores, decisions, labels, held_out)
 
 
 def quality_of_scores(schema: Schema, table: Table) -> Quality:
     """The same from the scores that the table holds of a model that is not at hand."""
     scores = np.asarray(table.scores, dtype=np.float32)
     decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
-    return _agreement(schema, scores, decisions, table.labels)
+    return _agreement(schema, scores, decisions, table.labels, table.held_out)
 
 
 def _agreement(
@@ -52,20 +53,29 @@ def _agreement(
     scores: npt.NDArray[np.float32],
     decisions: npt.NDArray[np.int64] | None,
     labels: npt.NDArray[np.float64] | None,
+    held_out: npt.NDArray[np.bool_] | None,
 ) -> Quality:
     return agreement(
         favourable=schema.favourable,
         threshold=schema.rule.threshold,
+        probability=schema.score_range is None,
         favoured=None if decisions is None else decisions == schema.favourable_index,
         decisions=decisions,
         scores=scores,
         labels=labels,
         own=schema.favourable_index,
+        held_out=held_out,
     )
 
 
 def against_labels(quality: Quality, model: Model, schema: Schema, *, named: bool) -> str | None:
     """Why a model is refused that decides against the labels, with what cures it; None where it does not."""
+    if quality.off is not None:
+        return (
+            f"the model {quality.off}; let it predict the column {schema.target!r} in the table's own unit (the exp of "
+            f"a log, a wage by the hour or by the year), or name the column that it predicts, or keep it as it is with "
+            f"--as-is."
+        )
     if not quality.reversed:
         return None
     found = (
@@ -95,15 +105,16 @@ def _in_chunks(ask: Ask, encoding: Encoding, table: Table, chosen: npt.NDArray[n
 
 
 def _check_scores(
-    scores: npt.NDArray[np.float32], table: Table, chosen: npt.NDArray[np.int64], *, regression: bool
+    scores: npt.NDArray[np.float32], table: Table, chosen: npt.NDArray[np.int64], *, probabilities: bool
 ) -> None:
     bad, what, remedy = ~np.isfinite(scores), "that are not finite", "check its inputs"
-    if not bad.any() and not regression:
+    if not bad.any() and probabilities:
         bad = (scores < -_ROUNDING) | (scores > 1 + _ROUNDING)
         what = "outside 0 to 1"
         remedy = (
-            "a classifier's scores are probabilities: state what it puts out, "
-            'e.g. output = "logit" under [model] (in Python output="logit")'
+            'say what it puts out: output = "value" under [model] and threshold = … under [table] for points, hazards '
+            "or a margin, from which on a decision is favourable on their own scale (in Python output=, threshold=); "
+            'or output = "logit" for log-odds'
         )
     if bad.any():
         first = int(np.argmax(bad))

@@ -10,17 +10,20 @@ from typing import Any
 from fairbits.domain import (
     Encoding,
     GrantOptions,
+    RawTable,
     Schema,
     check_target,
     is_there,
+    people_notes,
     plain,
     read_arrow,
     scores_of_column,
     table_from_arrow,
+    with_held,
     with_nulls,
 )
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
-from fairbits.models import ModelOptions, Recorded, is_reference, is_url, read_model
+from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output_order, read_model
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import read_document, schema_of_document, section_of
@@ -28,6 +31,7 @@ from fairbits.subject.toml import read_document, schema_of_document, section_of
 _SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
+    "person",
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
@@ -62,12 +66,19 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         raise SchemaError(f"[table] target is {str(target)[:40]!r}; it must be the name of a column, in quotes.")
     _check_described(document, target, data.column_names, file)
     check_target(target, data.column_names)
+    person = table_section.get("person")
+    if person is not None and not isinstance(person, str):
+        raise SchemaError(f"[table] person is {str(person)[:40]!r}; it must be the name of a column, in quotes.")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
     schema = _with_missing(schema, table_section.get("missing"), data)
     if "score" in table_section:
         return _of_scores(document, data, schema, place, file)
     options = _options(model_section, grants)
     source = _source(model_section, file)
+    output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
+    table = table_from_arrow(data, schema, file=place, person=person)
+    raw = RawTable(place, data, delimiter=str(table_section.get("delimiter", ",")))
+    schema = with_held(schema, table.codes, raw)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
     notes = _outside_notes(file, source, table_section)
@@ -78,7 +89,6 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
                 f"encoding = {model_section['encoding']!r} under [model] is not used: the model itself says how it "
                 f"takes its columns.",
             )
-    table = table_from_arrow(data, schema, file=place)
     name = str(document.get("name", file.stem))
     return make_subject(
         name,
@@ -90,6 +100,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         notes=notes,
         source=str(file.resolve()),
         original=source,
+        raw=raw,
     )
 
 
@@ -124,7 +135,7 @@ def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path
             f"[table] score is {column!r}, but the target has {len(schema.classes)} classes, and one score does not "
             f"decide between them; give the model, or leave the target out."
         )
-    table = table_from_arrow(data, schema, file=place)
+    table = table_from_arrow(data, schema, file=place, person=section_of(document, "table").get("person"))
     # Without a target the scores may be probabilities or not: nothing is decided then.
     table = replace(table, scores=scores_of_column(data, column, regression=schema.regression))
     return Subject(
@@ -133,7 +144,7 @@ def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path
         Recorded(len(schema)),
         Encoding(()),
         table,
-        notes=("the model is not at hand: the scores are those of the table.",),
+        notes=("the model is not at hand: the scores are those of the table.", *people_notes(schema, table)),
         source=str(file.resolve()),
     )
 

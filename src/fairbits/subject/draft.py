@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fairbits.domain import (
     GrantOptions,
+    RawTable,
     Schema,
     arrow_of,
     one_hot_groups,
     table_from_arrow,
+    with_held,
 )
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import FairbitsError, OptionError, SchemaError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.checks import against_labels, quality_of
 from fairbits.subject.document import subject_of_toml
@@ -77,6 +79,7 @@ def subject_of_table(
     max_twins: int = MAX_TWINS,
     threshold: float | None = None,
     name: str = "subject",
+    person: str | None = None,
     options: ModelOptions | None = None,
     as_is: bool = False,
 ) -> Subject:
@@ -89,6 +92,7 @@ def subject_of_table(
     file = table if isinstance(table, str | Path) else None
     data = arrow_of(table, max_rows=options.max_rows)
     chosen = (protected,) if isinstance(protected, str) else tuple(protected)
+    ignored = (*ignored, *(() if person is None or person in ignored else (person,)))
     asked: dict[str, Any] = {
         "target": target,
         "protected": chosen,
@@ -100,10 +104,13 @@ def subject_of_table(
     }
     schema = draft_schema(data, **asked)
 
+    raw = RawTable(table, data)
+
     def made(one: Schema, chosen: ModelOptions = options) -> Subject:
+        people = replace(table_from_arrow(data, one, file=file, person=person), index=raw.index)
+        one = with_held(one, people.codes, raw)
         loaded = read_model(model, one, chosen)
-        people = table_from_arrow(data, one, file=file)
-        subject = make_subject(name, loaded, one, people, options=chosen, original=model)
+        subject = make_subject(name, loaded, one, people, options=chosen, original=model, raw=raw)
         subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
         return subject
 
@@ -142,7 +149,8 @@ def _first_fitting(made: Callable[[Schema], _Made], schema: Schema, others: Call
         try:
             return made(other)
         except FairbitsError as error:
-            if strange and len(other) > len(schema):  # with all columns there it says what is really wrong
+            wider = strange and len(other) > len(schema)
+            if wider or isinstance(error, SchemaError):  # with all columns there it says what is really wrong
                 complaint = error
     raise complaint from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +12,27 @@ from fairbits.domain import rule_words, shortened
 
 #: Both ends of a 95 % interval of the normal distribution.
 Z_95 = 1.959963984540054
+#: Fewer people than this say nothing about a regression's unit.
+_FEW = 20
 #: Halvings of an interval until its ends are as exact as a double.
 _HALVINGS = 60
 
 Floats = npt.NDArray[Any]
+#: Which rows accuracy is about: such as the model was not trained on, such as it was, or nobody knows.
+RowsJudged = Literal["held-out", "training", "unknown"]
+_ROWS_WORDS: dict[str, str] = {
+    "held-out": "held-out rows",
+    "training": "rows it was trained on",
+    "unknown": "rows it may have been trained on",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
     """What a model decides about the rows of its table, and how that agrees with their labels.
 
-    Figures that make no sense here (no labels, a regression, a class that never occurs) are None.
+    Figures that make no sense here (no labels, a regression, a class that never occurs) are None. Whatever compares with
+    labels is about held-out rows where there are some; else ``accuracy_on`` says that the model may know the rows.
     """
 
     rows: int
@@ -37,6 +47,15 @@ class Quality:
     auc_high: float | None = None
     r2: float | None = None
     rank_correlation: float | None = None
+    off: str | None = None
+    accuracy_on: RowsJudged = "unknown"
+    accuracy_rows: int | None = None
+
+    @property
+    def judged_words(self) -> str:
+        """Which rows the comparison with labels is about."""
+        rows = "" if self.accuracy_rows is None else f"{self.accuracy_rows:,} "
+        return f"on {rows}{_ROWS_WORDS[self.accuracy_on]}"
 
     @property
     def reversed(self) -> bool:
@@ -46,6 +65,7 @@ class Quality:
     def figures(self) -> dict[str, Any]:
         """All figures under their names in JSON; ``rule`` is called ``decision`` there."""
         found = asdict(self)
+        del found["off"]  # a reason to refuse, and no figure
         found["decision"] = found.pop("rule")
         found["quality_rows"] = found.pop("rows")
         return found
@@ -54,21 +74,25 @@ class Quality:
     def of_figures(cls, figures: dict[str, Any]) -> Quality:
         """Undo ``figures``: the record from what a file keeps."""
         names = {"rule": "decision", "rows": "quality_rows"}
-        return cls(**{name: figures.get(names.get(name, name)) for name in cls.__slots__})  # type: ignore[arg-type]
+        found = {name: figures.get(names.get(name, name)) for name in cls.__slots__}
+        return cls(**{**found, "accuracy_on": found["accuracy_on"] or "unknown"})  # type: ignore[arg-type]
 
     def lines(self) -> tuple[str, ...]:
         """The figures in one or two lines of words."""
         rule = f"{self.rule[:1].upper()}{self.rule[1:]}"
         if self.r2 is not None:
             rank = "" if self.rank_correlation is None else f", rank correlation {self.rank_correlation:.2f}"
-            return (f"{shortened(rule, 160)}.", f"Against the labels: variance explained {self.r2:.1%}{rank}.")
+            judged = f"Against the labels, {self.judged_words}: variance explained {self.r2:.1%}{rank}."
+            return (f"{shortened(rule, 160)}.", judged)
         shares = "" if self.favourable_rate is None else f": {self.favourable_rate:.1%} of {self.rows:,} rows"
         labelled = "" if self.base_rate is None else f"; labelled so: {self.base_rate:.1%}"
         first = f"{shortened(rule, 160)}{shares}{labelled}."
         parts = [] if self.accuracy is None else [f"accuracy {self.accuracy:.1%}"]
         if self.auc is not None:
             parts.append(f"AUC {self.auc:.3f} (95 % interval {self.auc_low:.3f} to {self.auc_high:.3f})")
-        return (first, f"Against the labels: {', '.join(parts)}." if parts else "There are no labels to compare with.")
+        if not parts:
+            return (first, "There are no labels to compare with.")
+        return (first, f"Against the labels, {self.judged_words}: {', '.join(parts)}.")
 
 
 def agreement(
@@ -80,19 +104,30 @@ def agreement(
     scores: Floats,
     labels: Floats | None,
     own: int,
+    probability: bool = True,
+    held_out: npt.NDArray[np.bool_] | None = None,
 ) -> Quality:
-    """The figures from plain arrays."""
-    known: dict[str, Any] = {"rows": len(scores), "rule": rule_words(favourable, threshold), "threshold": threshold}
+    """The figures from plain arrays; the labels of held-out rows alone are compared with, where there are some."""
+    rule = rule_words(favourable, threshold, probability=probability)
+    known: dict[str, Any] = {"rows": len(scores), "rule": rule, "threshold": threshold}
+    if favoured is not None and len(favoured):
+        known["favourable_rate"] = float(favoured.mean())
+    if favourable is not None and labels is not None and len(labels):
+        known["base_rate"] = float((labels == own).mean())
+    known["accuracy_on"] = "unknown" if held_out is None else "held-out" if held_out.any() else "training"
+    if held_out is not None and held_out.any():
+        scores = scores[held_out]
+        decisions = None if decisions is None else decisions[held_out]
+        labels = None if labels is None else labels[held_out]
+    known["accuracy_rows"] = None if labels is None else len(labels)
     if favourable is None:
         if labels is not None and len(labels):
             known |= {"r2": variance_explained(scores, labels), "rank_correlation": rank_correlation(scores, labels)}
+            known["off"] = another_unit(scores, labels)
         return Quality(**known)
-    if favoured is not None and len(favoured):
-        known["favourable_rate"] = float(favoured.mean())
     if labels is None or not len(labels):
         return Quality(**known)
     positive = labels == own
-    known["base_rate"] = float(positive.mean())
     if decisions is not None:
         right = decisions == labels
         known["accuracy"] = float(right.mean())
@@ -160,6 +195,33 @@ def rank_correlation(one: Floats, other: Floats) -> float | None:
     if min(float(r.std()) for r in ranks) == 0:
         return None
     return float(np.corrcoef(*ranks)[0, 1])
+
+
+def another_unit(scores: Floats, target: Floats) -> str | None:
+    """Why a regression probably predicts in another unit than the table's target, or the other way round.
+
+    Ranks say whether it is about the same thing; a variance explained below zero, where a straight line through the
+    same predictions would explain half of the variance more, says that their amounts are not the target's.
+    """
+    rank = rank_correlation(scores, target)
+    if rank is None or len(target) < _FEW:
+        return None
+    turned, error = float(np.arctanh(np.clip(rank, -0.999999, 0.999999))), Z_95 / float(np.sqrt(len(target) - 3))
+    if turned + error < 0:
+        return f"goes against the target (rank correlation {rank:.2f})"
+    explained = variance_explained(scores, target)
+    line = float(np.corrcoef(np.asarray(scores, np.float64), target)[0, 1]) ** 2
+    if explained >= 0 or turned - error <= 0 or line - explained <= 0.5:
+        return None
+    return (
+        f"ranks people as the target does (rank correlation {rank:.2f}) but is far off in amount (variance explained "
+        f"{explained:.0%}): it predicts {_around(scores)}, and the target is {_around(target)}"
+    )
+
+
+def _around(values: Floats) -> str:
+    low, middle, high = np.quantile(np.asarray(values, np.float64), (0.01, 0.5, 0.99))
+    return f"about {middle:.4g} ({low:.4g} to {high:.4g})"
 
 
 def variance_explained(scores: Floats, target: npt.NDArray[np.float64]) -> float:

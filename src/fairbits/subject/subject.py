@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, Schema, Table, check_rules
-from fairbits.errors import ModelError
+from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes
+from fairbits.errors import ModelError, SchemaError
 from fairbits.models import (
     Endpoint,
     Loaded,
@@ -21,13 +21,17 @@ from fairbits.models import (
     fit_to_schema,
     names_decide,
     output_order,
+    own_scale,
     with_model_classes,
 )
-from fairbits.subject.checks import against_labels, quality_of, quality_of_scores
+from fairbits.randomness import sampled_rows
+from fairbits.subject.checks import MAX_FOREIGN_ROWS, against_labels, quality_of, quality_of_scores
+from fairbits.subject.doubts import scaling_doubt, settled_order
 from fairbits.subject.identity import Identity, identity_of
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import Probe, still_answers
 from fairbits.subject.quality import Quality
+from fairbits.subject.round_trip import RoundTrip, round_trip
 
 #: Values of a protected number that a note lists.
 MAX_SHOWN = 8
@@ -61,6 +65,10 @@ class Subject:
         Whether it was accepted although it decides against the labels.
     origin
         The ingredients of its identity that were known when it was read.
+    round_trip
+        How the model's answers about untouched rows agree with those that are measured.
+    doubt
+        Why the table is probably not what the model was trained on, where the labels say so.
     """
 
     name: str
@@ -77,6 +85,8 @@ class Subject:
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
+    round_trip: RoundTrip = RoundTrip()  # how answers about untouched rows agree with those that are measured
+    doubt: str | None = None  # why the table is probably not what the model was trained on, by the labels
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
     def short(self) -> str:
@@ -108,15 +118,13 @@ class Subject:
         if self.table.scores is not None:
             return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table)
-        against = against_labels(found, self.model, self.schema, named=self.named)
+        against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         if against is None or self.as_is:
             return replace(self, quality=found)
         if not as_is:
             raise ModelError(against)
-        note = (
-            f"the model decides against the labels (AUC {found.auc:.3f}, 95 % interval {found.auc_low:.3f} to "
-            f"{found.auc_high:.3f}); it is examined as it is, because that was asked for."
-        )
+        said = against.partition("; ")[0].partition(", so ")[0]
+        note = f"{said}; it is examined as it is, because that was asked for."
         return replace(self, quality=found, as_is=True, notes=(*self.notes, note))
 
     def with_protected(self, names: Iterable[str]) -> Subject:
@@ -140,9 +148,11 @@ class Subject:
         schema = self.schema.with_protected(names)
         if schema is self.schema:
             return self
-        old = _protected_notes(self.schema, self.encoding)
+        old, new = (
+            (*_protected_notes(one, self.encoding), *people_notes(one, self.table)) for one in (self.schema, schema)
+        )
         notes = tuple(note for note in self.notes if note not in old)
-        return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))
+        return replace(self, schema=schema, notes=(*notes, *new))
 
     def with_repeats(self, repeats: int) -> Subject:
         """The same subject with the mean of several answers of the model as its score.
@@ -172,6 +182,12 @@ class Subject:
     def scores_only(self) -> bool:
         """Whether the model is not at hand and the table holds its scores."""
         return self.table.scores is not None
+
+    @property
+    def unseen(self) -> Table | None:
+        """The people whom the model has never seen, where there are some: a table of their own, or held-out rows."""
+        found = self.table.unseen() if self.test is None else self.test
+        return found if found is not None and len(found) else None
 
     @property
     def repeats(self) -> int:
@@ -217,9 +233,10 @@ def make_subject(
     options: ModelOptions | None = None,
     notes: tuple[str, ...] = (),
     original: Any = None,
+    raw: RawTable | None = None,
     **rest: Any,
 ) -> Subject:
-    """A subject whose parts fit each other."""
+    """A subject whose parts fit each other, and whose model answers through the schema as it does without."""
     options = options or ModelOptions()
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
@@ -228,10 +245,22 @@ def make_subject(
     named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
+    if loaded.threshold is not None and schema.threshold is None and len(schema.classes) == 2:
+        schema, more = _with_own_threshold(schema, loaded.threshold)
+        from_model = (*from_model, more)
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    if encoding is None:
+        settled, how = settled_order(loaded, fitted.model, fitted.encoding, schema, table, options)
+        fitted = replace(fitted, encoding=settled, notes=(*(() if how else fitted.notes), *how))
+    fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
+    if own_scale(schema, options.output):
+        schema = _with_score_range(schema, fitted, table)
+    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    asked = (fitted.model, fitted.encoding, schema, table, options, loaded.classes)
+    rest |= {"round_trip": trip, "doubt": scaling_doubt(loaded.owner, raw, *asked)}
     notes = (
         *notes,
         *schema.notes,
@@ -239,10 +268,54 @@ def make_subject(
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
         *check_rules(schema, table.codes),
+        *people_notes(schema, table),
     )
     return Subject(
         name, schema, fitted.model, fitted.encoding, table, notes=notes, options=options, named=named, **rest
     )
+
+
+def _compared(
+    loaded: Loaded, fitted: Loaded, schema: Schema, table: Table, options: ModelOptions, raw: RawTable | None
+) -> tuple[Loaded, RoundTrip]:
+    """The model that answers as its owner's does: as it was read, else through its own library; refused otherwise."""
+    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    found = round_trip(loaded.owner, raw, fitted.model, fitted.encoding, schema, table, options, loaded.classes)
+    if isinstance(found, RoundTrip):
+        return fitted, found
+    if loaded.owner is None or loaded.owner.library is None:
+        raise ModelError(f"{found.sentence}; mend the table or the schema, so that both are the same.")
+    other = loaded.owner.library(f"as it is read here, {found.sentence.removeprefix('the model ')}.")
+    other = replace(other, classes=output_order(schema, other.classes, options))
+    return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
+
+
+def _with_own_threshold(schema: Schema, threshold: float) -> tuple[Schema, str]:
+    """The cut-off that the model was given with it, on the score of the favourable class."""
+    own = threshold if schema.favourable_index == 1 else float(np.nextafter(1 - threshold, np.inf))
+    note = f"the model brings its own threshold, {threshold:.6g} for {schema.classes[1]!r}, which decides here too."
+    return replace(schema, threshold=own), note
+
+
+def _with_score_range(schema: Schema, fitted: Loaded, table: Table) -> Schema:
+    """The schema of a model that gives points or hazards: how far they spread, for the tolerance between twins."""
+    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
+    rows = table.codes[sampled_rows(len(table), MAX_FOREIGN_ROWS, np.random.default_rng(0))]
+    scores = np.asarray(fitted.model.scores(fitted.encoding.encode(rows)), np.float64)
+    if schema.threshold is None:
+        raise SchemaError(
+            f"the model's scores are on a scale of their own ({scores.min():g} to {scores.max():g}); say from which "
+            f"on a decision is favourable: threshold = … under [table] (in Python threshold=…)."
+        )
+    if ((scores >= 0) & (scores <= 1)).all():
+        if not 0 < schema.threshold < 1:
+            raise SchemaError(
+                f"the threshold is {schema.threshold:g}, but all scores lie between 0 and 1; it is on their scale: "
+                f"give a number between 0 and 1, e.g. 0.5."
+            )
+        return schema
+    low, high = np.quantile(scores, (0.01, 0.99))
+    return replace(schema, score_range=float(high - low) or float(np.ptp(scores)) or 1.0)
 
 
 def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:
@@ -261,24 +334,23 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
-    """Notes on protected numbers whose twins leave out values between them, such as a row's own value."""
+    """Notes on protected numbers of which twins take some values only."""
     notes = []
     for attribute in schema.attributes:
         if attribute.protected and attribute.gap is not None and attribute.missing != "value":
             notes.append(
-                f"{attribute.name} may be missing in the table; twins take its values and never lack it "
+                f"{attribute.name} may be missing in the table; twins of those who have a value never lack it "
                 f'(missing = "value" makes that a value of twins too).'
             )
-        every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
-        if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
+        if not attribute.protected or not attribute.representatives:
             continue
         if attribute.twin_count > schema.max_twins:
             continue  # refused where the twins are made
         values = [attribute.read(code) for code in attribute.twin_values()]
         shown = ", ".join(values if len(values) <= MAX_SHOWN else [*values[: MAX_SHOWN - 1], "…", values[-1]])
         notes.append(
-            f"twins take {len(values)} values of {attribute.name} ({shown}); others, even a row's own, are not asked: "
-            f"the figures are exact for these values, and lower bounds where all values count."
+            f"twins take {len(values)} values of {attribute.name} ({shown}) and each person's own; others are not "
+            f"asked: the figures are lower bounds where all values count."
         )
     return tuple(notes)
 

@@ -48,7 +48,9 @@ def compare(
     grants: GrantOptions,
 ) -> None:
     """Which strategy finds more, how fast, how different: equal seconds, one oracle, all counted."""
-    from fairbits.cli.render.compare import show, steps
+    from fairbits.cli.render.progress import steps
+    from fairbits.cli.terminal import show_page
+    from fairbits.report import contest_of, contest_page
     from fairbits.search import seconds_of
 
     seconds = seconds_of(budget)
@@ -70,5 +72,6 @@ def compare(
         )
     if as_json:
         print_json(found.as_dict())
-    else:
-        show(found)
+        return
+    show_page(contest_page(contest_of(found.as_dict(), command=found.command), drawn=False))
+    print(f"Page with plots: {found.page}\nAll figures beside it, in compare.csv and compare.json.")

@@ -72,8 +72,9 @@ def diff(
     if as_json:
         print_json(plain(found.document()))
         return
-    from fairbits.cli.render.diff import show
+    from fairbits.cli.terminal import show_page
+    from fairbits.diff import diff_page
 
-    show(found)
+    show_page(diff_page(found))
     if html is not None:
         print(f"page  {html}")

@@ -22,11 +22,11 @@ from fairbits.cli.options import (
     threads_of,
 )
 from fairbits.cli.output import print_json
-from fairbits.cli.signals import gentle_stop
+from fairbits.cli.signals import FAILED, gentle_stop
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
-    from fairbits.report import Fleet, FleetMember
+    from fairbits.report import FleetMember
 
 #: Typer reads annotations at run time, and not in the newer spelling.
 _Text = Optional[str]  # noqa: UP045
@@ -45,7 +45,10 @@ def fleet(
         str, typer.Option(help="Order by people affected, found or proved k, or bits: people, found, proved, bits.")
     ] = "people",
     skip: Skip = None,
-    seed: Annotated[_Number, typer.Option(help="Same seed, same audits.", min=0, show_default="0")] = None,
+    seed: Annotated[
+        _Number,
+        typer.Option(help="Same seed, same draws; seconds end them elsewhere each time.", min=0, show_default="0"),
+    ] = None,
     epsilon: Epsilon = None,
     partition: PartitionOrRun = None,
     threads: Threads = 0,
@@ -83,11 +86,15 @@ def fleet(
     if as_json:
         print_json({"page": str(page), **found.document()})
     else:
-        _show(found, page)
+        from fairbits.cli.terminal import show_page
+        from fairbits.report import fleet_page
+
+        show_page(fleet_page(found), everything=True)
+        print(f"page  {page}")
     if stopped:
         raise typer.Exit(130)
     if found.failed:
-        raise typer.Exit(3)
+        raise typer.Exit(FAILED)
 
 
 def _say(done: int, total: int, entry: FleetMember | None) -> None:
@@ -100,33 +107,3 @@ def _say(done: int, total: int, entry: FleetMember | None) -> None:
         bits = "scores only" if entry.bits is None else f"{entry.bits:.2f} of {entry.bits_limit:.2f} bits"
         how = "failed" if entry.error is not None else bits
         print(f"{done:>4} of {total}  {harmless(entry.name)[:50]}: {how}", file=sys.stderr)
-
-
-def _show(found: Fleet, page: Path) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from fairbits.cli.console import Console
-    from fairbits.cli.render.people import harmless
-
-    console = Console(highlight=False)
-    console.print(Text(harmless(found.sentence), style="bold"))
-    if found.ranked:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("#", "model", "affected", "bits ≥", "of", "k ≥", "k rows", "k proved", "indirect ≥"):
-            table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=heading != "model")
-        for place, one in enumerate(found.ranked, 1):
-            share = one.split_rate if one.flip_rate is None else one.flip_rate
-            rate = "–" if share is None else f"{share:.1%}{'*' if one.flip_rate is None else ''}"
-            ks = ("–" if k is None else str(k) for k in (one.k_max, one.k_max_on_data))
-            proved = "–" if one.k_proved is None else f"≤ {one.k_proved}"
-            bits = ("–" if figure is None else f"{figure:.2f}" for figure in (one.bits, one.bits_limit))
-            indirect = "–" if one.indirect is None else f"{one.indirect:.2f}"
-            table.add_row(str(place), Text(harmless(one.name)), rate, *bits, *ks, proved, indirect)
-        console.print(table)
-        if any(one.flip_rate is None and one.split_rate is not None for one in found.ranked):
-            console.print(Text("* nothing is decided: rows whose twins score otherwise", style="dim"))
-    for one in found.failed:
-        console.print(Text(f"{harmless(one.name)}: {harmless(one.error or '')}", style="yellow"))
-    console.print(Text("page  ").append(str(page), style="bold"))

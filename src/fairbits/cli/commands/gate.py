@@ -91,7 +91,7 @@ def check(
     *,
     grants: GrantOptions,
 ) -> None:
-    """Score frozen people again and judge the model: exit 0 pass, 1 fail, 3 inconclusive, 2 misuse.
+    """Score frozen people again and judge the model: exit 0 pass, 1 fail, 2 misuse, 3 inconclusive, 4 failure.
 
     The first run without a baseline writes it. Inside GitHub Actions the verdict also goes to the job's summary.
     """
@@ -207,7 +207,7 @@ def card(
 
 
 for command, summary in (
-    (check, "Judge a model: exit 0 pass, 1 fail, 3 inconclusive, 2 misuse."),
+    (check, "Judge a model: exit 0 pass, 1 fail, 2 misuse, 3 inconclusive, 4 failure."),
     (freeze, "Freeze people of a run, or rows of a table, as a suite."),
     (waivers, "List who answers for what, until when."),
     (card, "A section for a model card: a run's figures, the verdict."),

@@ -56,7 +56,13 @@ def search(
         _Text,
         typer.Option(help="End each task after so many people, as a report of a timed run prints it.", metavar="N,N,…"),
     ] = None,
-    seed: Annotated[_Number, typer.Option(help="Same seed, same search.", show_default="0")] = None,
+    seed: Annotated[
+        _Number,
+        typer.Option(
+            help="Same seed, same search; seconds end it elsewhere each time (see --ends).",
+            show_default="0",
+        ),
+    ] = None,
     out: Out = None,
     resume: Resume = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,

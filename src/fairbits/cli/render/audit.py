@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from fairbits.cli import waited
 from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless
 
@@ -73,6 +74,8 @@ def show_scores(subject: Subject, found: ScoresAudit) -> None:
 def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     """What it is, the words, their style, and how many lines they may take."""
     data = found.data
+    for one in data.contradictions[:2]:
+        yield "error", f"{one.words()}: withdrawn, an error of ours", "red", 3
     leads = data.sentence.removesuffix(data.direct).strip() if data.about.blind else ""
     yield "", f"{data.about.subject}: {leads or data.opening.people or data.direct}", "bold", 2
     yield from _people(data)
@@ -95,7 +98,7 @@ def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     for stage, words in failed.items():
         yield stage, words, "yellow", most
     times = " · ".join(f"{stage} {took:.1f} s" for stage, took in found.seconds.items() if took is not None)
-    yield "took", times, "dim", 2
+    yield "took", f"{waited()}: {times}", "dim", 2
 
 
 def _people(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
@@ -186,8 +189,9 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
     known = [
         one
         for one in data.certified
-        if one.model == "model" and not _about_rows(one) and one.share < 1
-        if one.property != "k" or one.bound < data.about.m  # nobody can have more classes than twins
+        if one.model == "model" and one.is_certain() and not _about_rows(one) and one.share < 1
+        # Nobody can have more classes than twins, and a bound that somebody is known to exceed guarantees nothing.
+        if one.property != "k" or max(near.k or 1 for near in data.near) <= one.bound < data.about.m
     ]
     if known:
         best = min(known, key=lambda one: (one.kind == "statistical", one.share))
@@ -199,4 +203,4 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _about_rows(one: Statement) -> bool:
-    return one.kind == "exact" and one.population.endswith("of the table")
+    return one.whom is None or one.whom.kind == "rows"

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli import waited
 from fairbits.cli.console import Console
 from fairbits.cli.render.people import harmless, quality_lines
 from fairbits.debug import Attribution, Candidate, DebugResult, NeuronEffect, NeuronSets, Origin
@@ -62,7 +63,7 @@ def _headline(run: Run, found: DebugResult) -> Text:
     chosen = f"{found.worst:,} worst, {rest:,} at random" if len(found.cases) < len(run) else "all there are"
     text = Text(f"{harmless(found.subject)}", style="bold")
     text.append(f" · {len(found.cases):,} of {len(run):,} cases ({chosen})\n", style="not bold")
-    text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {found.seconds:.1f} s\n", style="dim")
+    text.append(f"seed {found.seed} · ε = {found.epsilon:g} · {found.m} twins · {waited()}\n", style="dim")
     for line in quality_lines(run.manifest.get("quality")):
         text.append(f"{line}\n", style="dim")
     text.append("\n")
@@ -138,9 +139,7 @@ def _vote(found: DebugResult) -> Text:
     words = (
         f"Layer {vote.suspect}: {share.value:.0%} of the votes ({share.low:.0%} to {share.high:.0%}); it wins in "
         f"{vote.certainty:.0%} of resamples of the cases. Influence (mean of each "
-        f"{'case' if vote.influence_cases is None else 'row'}'s largest ρ): "
-        f"{influence.value:.2f} ({influence.low:.2f} to {influence.high:.2f})"
-        f"{'' if vote.influence_cases is None else f'; over the cases {vote.influence_cases.value:.2f}'}."
+        f"case's largest ρ): {influence.value:.2f} ({influence.low:.2f} to {influence.high:.2f})."
     )
     if vote.runner_up is not None and vote.runner_up_share is not None:
         words += f" Runner-up: layer {vote.runner_up} with {vote.runner_up_share.value:.0%}."

@@ -1,4 +1,4 @@
-"""A progress bar on stderr that appears only when the work takes more than a second."""
+"""What stderr shows while one waits: a bar, a line that says what is done, or the runs that are left."""
 
 from __future__ import annotations
 
@@ -57,3 +57,43 @@ def working(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
         return
     with console.status("…") as line:
         yield lambda what: line.update(f"{what} …")
+
+
+#: A run that took less than this share of its budget was not run, but read.
+READ = 0.1
+
+
+@contextmanager
+def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], None] | None]:
+    """One line on stderr: which run is going on, and how long the rest will take; only on a terminal."""
+    from rich.live import Live
+    from rich.text import Text
+
+    from fairbits.cli.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    if not shown or not console.is_terminal:
+        yield None
+        return
+    last, spent = time.monotonic(), list[float]()
+    with Live(Text("preparing …"), console=console, transient=True, auto_refresh=False) as line:
+
+        def report(done: int, total: int, what: str) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if done and now - last > READ * seconds:  # a run that was read from disk says nothing about the others
+                spent.append(now - last)
+            last = now
+            each = sum(spent) / len(spent) if spent else seconds
+            text = Text(f"{done + 1} of {total} · {what}")
+            text.append(f" · about {duration(each * (total - done))} left", style="dim")
+            line.update(text, refresh=True)
+
+        yield report
+
+
+def duration(seconds: float) -> str:
+    """A time such as "45 s", "12 min" or "1.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -16,7 +16,7 @@ from fairbits.domain import unsigned_zero
 from fairbits.measure import symbol_of
 
 if TYPE_CHECKING:
-    from fairbits.repair import Attacked, Figures, Repair, RepairGroup, RepairResult
+    from fairbits.repair import Attacked, Figures, RepairCandidate, RepairGroup, RepairResult
 
 _ROWS = (
     ("{quality}", "accuracy", "rate"),
@@ -57,8 +57,8 @@ def show(result: RepairResult, quality: dict[str, Any] | None = None) -> None:
     for block in (
         _headline(result),
         Text("\n".join(quality_lines(quality)), style="dim") if quality else None,
-        _repairs(result),
-        _legend(result),
+        _repairs(result) if result.repairs else None,
+        _legend(result) if result.repairs else None,
         _chosen(result),
         _groups(result),
         _small(result),
@@ -82,8 +82,8 @@ def _headline(result: RepairResult) -> Text:
     text.append(f" · {result.quality}: at most {result.max_accuracy_loss:g} lost · seed {result.seed}\n")
     evidence = result.evidence
     text.append(
-        f"planned on {evidence.plan_cases:,} cases and {evidence.plan_rows:,} rows, judged on "
-        f"{evidence.held_out_cases:,} and {evidence.held_out_rows:,} others\n\n",
+        f"made from {evidence.training_rows:,} rows, chosen on {evidence.plan_cases:,} cases and "
+        f"{evidence.plan_rows:,} rows, judged on {evidence.held_out_cases:,} and {evidence.held_out_rows:,} others\n\n",
         style="dim",
     )
     if result.chosen is None:
@@ -100,13 +100,13 @@ def _headline(result: RepairResult) -> Text:
         f" on held-out cases; {result.quality} {_points(after.accuracy - before.accuracy)} points on held-out rows"
         f"{_interval(chosen)}."
     )
-    if chosen.k_max_proved is not None:
-        text.append(f"\nk ≤ {chosen.k_max_proved}. ", style="bold")
-        text.append(chosen.proof)
+    if chosen.proof is not None:
+        text.append(f"\nk ≤ {chosen.proof.bound}. ", style="bold")
+        text.append(chosen.proof.text)
     return text
 
 
-def _interval(repair: Repair) -> str:
+def _interval(repair: RepairCandidate) -> str:
     """The 95 % interval of the change in accuracy on held-out rows, in points."""
     low, high = repair.held_out_loss_low, repair.held_out_loss_high
     return "" if low is None or high is None else f" (95 %: {_points(-high)} to {_points(-low)})"
@@ -117,12 +117,21 @@ def _repairs(result: RepairResult) -> Table:
     table.add_column("", no_wrap=True, min_width=4)
     table.add_column("repair", no_wrap=True)
     rate = [] if result.regression else ["ID rate"]
+    wide = _compared(result.before_held_out, result)
     bits = ["Q1"] if result.measure == "q_1" else []  # short: the table must fit 80 columns
-    for heading in (result.quality, "change, 95 %", *bits, "mean k", "proved", *rate):
+    for heading in (
+        result.quality,
+        "change, 95 %",
+        *bits,
+        "mean k",
+        "proved",
+        *rate,
+        *(["impact", "indirect"] if wide else []),
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
-    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", *_means(before, result), "", *rates)
+    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", *_means(before, result), "", *rates, *wide)
     for repair in result.repairs:
         out = not repair.within_budget or bool(repair.raises)
         style = "bold" if repair is result.chosen else "dim" if out else ""
@@ -130,7 +139,7 @@ def _repairs(result: RepairResult) -> Table:
     return table
 
 
-def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
+def _line(repair: RepairCandidate, result: RepairResult) -> tuple[str, ...]:
     after = repair.held_out
     marks = f"{'→' if repair is result.chosen else ' '}{'*' if repair.on_front else ' '}"
     return (
@@ -139,9 +148,17 @@ def _line(repair: Repair, result: RepairResult) -> tuple[str, ...]:
         f"{after.accuracy:.1%}",
         _ends(repair),
         *_means(after, result),
-        "" if repair.k_max_proved is None else f"k ≤ {repair.k_max_proved}",
+        "" if repair.proof is None else f"k ≤ {repair.proof.bound}",
         *([] if after.id_rate is None else [f"{after.id_rate:.1%}"]),
+        *_compared(after, result),
     )
+
+
+def _compared(figures: Figures, result: RepairResult) -> tuple[str, ...]:
+    """What mitigators are for: impact ratio and indirect bits, where some were tried."""
+    if not result.options.get("also"):
+        return ()
+    return tuple("–" if value is None else f"{value:.2f}" for value in (figures.impact_ratio, figures.indirect_bits))
 
 
 def _means(figures: Figures, result: RepairResult) -> tuple[str, ...]:
@@ -150,7 +167,7 @@ def _means(figures: Figures, result: RepairResult) -> tuple[str, ...]:
     return (*bits, f"{figures.k_mean:.2f}")
 
 
-def _ends(repair: Repair) -> str:
+def _ends(repair: RepairCandidate) -> str:
     """The interval of the change, in points."""
     low, high = repair.held_out_loss_low, repair.held_out_loss_high
     return "" if low is None or high is None else f"{_points(-high)} to {_points(-low)}"
@@ -158,9 +175,9 @@ def _ends(repair: Repair) -> str:
 
 def _legend(result: RepairResult) -> Text:
     return Text(
-        "→ chosen on the plan's half   * nobody beats it on held-out evidence\n"
-        f"! may lose more {result.quality} than allowed, by the {result.evidence.plan_rows:,} rows of the plan\n"
-        f"↑ {'raises mean k of the rows' if result.regression else 'makes more people flip'} on the plan's half\n"
+        "→ chosen   * nobody beats it on held-out evidence\n"
+        f"! not sure to keep the budget, by the {result.evidence.plan_rows:,} rows that were chosen on\n"
+        f"↑ {'raises mean k of the rows' if result.regression else 'makes more people flip'} there\n"
         f"change: of {result.quality} on held-out rows, in points\n"
         "proved: the most classes that anybody can have, found or not",
         style="dim",

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fairbits.cli import waited
 from fairbits.cli.commands.cases import origin_of, place_of
 from fairbits.cli.console import Console
 from fairbits.cli.render.bars import histogram
@@ -98,11 +99,9 @@ def _headline(run: Run, summary: dict[str, Any]) -> Text:
     names = protected[0] if len(protected) == 1 else f"{', '.join(protected[:-1])} and {protected[-1]}"
     text = Text()
     text.append(harmless(str(summary["subject"])), style="bold")
-    rest = run.scale.get("overhead")
-    beside = "" if rest is None else f" (and {rest:.1f} s for the rest)"
     text.append(
-        f" · {summary['strategy']} · {summary['seconds']:.1f} s{beside} · {summary['evaluations']:,} people asked · "
-        f"seed {summary['seed']}\n"
+        f" · {summary['strategy']} · {summary['seconds']:.1f} s of search ({waited()}) · "
+        f"{summary['evaluations']:,} people asked · seed {summary['seed']}\n"
     )
     by = "" if summary.get("objective", "q_inf") == "q_inf" else ", measure Q1"
     text.append(f"ε = {summary['epsilon']:g}, {summary['partition']} partition{by}\n", style="dim")
@@ -175,6 +174,10 @@ def _paper_row(summary: dict[str, Any]) -> Table:
     for heading in cells:
         table.add_column(heading, justify="right")
     table.add_row(*cells.values())
+    finished, seeds = summary.get("seeds_finished"), summary["seeds"]
+    if seeds:
+        whom = f"{finished:,} of {seeds:,} seeds, which had all their moves" if finished else f"{seeds:,} seeds"
+        table.caption, table.caption_justify = f"K_I, K_F and T are means over {whom}", "left"
     return table
 
 

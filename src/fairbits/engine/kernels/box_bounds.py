@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fairbits.engine.kernels.box_counts import SHARE_ROUNDING, count_people, least_value, share_above, share_flipping
 from fairbits.engine.kernels.box_neurons import bound_neurons, forward, lower
-from fairbits.engine.kernels.box_people import FLIPPING, OPEN, STEADY, ask_everybody
+from fairbits.engine.kernels.box_people import FLIPPING, OPEN, STEADY, ask_everybody, margin_error
 from fairbits.engine.kernels.compiler import compiled, linked_raw
 
 Doubles = NDArray[np.float64]
@@ -29,7 +29,11 @@ SLOPES = 0.3
 
 
 class Layers(NamedTuple):
-    """A ReLU network with one output, its first layer seen from the attributes, in float64."""
+    """A ReLU network with one output, its first layer seen from the attributes, in float64.
+
+    Bounds are those of real arithmetic, widened by ``slacks`` for float64's own rounding; by how much the model's
+    float32 can differ from that is another matter (``margin_error``).
+    """
 
     widths: Integers
     bias: Doubles
@@ -44,12 +48,22 @@ class Layers(NamedTuple):
     biases: Doubles
     slack: float
     slacks: Doubles
+    wide: Doubles  # by number: 1 where a step stands for all reals up to the next, else 0
+    inputs: Doubles  # by number: the first input, and the step between two
+    sizes: Doubles  # as steps, of absolute weights (of numbers: of the input)
+    still: Doubles  # sizes of what is the same for everybody, and of the largest twin
+    drift: Doubles  # by neuron: what values stray from even steps
+    gammas: Doubles  # by layer, the last one too: the relative error of the model's own sums
+    final: Doubles  # sizes of the last layer's weights
+    final_bias: float
+    point_slack: float  # for single people: 0 where all sums are exact
 
 
 @compiled
-def bound_boxes(  # noqa: PLR0912 - the whole of one box, step by step
+def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     layers: Any,
     cut: float,
+    below: float,
     firsts: Any,
     lasts: Any,
     masks: Any,
@@ -63,7 +77,10 @@ def bound_boxes(  # noqa: PLR0912 - the whole of one box, step by step
     highs: Any,
     gaps: Any,
 ) -> None:
-    """Bound the margin of every twin over some boxes, and what follows about its side of ``cut``."""
+    """Bound the margin of every twin over some boxes, and what follows about decisions.
+
+    From ``cut`` on a margin is favourable, under ``below`` it is not, and in between (rounding) it may be either.
+    """
     m = layers.twins.shape[0]
     neurons = 0
     widest = 1
@@ -80,38 +97,44 @@ def bound_boxes(  # noqa: PLR0912 - the whole of one box, step by step
     floors, constants = np.empty(2), np.empty(2)
     parts, spare = np.empty(bins), np.empty(bins)
     person = np.empty(layers.numeric + masks.shape[1])
+    errors = np.empty((2, widest))
+    countable = layers.wide.sum() == 0.0
     for box in range(firsts.shape[0]):
         first, last, mask = firsts[box], lasts[box], masks[box]
-        if count_people(first, last, mask) <= (1 if gaps.shape[0] else FEW):
-            ask_everybody(layers, cut, first, last, mask, person, rows, added[0], box, status, steady, flipping)
+        if countable and count_people(first, last, mask) <= (1 if gaps.shape[0] else FEW):
+            error = ask_everybody(
+                layers, cut, below, first, last, mask, person, rows, errors, added[0], box, status, steady, flipping
+            )
             split[box] = -1
             if gaps.shape[0]:
                 for z in range(m):
-                    lows[box, z], highs[box, z] = added[0, z] - layers.slack, added[0, z] + layers.slack
-                gaps[box] = _largest(added[0]) - _smallest(added[0]) + 2.0 * layers.slack
+                    lows[box, z], highs[box, z] = added[0, z] - cut - error, added[0, z] - cut + error
+                gaps[box] = _largest(added[0]) - _smallest(added[0]) + 2.0 * error
             continue
         forward(layers, first, last, mask, centre)
         bound_neurons(layers, first, last, mask, states[box], low, high, centre, rows, slopes[0], front)
         blur[:] = 0.0
+        error = margin_error(layers, first, last, mask, high, errors)
         for side in range(2):
             floors[side], constants[side] = _side(
-                layers, side, cut, low, high, centre, first, last, mask, rows, slopes[side], front, blur, added[side]
-            )
+                layers, side, cut if side == 0 else below, error, low, high, centre, first, last, mask, rows,
+                slopes[side], front, blur, added[side],
+            )  # fmt: skip
         lowest_below, lowest_above = _smallest(added[0]), _smallest(added[1])
         split[box] = -1
         steady[box], flipping[box] = 0.0, 0.0
         if gaps.shape[0]:
             for z in range(m):
-                lows[box, z], highs[box, z] = floors[0] + added[0, z], -(floors[1] + added[1, z])
+                lows[box, z], highs[box, z] = floors[0] + added[0, z], below - cut - (floors[1] + added[1, z])
             # Both bounds are linear in the same person: what they share of the person cancels out.
             for i in range(inputs):
                 between[i] = slopes[0, i] + slopes[1, i]
             apart = constants[0] + constants[1] + least_value(layers, between, first, last, mask)
-            gaps[box] = max(0.0, -apart - lowest_below - lowest_above)
+            gaps[box] = max(0.0, below - cut - apart - lowest_below - lowest_above)
             split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur)
-        if floors[0] + lowest_below > 0.0 or floors[1] + lowest_above > 0.0:
+        if floors[0] + lowest_below >= 0.0 or floors[1] + lowest_above > 0.0:
             status[box], steady[box] = STEADY, 1.0
-        elif floors[0] + _largest(added[0]) > 0.0 and floors[1] + _largest(added[1]) > 0.0:
+        elif floors[0] + _largest(added[0]) >= 0.0 and floors[1] + _largest(added[1]) > 0.0:
             status[box], flipping[box] = FLIPPING, 1.0
         else:
             status[box] = OPEN
@@ -154,8 +177,8 @@ def _largest(values: Any) -> Any:
 
 @linked_raw
 def _side(
-    layers: Any, side: int, cut: float, low: Any, high: Any, centre: Any, first: Any, last: Any, mask: Any, rows: Any,
-    slopes: Any, front: Any, blur: Any, added: Any,
+    layers: Any, side: int, cut: float, error: float, low: Any, high: Any, centre: Any, first: Any, last: Any,
+    mask: Any, rows: Any, slopes: Any, front: Any, blur: Any, added: Any,
 ) -> Any:  # fmt: skip
     """Bound the margin over the cut (side 0), or its opposite (side 1), from below by a linear function.
 
@@ -165,7 +188,7 @@ def _side(
     depth = layers.widths.shape[0] - 1
     final = layers.down.shape[0] - layers.widths[depth]
     sign = 1.0 if side == 0 else -1.0
-    constant = sign * (layers.biases[layers.biases.shape[0] - 1] - cut) - layers.slack
+    constant = sign * (layers.biases[layers.biases.shape[0] - 1] - cut) - layers.slack - error
     for k in range(layers.widths[depth]):
         rows[0, k] = sign * layers.down[final + k]
     floor, constant = lower(

@@ -27,7 +27,7 @@ def least_value(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> 
     """The least value of slopes · person over a box."""
     total = 0.0
     for i in range(layers.numeric):
-        total += slopes[i] * (first[i] if slopes[i] >= 0.0 else last[i])
+        total += slopes[i] * (first[i] if slopes[i] >= 0.0 else last[i] + layers.wide[i])
     for a in range(masks.shape[0]):
         start, stop = layers.first_value[a], layers.first_value[a + 1]
         best = np.inf
@@ -59,14 +59,15 @@ def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
 ) -> Any:
     """Shares of a box's people by slopes · person, each attribute's part rounded down to whole steps.
 
-    Gives (smallest sum, length of a step, number of attributes that were rounded, how far rounding may move a sum);
-    ``parts`` gets the shares.
+    Gives (smallest sum, length of a step, how far sums may lie above what is counted, how far rounding may move a sum);
+    ``parts`` gets the shares. A part of a real attribute counts by its least value: the others lie above it.
     """
     numeric, lookups = layers.numeric, masks.shape[0]
-    smallest, span = 0.0, 0.0
+    smallest, span, above = 0.0, 0.0, 0.0
     for i in range(numeric):
-        smallest += min(slopes[i] * first[i], slopes[i] * last[i])
+        smallest += min(slopes[i] * first[i], slopes[i] * (last[i] + layers.wide[i]))
         span += abs(slopes[i]) * (last[i] - first[i])
+        above += abs(slopes[i]) * layers.wide[i]
     for a in range(lookups):
         start, stop = layers.first_value[a], layers.first_value[a + 1]
         least, most = np.inf, -np.inf
@@ -81,7 +82,7 @@ def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
         parts[b] = 0.0
     parts[0] = 1.0
     if span <= 0.0:
-        return smallest, 0.0, 0, 0.0
+        return smallest, 0.0, above, SUM_ROUNDING * above
     step = span / (bins - 1)
     top, rounded = 0, 0  # the highest bin in use
     for i in range(numeric + lookups):
@@ -131,7 +132,7 @@ def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
         rounded += 1
         for b in range(bins):
             parts[b] = spare[b]
-    return smallest, step, rounded, SUM_ROUNDING * span
+    return smallest, step, above + step * rounded, SUM_ROUNDING * (span + above)
 
 
 @linked_raw
@@ -174,11 +175,11 @@ def share_flipping(
     gap = least_value(layers, rest, first, last, mask)
     if under + over + 2.0 * gap <= 0.0:
         return 0.0
-    smallest, step, rounded, rounding = _sums(layers, mean, first, last, mask, parts, spare)
+    smallest, step, above_count, rounding = _sums(layers, mean, first, last, mask, parts, spare)
     gap -= rounding
     total = 0.0
     for b in range(parts.shape[0]):
         value = smallest + step * b
-        if value + under + gap > 0.0 and value + step * rounded - over - gap < 0.0:
+        if value + under + gap > 0.0 and value + above_count - over - gap < 0.0:
             total += parts[b]
     return total

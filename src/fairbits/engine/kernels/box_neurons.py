@@ -117,7 +117,7 @@ def forward(layers: Any, first: Any, last: Any, masks: Any, centre: Any) -> None
     for k in range(widths[0]):
         total = layers.bias[k] + 0.5 * (layers.reach[0, k] + layers.reach[1, k])
         for i in range(layers.numeric):
-            total += layers.steps[k, i] * 0.5 * (first[i] + last[i])
+            total += layers.steps[k, i] * 0.5 * (first[i] + last[i] + layers.wide[i])
         for a in range(masks.shape[0]):
             start, stop = layers.first_value[a], layers.first_value[a + 1]
             some, count = 0.0, 0
@@ -163,12 +163,12 @@ def bound_neurons(  # noqa: PLR0912 - one pass through the layers
     for k in range(widths[0]):
         floor, roof = layers.bias[k] + layers.reach[0, k], layers.bias[k] + layers.reach[1, k]
         for i in range(layers.numeric):
-            s = layers.steps[k, i]
+            s, end = layers.steps[k, i], last[i] + layers.wide[i]
             if s >= 0.0:
                 floor += s * first[i]
-                roof += s * last[i]
+                roof += s * end
             else:
-                floor += s * last[i]
+                floor += s * end
                 roof += s * first[i]
         for a in range(masks.shape[0]):
             start, stop = layers.first_value[a], layers.first_value[a + 1]

@@ -9,6 +9,9 @@ Large trees are walked by a block of people together, depth first: at a split th
 so that a node is looked at once for all of them, and in the order in which nodes lie in memory. The twins that come to
 a node are the same for everybody: the plan knows them, and leaves out what no twin comes to.
 
+Sums of float64 trees are added in whatever order is quickest. Those of a library that adds in float32 (``in_order``)
+are added tree after tree, twin by twin, as it does, because there the order can be seen in the scores.
+
 People of a block lie side by side in every array, so that loops over them become vector code.
 """
 
@@ -79,9 +82,10 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
     count = len(attributes.columns)
     m, outputs = plan.m, len(plan.base)
     bins = np.zeros((max(count, 1), block), np.int32)
-    totals = np.zeros((max(plan.cells, 1), block), np.float64)
-    together = np.empty((outputs * m, block), np.float64)
-    base = np.empty((outputs, block), np.float64)
+    kind = plan.base.dtype
+    totals = np.zeros((max(plan.cells, 1), block), kind)
+    together = np.empty((outputs * m, block), kind)
+    base = np.zeros((outputs, block), kind)
     walking = len(plan.large.roots) > 0
     narrow = np.empty((max(count, 1) if walking else 1, block if walking else 1), plan.large.bin_kind.dtype)
     order = np.empty(block, np.uint16)
@@ -109,10 +113,17 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
                     into,
                 )
         totals[:] = 0.0
-        small_trees(plan.small, bins, lanes, totals)
-        for o in range(outputs):
-            base[o] = plan.base[o]
         together[:] = 0.0
+        for o in range(outputs):
+            if plan.in_order:
+                together[o * m : (o + 1) * m] = plan.base[o]
+            else:
+                base[o] = plan.base[o]
+        if plan.in_order:
+            for part in range(len(plan.part_outputs)):
+                first = plan.part_starts[part]
+                totals[first : first + m] = plan.base[plan.part_outputs[part]]
+        small_trees(plan.small, bins, lanes, totals)
         if walking:
             for a in range(count):
                 for p in range(people):
@@ -120,15 +131,17 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
             large_trees(plan, narrow, people, base, together, order, stack)
             for o in range(outputs):
                 add_up(together[o * m : (o + 1) * m, :lanes], plan.large.axes)
-        for o in range(outputs):
-            for z in range(m):
-                into = together[o * m + z]
-                for p in range(lanes):
-                    into[p] += base[o, p]
+        if not plan.in_order:
+            for o in range(outputs):
+                for z in range(m):
+                    add(together[o * m + z, :lanes], base[o])
         for part in range(len(plan.part_outputs)):
             o, first, place = plan.part_outputs[part], plan.part_starts[part], plan.part_cells[part]
             for z in range(m):
-                add(together[o * m + z, :lanes], totals[first + plan.cell_of[place, z]])
+                if plan.in_order:
+                    together[o * m + z, :lanes] = totals[first + plan.cell_of[place, z], :lanes]
+                else:
+                    add(together[o * m + z, :lanes], totals[first + plan.cell_of[place, z]])
         for first in range(0, people, TILE):  # a few people at a time: what is read and what is written stay close by
             for o in range(outputs):
                 for z in range(m):
@@ -179,7 +192,7 @@ def take_first(found, open_, reached, kept, values):
 def small_trees(small, bins, lanes, totals):
     """Add the values of every small tree to its cells: combinations of the protected values that it looks at."""
     reached = np.empty((small.words.max() if len(small.words) else 1, lanes), np.uint64)
-    found = np.empty(lanes, np.float64)
+    found = np.empty(lanes, small.values.dtype)
     open_ = np.empty(lanes, np.bool_)
     for t in range(len(small.words)):
         words = small.words[t]
@@ -255,7 +268,7 @@ def large_trees(plan, bins, people, base, steps, order, stack):  # noqa: PLR0912
     Which twins come to a node does not depend on the person, so that a node knows them: at a split on a protected
     attribute both sides get all people of the node. Twins form a grid of protected values, and those of a leaf mostly a
     box in it: what a leaf adds is kept as steps at the box's corners, which are few, and added up once at the end. What
-    is added at the first twin is added to all of them.
+    is added at the first twin is added to all of them. Where sums are added in order, every twin of a leaf is a step.
     """
     large, m = plan.large, plan.m
     rows = large.rows
@@ -302,7 +315,7 @@ def large_trees(plan, bins, people, base, steps, order, stack):  # noqa: PLR0912
                     for w in range(large.width):
                         for step in range(begin, end):
                             twin, adds = large.set_places[step], large.values[value + w] * large.set_steps[step]
-                            if twin == 0:
+                            if twin == 0 and not plan.in_order:
                                 for place in range(low, high):
                                     base[out + w, order[place]] += adds
                             else:

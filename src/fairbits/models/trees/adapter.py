@@ -128,10 +128,10 @@ def read_object(model: Any, schema: Schema | None) -> Read:
             read = ensemble_of_text(booster.model_to_string())
         elif library == "xgboost":
             booster = model if type(model).__name__ == "Booster" else model.get_booster()
-            document = document_of_bytes(bytes(booster.save_raw("json")))
-            if booster is model:  # a bare booster predicts with all of its trees
-                document.get("learner", {}).get("attributes", {}).pop("best_iteration", None)
-            read = ensemble_of_document(document)
+            taken = getattr(model, "missing", np.nan)
+            if not np.isnan(taken):
+                raise NotNative(f"it takes {taken:g} for a missing value.")
+            read = ensemble_of_document(document_of_bytes(bytes(booster.save_raw("json"))), bare=booster is model)
         else:
             from fairbits.models.trees.catboost import read_live
 
@@ -197,8 +197,9 @@ def _logistic(ensemble: Ensemble) -> Ensemble:
     return replace(ensemble, link="logistic")
 
 
-#: People on whom trees that were read are held against their library, and how far scores may lie apart.
-_PEOPLE, _APART = 128, 1e-5
+#: People on whom trees that were read are held against their library, and how far scores may lie apart: the library's
+#: float64 sums of several threads may differ by a last bit, and so, rarely, their float32.
+_PEOPLE, _APART = 128, 2.0**-22
 
 
 def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptions) -> str:

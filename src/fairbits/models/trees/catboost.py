@@ -140,6 +140,8 @@ def _checked(document: Any) -> Read:
     made_up = all(name in ("", str(place)) for place, name in enumerate(names))  # columns that never had names
     columns = _Columns(document, floats, categories, count)
     scale, bias = document["scale_and_bias"]
+    if float(scale) != 1.0:
+        raise NotNative(f"its sums are scaled by {float(scale):g}.")
     base = np.array(bias if isinstance(bias, list) else [bias], dtype=np.float64)
     loss = facts.get("params", {}).get("loss_function", {}).get("type", "")
     trees = _trees(document, columns)
@@ -153,7 +155,7 @@ def _checked(document: Any) -> Read:
         base=base,
         link=link,
         precision="float32",
-        scale=float(scale),
+        base_last=True,
     )
     texts = None if not labels or len(labels) != classes else tuple(text_of(value) for value in labels)
     features = Features(

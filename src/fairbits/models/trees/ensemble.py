@@ -2,7 +2,8 @@
 
 A split sends a value to the left where ``value <= threshold``, or where the value is in a set of categories; values
 are first rounded to the precision that the library compares in. What counts as missing, and where it goes, is stated
-per split. The readers beside this file turn each library's own rules into these, so that scores come out the same.
+per split. The readers beside this file turn each library's own rules into these, so that scores come out the same: to
+the last bit, because sums are added in the library's precision and order (``predictions``).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.functions import expit, softmax
+from fairbits.functions import c_exp, expit, softmax
 from fairbits.models.trees.tree import MAX_NODES, Damaged, Floats, Tree, check_tree, from_root
 
+Precision = Literal["float32", "float64"]
 Link = Literal["identity", "logistic", "softmax", "exp", "softplus", "step", "square", "logistic_each"]
 
 #: What a split takes for a missing value: nothing (NaN is read as 0), zeros and NaN, or NaN alone.
@@ -32,7 +34,8 @@ class Ensemble:
     """All trees of a model as flat, read-only arrays; make one with ``build``.
 
     Tree t begins at node ``roots[t]`` and adds the values of the leaf that a row reaches to the outputs from
-    ``output[t]`` on.
+    ``output[t]`` on. ``adds`` is the precision of these sums: XGBoost has float32, everybody else float64. Sums start
+    from ``base`` or, where ``base_last``, end with it; a forest then divides by the number of its trees (``divisor``).
     """
 
     features: int
@@ -51,7 +54,10 @@ class Ensemble:
     base: Floats
     link: Link = "identity"
     slope: float = 1.0
-    precision: Literal["float32", "float64"] = "float64"
+    precision: Precision = "float64"
+    adds: Precision = "float64"
+    base_last: bool = False
+    divisor: float = 1.0
 
     @classmethod
     def build(
@@ -62,8 +68,11 @@ class Ensemble:
         base: npt.ArrayLike,
         link: Link = "identity",
         slope: float = 1.0,
-        precision: Literal["float32", "float64"] = "float64",
-        scale: float | Sequence[float] = 1.0,
+        precision: Precision = "float64",
+        adds: Precision = "float64",
+        base_last: bool = False,
+        divisor: float = 1.0,
+        scale: float = 1.0,
     ) -> Ensemble:
         """Trees that were read, checked and put one after the other; ``scale`` multiplies what each adds."""
         base = np.array(base, dtype=np.float64).ravel()
@@ -78,7 +87,6 @@ class Ensemble:
         if len(widths) > 1:
             raise Damaged("its trees have leaves of several widths.")
         width = widths.pop()
-        factors = np.broadcast_to(np.asarray(scale, dtype=np.float64), len(trees))
         pieces: list[tuple[Any, ...]] = []
         members: list[npt.NDArray[np.bool_]] = []
         known: list[npt.NDArray[np.bool_] | None] = []
@@ -96,7 +104,7 @@ class Ensemble:
                 members.append(_flags(chosen))
                 known.append(None if tree.known is None else _flags(tree.known[node]))
             left = np.where(inner, start + first, 0)
-            values = np.where(inner[:, None], 0.0, tree.values[order] * factors[number])
+            values = np.where(inner[:, None], 0.0, tree.values[order] * scale)
             mine = (tree.feature, tree.threshold, left, left + inner, tree.missing, tree.missing_left, sets, values)
             pieces.append(tuple(array if i in (2, 3, 7) else array[order] for i, array in enumerate(mine)))
             roots.append(start)
@@ -125,6 +133,9 @@ class Ensemble:
             link=link,
             slope=slope,
             precision=precision,
+            adds=adds,
+            base_last=base_last,
+            divisor=divisor,
         )
         for array in (made.roots, made.output, *arrays, made.base, *members):
             array.setflags(write=False)
@@ -194,17 +205,30 @@ class Ensemble:
         return found
 
     def sums(self, rows: npt.ArrayLike) -> Floats:
-        """Sums of the trees' values, before the link."""
+        """Sums of the trees' values, before the link, as the library adds them."""
         leaves = self.leaves(rows)
-        total = np.tile(self.base, (len(leaves), 1))
+        base, values = self.base.astype(self.adds), self.values.astype(self.adds)
+        total = np.tile(np.zeros_like(base) if self.base_last else base, (len(leaves), 1))
         for tree in range(self.trees):
             first = self.output[tree]
-            total[:, first : first + self.width] += self.values[leaves[:, tree]]
-        return total
+            total[:, first : first + self.width] += values[leaves[:, tree]]
+        total = total + base if self.base_last else total
+        return np.asarray(total / self.divisor, dtype=np.float64)
+
+    def predictions(self, rows: npt.ArrayLike) -> Floats:
+        """What the library predicts, to the bit: one column, or one for every class."""
+        return exact_link(self.sums(rows), self.link, self.slope, single=self.adds == "float32")
 
     def linked(self, sums: Floats) -> Floats:
-        """Predictions from sums: one column, or one for every class."""
+        """Predictions from sums, up to rounding: one column, or one for every class."""
         return apply_link(sums, self.link, self.slope)
+
+    def plain(self) -> Ensemble:
+        """The same trees, whose values add up to the sums as real numbers do: for bounds and shares, not for scores."""
+        if self.divisor == 1.0 and self.adds == "float64":
+            return self
+        values, base = self.values / self.divisor, self.base / self.divisor
+        return replace(self, values=values, base=base, divisor=1.0, adds="float64")
 
     def reordered(self, order: Sequence[int]) -> Ensemble:
         """The same trees with output ``order[i]`` in place i."""
@@ -238,7 +262,25 @@ def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:  # noqa:
             return np.sign(sums) * sums * sums
     return sums
 
-    # Every node has one parent at most and the root has none: a circle is never entered from the root.
+
+def exact_link(sums: Floats, link: Link, slope: float = 1.0, *, single: bool = False) -> Floats:
+    """Predictions from the sums of an ensemble, in the arithmetic of its library: float32 or float64, powers by C.
+
+    XGBoost: ``common/math.h``. scikit-learn's softmax is NumPy's; LightGBM's and CatBoost's differ from it by less than
+    a float32 can tell.
+    """
+    x = sums.astype(np.float32) if single else sums
+    one = x.dtype.type(1)
+    if link in ("logistic", "logistic_each"):
+        found = one / (c_exp(np.minimum(-x, x.dtype.type(88.7)) if single else -slope * x) + one)
+    elif link == "softmax" and single:
+        powers = c_exp(x - x.max(axis=-1, keepdims=True))
+        found = powers / np.cumsum(powers, axis=-1, dtype=np.float64)[..., -1:].astype(np.float32)
+    elif link == "exp":
+        found = c_exp(x)
+    else:
+        found = apply_link(sums, link, slope)
+    return np.asarray(found, dtype=np.float64)
 
 
 def _among(flags: npt.NDArray[np.bool_], codes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

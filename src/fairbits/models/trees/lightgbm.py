@@ -50,8 +50,10 @@ def ensemble_of_text(text: str) -> Read:
     if "tree_sizes" in facts and len(facts["tree_sizes"].split()) != len(trees):
         raise Damaged(f"it announces {len(facts['tree_sizes'].split())} trees, but has {len(trees)}; it is cut off.")
     rounds = max(1, len(trees) // max(per_round, 1))
-    scale = 1.0 / rounds if "average_output" in facts else 1.0
-    ensemble = Ensemble.build(trees, features=features, base=np.zeros(per_round), link=link, slope=slope, scale=scale)
+    divisor = float(rounds) if "average_output" in facts else 1.0
+    ensemble = Ensemble.build(
+        trees, features=features, base=np.zeros(per_round), link=link, slope=slope, divisor=divisor
+    )
     names = tuple(facts.get("feature_names", "").split())
     return Read(ensemble, classes, _features(names, features, facts, text), "the LightGBM model", objective=objective)
 

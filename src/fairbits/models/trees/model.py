@@ -62,5 +62,5 @@ class TreeModel(SeveralClasses):
 
     def _predictions(self, inputs: npt.ArrayLike) -> Floats:
         rows = checked_rows(inputs, self.inputs, self.name, np.float64)
-        pieces = [self.ensemble.sums(rows[start : start + _ROWS]) for start in range(0, len(rows), _ROWS)]
-        return self.ensemble.linked(np.concatenate(pieces) if pieces else np.empty((0, self.ensemble.outputs)))
+        starts = range(0, max(len(rows), 1), _ROWS)
+        return np.concatenate([self.ensemble.predictions(rows[start : start + _ROWS]) for start in starts])

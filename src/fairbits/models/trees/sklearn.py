@@ -50,7 +50,7 @@ def ensemble_of_sklearn(estimator: Any) -> Read:
         width = 1 if labels is None else len(labels)
         trees = [_tree(member.tree_, classifies=labels is not None) for member in members]
         ensemble = Ensemble.build(
-            trees, features=features, base=np.zeros(width), precision="float32", scale=1.0 / max(len(trees), 1)
+            trees, features=features, base=np.zeros(width), precision="float32", divisor=float(max(len(trees), 1))
         )
     names = tuple(str(name) for name in getattr(estimator, "feature_names_in_", ()))
     number = 0 if labels is None else len(labels)
@@ -67,7 +67,8 @@ def _tree(tree: Any, *, classifies: bool, output: int = 0) -> Tree:
     values = values[:, 0, :]
     if classifies:
         totals = values.sum(axis=1, keepdims=True)
-        values = np.divide(values, totals, out=np.zeros_like(values), where=totals > 0)
+        counted = np.abs(totals - 1) > 1e-6  # files of scikit-learn before 1.3 hold counts; today's hold the shares
+        values = np.divide(values, totals, out=values.copy(), where=counted & (totals > 0))
     missing_left = getattr(tree, "missing_go_to_left", None)
     n = len(leaf)
     return Tree(

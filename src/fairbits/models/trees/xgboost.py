@@ -1,7 +1,8 @@
 """XGBoost's own files (JSON and UBJSON), and boosters in memory, as tree ensembles.
 
 Both are one document, which is read as data. XGBoost compares in float32 and goes left where ``value < condition``;
-categories in a split's set go right. Its schema: ``doc/model.schema`` of XGBoost.
+categories in a split's set go right. It adds up in float32, from the base score on, tree after tree. Its schema:
+``doc/model.schema`` of XGBoost.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Attribute
+from fairbits.functions import c_log
 from fairbits.models.native.chain import NotNative
 from fairbits.models.trees.ensemble import NAN, Ensemble, Link
 from fairbits.models.trees.features import Features, Read
@@ -32,8 +35,8 @@ _SENTINEL = re.compile(r"-?9{3,}")
 _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
-def ensemble_of_document(document: Any) -> Read:
-    """Read a model's document."""
+def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
+    """Read a model's document; a ``bare`` booster takes all of its trees, and adds dropped ones in another order."""
     learner = _table(document, "learner")
     if _major(document) > _NEWEST:
         raise NotNative(
@@ -60,22 +63,21 @@ def ensemble_of_document(document: Any) -> Read:
     inner = _table(booster, "gbtree") if name == "dart" else booster
     model = _table(inner, "model")
     trees = _trees(model, outputs)
-    scale: float | npt.NDArray[np.float64] = 1.0
     if name == "dart":
-        drops = _numbers(booster, "weight_drop", np.float64)
+        drops = _numbers(booster, "weight_drop", np.float32)
         if len(drops) != len(trees):
             raise Damaged(f"it has {len(trees)} trees, but {len(drops)} weights for them.")
-        scale = drops
+        trees = [_dropped(tree, drop, base, bare) for tree, drop in zip(trees, drops, strict=True)]
     made_up = names == tuple(f"f{i}" for i in range(features))
     known = _categories(model.get("cats"), kinds, features)
-    kept = _best_rounds(learner, model, len(trees))
+    kept = len(trees) if bare else _best_rounds(learner, model, len(trees))
     ensemble = Ensemble.build(
         trees[:kept],
         features=features,
         base=base,
         link=link,
         precision="float32",
-        scale=scale if isinstance(scale, float) else scale[:kept].tolist(),
+        adds="float32",
     )
     notes: tuple[str, ...] = ()
     if kept < len(trees):
@@ -141,11 +143,21 @@ def _major(document: Any) -> int:
     return int(found[0]) if found and isinstance(found[0], int) else 0
 
 
+def _dropped(tree: Tree, drop: np.float32, base: npt.NDArray[np.float64], bare: bool) -> Tree:
+    """A tree of a DART booster, with its weight. Asked for rows in place, as by the scikit-learn classes, XGBoost adds
+    the base score to each tree and takes it away again."""
+    values = tree.values.astype(np.float32)
+    if not bare:
+        start = base[tree.output : tree.output + values.shape[1]].astype(np.float32)
+        values = (values + start) - start
+    return replace(tree, values=(values * drop).astype(np.float64))
+
+
 def _base(facts: Mapping[str, Any], objective: str, outputs: int, major: int) -> npt.NDArray[np.float64]:
     """What the sums start from: the stated value is a prediction, except where nothing bends it."""
     text = str(facts.get("base_score", "0.5")).strip("[] ")
     try:
-        stated = np.array([float(np.float32(word)) for word in text.split(",")] or [0.5])
+        stated = np.array(text.split(","), dtype=np.float32)
     except ValueError:
         raise Damaged(f"its base_score is {text[:40]!r}, which is no number.") from None
     if len(stated) not in (1, outputs):
@@ -156,11 +168,11 @@ def _base(facts: Mapping[str, Any], objective: str, outputs: int, major: int) ->
     if objective in logistic:
         if not ((stated > 0) & (stated < 1)).all():
             raise Damaged(f"its base_score is {text[:40]}; a probability lies between 0 and 1.")
-        stated = -np.log(1.0 / stated - 1.0)
+        stated = -c_log(np.float32(1) / stated - np.float32(1))
     elif objective in _EXPONENTIAL:
         if not (stated > 0).all():
             raise Damaged(f"its base_score is {text[:40]}; it must be larger than 0.")
-        stated = np.log(stated)
+        stated = c_log(stated)
     return np.broadcast_to(stated, outputs).astype(np.float64)
 
 

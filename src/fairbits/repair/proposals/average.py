@@ -62,4 +62,4 @@ class Averages:
             planner.notes.append(f"nothing was distilled: {error}")
             return
         words = f"{pupil.words}; {DIRECT_ONLY}"
-        yield Proposal("distilled", words, pupil.model, proof=pupil.proof, source=pupil.source, teacher=guard)
+        yield Proposal("distilled", words, pupil.model, source=pupil.source, teacher=guard)

@@ -31,11 +31,10 @@ MAX_FOREIGN, CHECKED = 10_000, 200
 
 @dataclass(frozen=True, slots=True)
 class Pupil:
-    """A model that has learned the average, how in words, why its twins score alike, and what is written to a file."""
+    """A model that has learned the average, how in words, and what is written to a file."""
 
     model: Model
     words: str
-    proof: str = ""
     source: Any = None
 
 
@@ -60,7 +59,7 @@ def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
     scores = np.asarray(loaded.model.scores(guard.encoding.encode(_twins(guard, people[:CHECKED]))))
     if np.ptp(scores.reshape(-1, guard.m), axis=1).max(initial=0.0) > 0:
         raise CapabilityError("the model fitted again still tells twins apart, so that it was not kept.")
-    return Pupil(loaded.model, made.words, made.proof, made.estimator)
+    return Pupil(loaded.model, made.words, made.estimator)
 
 
 def _every_value(schema: Schema, people: Codes) -> Codes:

@@ -35,6 +35,7 @@ class GroupThresholds:
             raise CapabilityError(
                 f"thresholds by group decide between two classes, and this target has {len(evaluator.schema.classes)}."
             )
+        evaluator = evaluator.over_values
         self._evaluator, self.coding, self.shifts = evaluator, coding, np.asarray(shifts, np.float64)
         self.model: Model = evaluator.model
         self.schema, self.encoding = evaluator.schema, evaluator.encoding

@@ -191,7 +191,7 @@ class Guard:
             )
         self.inputs = int(self.encoding.width)
         step = default_epsilon(schema, subject.table) if epsilon is None else epsilon
-        self._evaluator = evaluator_of(subject, epsilon=step, partition=partition, threads=threads)
+        self._evaluator = evaluator_of(subject, epsilon=step, partition=partition, threads=threads).over_values
         self.epsilon, self.partition = self._evaluator.epsilon, self._evaluator.partition
         vector = self._evaluator.by_vector
         self.tau = float(half_width(wanted, self.epsilon, partition, vector=vector) if tau is None else tau)

@@ -1,4 +1,4 @@
-"""What a proposer gets and gives: the plan's half of the evidence in, models to be judged out.
+"""What a proposer gets and gives: the part of the evidence to learn from in, models to be judged out.
 
 Whoever has a repair of their own hands over an object with a ``name`` and a ``propose(planner)``.
 """
@@ -12,10 +12,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from fairbits.data import Fitted
 from fairbits.models import Do, Model
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
-from fairbits.repair.records import Fitted
 
 Watch = Callable[[str], None]
 
@@ -37,8 +37,6 @@ class Proposal:
         Which groups of people it was told about.
     fitted
         Where it was fitted anew and takes inputs of its own: how it is asked.
-    proof
-        Why all twins of everybody score alike, where that is known from how it was made.
     source
         What is written to a file, where that is not the model itself.
     teacher
@@ -54,21 +52,21 @@ class Proposal:
     yardstick: bool = False
     coding: str = ""
     fitted: Fitted | None = field(default=None, repr=False)
-    proof: str = ""
     source: Any = field(default=None, repr=False)
     teacher: Model | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planner:
-    """What proposals are made from: one model and the plan's half of the evidence alone.
+    """What proposals are made from: one model and the part of the evidence that may be learned from.
 
     Attributes
     ----------
     network
         The model to be repaired.
     halves
-        ``halves.training`` has the rows to fit to (codes and labels), ``halves.pool`` the found cases.
+        ``halves.training`` has the rows to fit to (codes and labels), ``halves.pool`` the found cases. What else is in
+        it chooses and judges: whoever learns from that is judged on what it was taught.
     setting
         The subject, and how its twins become classes.
     budget
@@ -127,7 +125,7 @@ class Proposer(Protocol):
         Parameters
         ----------
         planner
-            The model, the plan's half of the evidence and the subject.
+            The model, the evidence to learn from and the subject.
 
         Raises
         ------

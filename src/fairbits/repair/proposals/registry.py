@@ -12,7 +12,7 @@ from fairbits.repair.proposals.prejudice import PrejudiceRemover
 from fairbits.repair.proposals.proposer import Proposer
 from fairbits.repair.proposals.reweigh import Reweighing
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup
-from fairbits.repair.proposals.tune import Tuning
+from fairbits.repair.proposals.tune import TRIALS, Tuning
 from fairbits.repair.proposals.weights import Surgery
 
 #: What every repair tries.
@@ -30,11 +30,15 @@ PROPOSERS: dict[str, Proposer] = {one.name: one for one in (*STANDARD, *MITIGATO
 ALL = "mitigators"
 
 
-def proposers_of(wanted: Iterable[str | Proposer]) -> tuple[Proposer, ...]:
+def proposers_of(wanted: Iterable[str | Proposer], *, trials: int = TRIALS) -> tuple[Proposer, ...]:
     """Proposers by name (``"mitigators"`` stands for all of them), or the objects that were given."""
+    if trials < 1:
+        raise OptionError(f"trials is {trials}; give how many settings are tried, one at least.")
     found: list[Proposer] = []
     for one in [wanted] if isinstance(wanted, str) else wanted:
-        if isinstance(one, str):
+        if one == Tuning.name:
+            found.append(Tuning(trials=trials))
+        elif isinstance(one, str):
             if one != ALL and one not in PROPOSERS:
                 raise OptionError(f"there is no proposal {one!r}; {choose_from(one, (ALL, *PROPOSERS))}")
             found += MITIGATORS if one == ALL else (PROPOSERS[one],)

@@ -23,14 +23,14 @@ class ThresholdsByGroup:
     name: str = "thresholds"
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Fit the thresholds to the plan's rows: a model that knows its training rows by heart errs on none of them."""
-        subject, training, plan = planner.setting.subject, planner.halves.training, planner.halves.plan
+        """Fit the thresholds to the training rows."""
+        subject, training = planner.setting.subject, planner.halves.training
         if len(subject.schema.classes) != 2:
             raise CapabilityError("thresholds by group decide between two classes, and this model does not.")
         planner.watch("thresholds by group")
         coding = coding_of(subject.schema, training.rows)
         evaluator = planner.setting.evaluator(planner.network)
         for alike, words in _ALIKE.items():
-            found = fitted_thresholds(evaluator, coding, plan.rows, plan.labels, alike=alike)
+            found = fitted_thresholds(evaluator, coding, training.rows, training.labels, alike=alike)
             text = f"a threshold for each group, so that all are {words}; uses protected values directly"
             yield Proposal(f"thresholds-{alike}", f"{text}; {coding.words}", found, coding=coding.words)

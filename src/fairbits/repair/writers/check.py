@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.data import Fitted
 from fairbits.domain import Codes, Decoder, Schema, Twins, text_of
 from fairbits.measure import qid
 from fairbits.models import Endpoint, HasClassScores, Repeated
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import FileCheck, Fitted
+from fairbits.repair.records import FileCheck
 from fairbits.repair.writers.checker import TOLERANCE, Answer, Job, apart
 from fairbits.repair.writers.facts import protected_facts, rows_of
 from fairbits.subject import Subject

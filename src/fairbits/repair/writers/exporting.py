@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fairbits.data import Fitted
 from fairbits.domain import Codes, Encoding, text_of
 from fairbits.errors import FairbitsError
 from fairbits.models import (
@@ -26,7 +27,7 @@ from fairbits.models.original import settled_original
 from fairbits.models.pickles import trusted_types
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import FileCheck, Fitted
+from fairbits.repair.records import FileCheck
 from fairbits.repair.writers.check import Promise, judged
 from fairbits.repair.writers.checker import Answer, Job, in_fresh_process, perform
 from fairbits.repair.writers.facts import About, by_inputs, class_values, ways

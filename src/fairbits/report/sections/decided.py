@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbits.blocks import Block, Cards, Code, Facts, FigureCard, Text
 from fairbits.numerals import number, percent
 from fairbits.report.manifest import hash_file
-from fairbits.report.markup import table, text
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
@@ -73,22 +73,25 @@ def _source(what: str, origin: Any, otherwise: str) -> DecisionSource:
     return DecisionSource(what, otherwise)
 
 
-def facts(data: ReportData) -> list[tuple[str, str, str | None]]:
-    """Name, value and hash of what stands below the cards."""
+def facts(data: ReportData) -> list[tuple[str, Text]]:
+    """Name and value of what stands below the cards; files with their hashes."""
     quality, again = data.about.quality, data.remaking
     rule = f"{quality.rule[:1].upper()}{quality.rule[1:]}"
     made = f"{again.created[:16].replace('T', ' ')} UTC"
-    sources: list[tuple[str, str, str | None]] = [(one.what, one.name, one.sha256) for one in data.opening.sources]
+    sources = [
+        (one.what, one.name if one.sha256 is None else (f"{one.name} ", Code(f"sha256 {one.sha256}")))
+        for one in data.opening.sources
+    ]
     return [
-        ("decision rule", rule, None),
+        ("decision rule", rule),
         *sources,
-        ("run on", made, None),
-        ("run by", data.opening.made_by, None),
-        ("identity of model, schema and table", again.identity, None),
+        ("run on", made),
+        ("run by", data.opening.made_by),
+        ("identity of model, schema and table", again.identity),
     ]
 
 
-def cards(data: ReportData) -> list[dict[str, str]]:
+def cards(data: ReportData) -> list[FigureCard]:
     """The first figures: people, then how well the model agrees with the labels."""
     measured, quality = data.measured, data.about.quality
     rate = measured.flip_rate or measured.split_rate
@@ -100,49 +103,24 @@ def cards(data: ReportData) -> list[dict[str, str]]:
             among = "and of everybody else, by the way the model is made"
         small = f"of {measured.rows:,}; {among}"
         many = number(round(rate.value * measured.rows))
-        found.append({"what": what, "big": many, "small": small, "kind": data.opening.kind})
-    rows = f"on {quality.rows:,} labelled rows"
+        found.append(FigureCard(what, many, data.opening.kind, small))
+    rows = quality.judged_words
     if quality.accuracy is not None:
-        found.append({"what": "Accuracy", "big": percent(quality.accuracy), "small": rows, "kind": "exact"})
+        found.append(FigureCard("Accuracy", percent(quality.accuracy), "statistical", rows))
     if quality.auc is not None:
         between = f"{number(quality.auc_low, 3)} to {number(quality.auc_high, 3)} (95 % interval)"
-        found.append({"what": "AUC", "big": number(quality.auc, 3), "small": between, "kind": "statistical"})
+        found.append(FigureCard("AUC", number(quality.auc, 3), "statistical", between))
     if quality.r2 is not None:
-        found.append({"what": "Variance explained", "big": percent(quality.r2), "small": rows, "kind": "exact"})
+        found.append(FigureCard("Variance explained", percent(quality.r2), "statistical", rows))
     if quality.favourable_rate is not None:
         base = "" if quality.base_rate is None else f"base rate: {percent(quality.base_rate)} are labelled so"
-        found.append(
-            {"what": "Decided favourably", "big": percent(quality.favourable_rate), "small": base, "kind": "exact"}
-        )
+        found.append(FigureCard("Decided favourably", percent(quality.favourable_rate), "exact", base))
     return found
 
 
-def _markdown(data: ReportData) -> Iterator[str]:
-    yield "## What was decided about whom"
-    yield ""
-    rows = [[one["what"], one["big"], text(one["small"], 200), one["kind"]] for one in cards(data)]
-    yield from table(["figure", "value", "", "kind of figure"], rows)
-    yield ""
-    lines = [
-        [name, text(value, 200) + (f" (SHA-256 {digest})" if digest else "")] for name, value, digest in facts(data)
-    ]
-    yield from table(["", ""], lines)
+def _blocks(data: ReportData) -> Iterator[Block]:
+    yield Cards(cards(data))
+    yield Facts(facts(data))
 
 
-def _values(data: ReportData) -> dict[str, Any]:
-    return {"cards": cards(data), "opening_facts": facts(data)}
-
-
-TEMPLATE = """
-<section id="decided" aria-labelledby="decided-title">
-<h2 id="decided-title">What was decided about whom</h2>
-<ul class="cards">
-{% for one in cards %}<li><p class="what">{{ one.what }}</p><p class="big">{{ one.big }}</p>{{ p.kind(one.kind) }}{% if one.small %}<p class="small">{{ one.small }}</p>{% endif %}</li>
-{% endfor %}</ul>
-<dl class="facts">
-{% for name, value, digest in opening_facts %}<div{% if digest %} class="hashed"{% endif %}><dt>{{ name }}</dt><dd>{{ p.label(value, 200) }}{% if digest %}<br><code class="hash">sha256 {{ digest }}</code>{% endif %}</dd></div>
-{% endfor %}</dl>
-</section>
-"""
-
-SECTION = Section("decided", "Decisions", TEMPLATE, _markdown, values=_values)
+SECTION = Section("decided", "Summary", _blocks)

@@ -5,48 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairbits.report.markup import table, text
+from fairbits.blocks import Block, Columns, Drawing, Paragraph, TableBlock, figure, label, share
+from fairbits.numerals import number
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData
 
+#: Sets of attributes in the table; debug.json has all of them.
+MAX_SETS = 12
 
-def _markdown(data: ReportData) -> Iterator[str]:
+
+def _blocks(data: ReportData) -> Iterator[Block]:
     debugged = data.debugged
     assert debugged is not None  # noqa: S101 - asked by `shown`
-    yield "## Which attribute drives it"
-    yield ""
-    rows = ([text(s.attribute), f"{s.alone:.2f}", f"{s.shapley:.2f}", f"{s.share:.0%}"] for s in debugged.shares)
-    yield from table(["attribute", "bits alone", "Shapley bits", "share"], rows, right=1)
+    yield Paragraph(
+        f"Over {number(debugged.samples)} cases ({number(debugged.samples_worst)} of them the worst, the others "
+        f"drawn at random), decisions use {number(debugged.q_inf, 2)} bits on average. Shapley shares split them "
+        "among the protected attributes.",
+        tone="lead",
+    )
+    rows = [(one.attribute, one.alone, one.shapley, one.share) for one in debugged.shares]
+    columns = [label("attribute"), figure("bits alone", 2), figure("Shapley bits", 2), share("share", 0)]
+    parts: list[list[Block]] = [
+        [Drawing("shapley", "Bar: the Shapley share. Mark: the bits when this attribute alone varies.")],
+        [TableBlock(columns, rows)],
+    ]
     if debugged.together:
-        yield ""
-        rows = (
-            [" + ".join(text(name) for name in one.attributes), f"{one.q_inf:.2f}", f"{one.q_1:.2f}"]
-            for one in debugged.together
+        rows2 = [(" + ".join(one.attributes), one.q_inf, one.q_1) for one in debugged.together[:MAX_SETS]]
+        parts[1].append(
+            TableBlock([label("attributes"), figure("Q∞", 2), figure("Q1", 2)], rows2, "Bits when just these vary")
         )
-        yield from table(["just these vary", "Q∞", "Q1"], rows, right=1)
+    yield Columns(parts)
 
-
-TEMPLATE = """
-<section id="drivers" aria-labelledby="drivers-title">
-<h2 id="drivers-title">Which attribute drives it</h2>
-<p class="lead">Over {{ number(debugged.samples) }} cases ({{ number(debugged.samples_worst) }} of them the worst, the others drawn at random), decisions use {{ number(debugged.q_inf, 2) }} bits on average. Shapley shares split them among the protected attributes. {{ p.kind("exact") }} <span class="small">for these cases</span></p>
-<div class="two">
-{{ p.picture("shapley", "half", "Bar: the Shapley share. Mark: the bits when this attribute alone varies.") }}
-{% if debugged.together %}<div class="table"><table>
-<caption class="small">Bits when just these vary</caption>
-<thead><tr><th scope="col">attributes</th><th scope="col" class="n">Q∞</th><th scope="col" class="n">Q1</th></tr></thead>
-<tbody>{% for one in debugged.together[:12] %}<tr><th scope="row">{% for name in one.attributes %}{% if not loop.first %} + {% endif %}{{ p.label(name, 40) }}{% endfor %}</th><td class="n">{{ number(one.q_inf, 2) }}</td><td class="n">{{ number(one.q_1, 2) }}</td></tr>
-{% endfor %}</tbody></table></div>{% endif %}
-</div>
-</section>
-"""
 
 SECTION = Section(
     "drivers",
-    "Which attribute",
-    TEMPLATE,
-    _markdown,
+    "Which attribute drives it",
+    _blocks,
     shown=lambda data: data.debugged is not None and bool(data.debugged.shares),
+    kind=lambda _: "exact",
+    remark="for these cases",
 )

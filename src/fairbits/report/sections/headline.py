@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Columns, Paragraph, TableBlock, Tag, figure, label, shown
+from fairbits.domain import shortened
+from fairbits.measure import MIN_ROWS, Estimate
 from fairbits.numerals import number, percent
-from fairbits.report.markup import table
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
@@ -22,51 +24,52 @@ def _more(one: Near, data: ReportData) -> str:
     return ": it cannot be more" if full else ""
 
 
-def _markdown(data: ReportData) -> Iterator[str]:
-    yield "## The bits"
-    yield ""
-    if data.about.blind:
-        yield f"{data.direct} That holds for everybody, examined or not (proved): {BLIND}."
+def _blocks(data: ReportData) -> Iterator[Block]:
+    about, measured, figures = data.about, data.measured, data.measured.figures
+    if about.blind:
+        yield Paragraph(f"{data.direct} That holds for everybody, examined or not: {BLIND}.", kind="proved")
         return
-    rows = ([one.people, number(one.k), number(one.bits, 2), one.kind + _more(one, data)] for one in data.near)
-    yield from table(["people", "largest k", "bits", "kind of figure"], rows)
-    yield ""
-    measured, figures = data.measured, data.measured.figures
-    pairs = [
-        ("mean k", number(measured.k_mean.value, 2), measured.k_mean.low, measured.k_mean.high, 2),
-        ("mean bits, Q∞", number(figures["q_inf_mean"], 2), figures["q_inf_mean_low"], figures["q_inf_mean_high"], 2),
-        ("mean bits, Q1", number(figures["q_1_mean"], 2), figures["q_1_mean_low"], figures["q_1_mean_high"], 2),
-    ]
-    rows2 = [[name, value, f"{low:.{d}f} to {high:.{d}f}"] for name, value, low, high, d in pairs]
-    for name, rate in (("more than one class", measured.split_rate), ("decision flips (ID)", measured.flip_rate)):
-        if rate is not None:
-            rows2.append([name, percent(rate.value), f"{percent(rate.low)} to {percent(rate.high)}"])
-    yield from table([f"of {measured.rows:,} rows", "value", "95 % interval (statistical)"], rows2, right=1)
+    yield Paragraph(
+        "A person is asked about under every combination of protected values. The scores fall into k classes that "
+        f"differ by more than ε = {about.epsilon:g}; log2 k is the bits of protected information that the decision "
+        f"uses, at most {number(about.bits_limit, 2)} here.",
+        tone="lead",
+    )
+    near = [(one.people, one.k, one.bits, (Tag(one.kind), _more(one, data))) for one in data.near]
+    columns = [label("people"), figure("largest k"), figure("bits", 2), label("kind of figure")]
+    means = [("mean k", measured.k_mean.value, measured.k_mean.low, measured.k_mean.high)]
+    for name, key in (("mean bits, Q∞", "q_inf_mean"), ("mean bits, Q1", "q_1_mean")):
+        means.append((name, figures[key], figures[f"{key}_low"], figures[f"{key}_high"]))
+    rows = [(name, number(value, 2), f"{number(low, 2)} to {number(high, 2)}") for name, value, low, high in means]
+    if measured.flip_rate is not None:  # otherwise the page opens with this share
+        shares = [("more than one class", measured.split_rate), ("decision flips", measured.flip_rate)]
+        if measured.flip_rate_supported is not None:
+            shares.append((f"… among combinations of at least {MIN_ROWS} rows", measured.flip_rate_supported))
+        for name, value in figures.get("flip_rate_by", {}).items():
+            ends = (figures[f"flip_rate_by_{end}"][name] for end in ("low", "high"))
+            shares.append((f"… if only {shortened(name, 40)} differs", Estimate(value, *ends)))
+        for name, rate in shares:
+            rows.append((name, percent(rate.value), f"{percent(rate.low)} to {percent(rate.high)}"))
+    heads = [label("per row"), shown("value"), shown("95 % interval")]
+    kind = measured.kind
+    caption = (
+        f"The {number(measured.rows)} rows examined: the value ",
+        Tag(kind),
+        ", the interval ",
+        Tag("statistical"),
+    )
+    yield Columns(
+        [[TableBlock(columns, near, "Largest k by distance to real rows")], [TableBlock(heads, rows, caption)]]
+    )
+    for limit in figures.get("limits", []):
+        yield Paragraph(limit["text"], tone="small")
+    yield Paragraph(
+        f"None of the {number(measured.rows)} rows exceeds {number(measured.bound_bits, 2)} bits; with "
+        f"{percent(measured.bound_confidence, 0)} confidence, at most {percent(measured.bound_rate, 4)} of people "
+        "drawn like them do.",
+        kind="statistical",
+        tone="small",
+    )
 
 
-TEMPLATE = """
-<section id="headline" aria-labelledby="headline-title">
-<h2 id="headline-title">The bits{% if about.blind %} used directly {{ p.kind("proved") }}{% endif %}</h2>
-{% if about.blind %}<p>{{ data.direct }} That holds for everybody, examined or not: {{ BLIND }}.</p>
-{% else %}<p class="lead">A person is asked about under every combination of protected values. The scores fall into <em>k</em> classes that differ by more than ε = {{ "%g"|format(about.epsilon) }}; log<sub>2</sub> <em>k</em> is the bits of protected information that the decision uses, at most {{ number(about.bits_limit, 2) }} here.</p>
-<div class="two">
-<div class="table"><table>
-<caption class="small">Largest k by distance to real rows</caption>
-<thead><tr><th scope="col">people</th><th scope="col" class="n">largest k</th><th scope="col" class="n">bits</th><th scope="col">kind of figure</th></tr></thead>
-<tbody>{% for one in near %}<tr><th scope="row">{{ one.people }}</th><td class="n">{{ number(one.k) }}</td><td class="n">{{ number(one.bits, 2) }}</td><td>{{ p.kind(one.kind) }}{{ more(one, data) }}</td></tr>
-{% endfor %}</tbody></table></div>
-<div class="table"><table>
-<caption class="small">The {{ number(measured.rows) }} rows examined: the value {{ p.kind(rows_kind) }}, the interval {{ p.kind("statistical") }}</caption>
-<thead><tr><th scope="col">per row</th><th scope="col" class="n">value</th><th scope="col" class="n">95 % interval</th></tr></thead>
-<tbody>
-<tr><th scope="row">mean k</th><td class="n">{{ number(measured.k_mean.value, 2) }}</td><td class="n">{{ number(measured.k_mean.low, 2) }} to {{ number(measured.k_mean.high, 2) }}</td></tr>
-<tr><th scope="row">mean bits, Q∞</th><td class="n">{{ number(figures.q_inf_mean, 2) }}</td><td class="n">{{ number(figures.q_inf_mean_low, 2) }} to {{ number(figures.q_inf_mean_high, 2) }}</td></tr>
-<tr><th scope="row">mean bits, Q1</th><td class="n">{{ number(figures.q_1_mean, 2) }}</td><td class="n">{{ number(figures.q_1_mean_low, 2) }} to {{ number(figures.q_1_mean_high, 2) }}</td></tr>
-{% if measured.flip_rate %}<tr><th scope="row">more than one class</th><td class="n">{{ percent(measured.split_rate.value) }}</td><td class="n">{{ percent(measured.split_rate.low) }} to {{ percent(measured.split_rate.high) }}</td></tr>{% endif %}
-</tbody></table></div>
-</div>
-<p class="small">None of the {{ number(measured.rows) }} rows exceeds {{ number(measured.bound_bits, 2) }} bits; with {{ percent(measured.bound_confidence, 0) }} confidence, at most {{ percent(measured.bound_rate, 4) }} of people drawn like them do. {{ p.kind("statistical") }}</p>
-{% endif %}</section>
-"""
-
-SECTION = Section("headline", "The bits", TEMPLATE, _markdown, values=lambda _: {"BLIND": BLIND, "more": _more})
+SECTION = Section("headline", "The bits", _blocks)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fairbits.blocks import Block, Facts, Heading, Paragraph, Small, TableBlock, Text, label, shown
 from fairbits.numerals import number, percent
-from fairbits.report.markup import table, text
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
@@ -23,10 +23,9 @@ NOTE = (
     "The law asks for sex, race or ethnicity, and both together; tables of other attributes are here for whoever needs "
     "them. It sets no threshold for impact ratios: four fifths is a rule of thumb of other authorities, and no verdict."
 )
-_HEADS = ("category", "people", "rate", "impact ratio")
 
 
-def filing_facts(document: Mapping[str, Any], created: str) -> list[tuple[str, str]]:
+def filing_facts(document: Mapping[str, Any], created: str) -> list[tuple[str, Text]]:
     """What must stand beside the tables."""
     stated = document.get("filing") or {}
     return [
@@ -63,60 +62,28 @@ def _remark(group: Mapping[str, Any]) -> str:
     return "; ".join([*small, *few])
 
 
-def filing_text(document: Mapping[str, Any], created: str) -> Iterator[str]:
-    """The section in Markdown, a line at a time."""
-    yield "## Appendix: tables to file (New York City, Local Law 144)"
-    yield ""
-    yield NOTE
-    yield ""
-    yield from table(["", ""], ([name, text(value, 200)] for name, value in filing_facts(document, created)))
+def filing_blocks(document: Mapping[str, Any], created: str) -> Iterator[Block]:
+    """What the law asks for, and what must stand beside it."""
+    yield Paragraph(f"New York City, Local Law 144 of 2021 (6 RCNY § 5-301). {NOTE}", tone="lead")
+    yield Facts(filing_facts(document, created))
     for one in filing_tables(document):
-        yield ""
-        yield f"By {text(one['attribute'])}: {number(one['people'])} people, {one['kind']}."
-        yield ""
-        yield from table(
-            list(_HEADS),
-            ([text(row[0]) + (f" ({row[1]})" if row[1] else ""), *row[2:]] for row in one["rows"]),
-            right=1,
+        yield Heading(f"By {one['attribute']}: {number(one['people'])} people")
+        columns = [label("category"), shown("people"), shown("rate"), shown("impact ratio")]
+        rows = [((row[0], Small(row[1])) if row[1] else row[0], *row[2:]) for row in one["rows"]]
+        yield TableBlock(columns, rows)
+        more = f" {number(one['left'])} more categories are in proxies.json." if one["left"] else ""
+        yield Paragraph(
+            f"Rate: {one['kind']}. Impact ratio: the rate over the highest rate of this table.{more}", tone="small"
         )
 
 
-def _markdown(data: ReportData) -> Iterator[str]:
-    assert data.proxies is not None  # noqa: S101 - asked by `shown`
-    return filing_text(data.proxies, data.remaking.created)
+def _blocks(data: ReportData) -> Iterator[Block]:
+    return filing_blocks(data.proxies or {}, data.remaking.created)
 
-
-def filing_values(document: Mapping[str, Any], created: str) -> dict[str, Any]:
-    """What the template needs."""
-    return {
-        "filing_facts": filing_facts(document, created),
-        "filing_tables": filing_tables(document),
-        "filing_note": NOTE,
-        "filing_heads": _HEADS,
-    }
-
-
-TEMPLATE = """
-<section id="filing" aria-labelledby="filing-title">
-<h2 id="filing-title">Appendix: tables to file</h2>
-<p class="lead">New York City, Local Law 144 of 2021 (6 RCNY § 5-301). {{ filing_note }}</p>
-<dl class="facts">{% for name, value in filing_facts %}<div><dt>{{ name }}</dt><dd>{{ p.label(value, 200) }}</dd></div>
-{% endfor %}</dl>
-{% for one in filing_tables %}<h3>By {{ p.label(one.attribute, 80) }}: {{ number(one.people) }} people</h3>
-<div class="table"><table class="filing">
-<thead><tr>{% for head in filing_heads %}<th scope="col"{% if not loop.first %} class="n"{% endif %}>{{ head }}</th>{% endfor %}</tr></thead>
-<tbody>{% for name, remark, people, rate, ratio in one.rows %}<tr><th scope="row">{{ p.label(name, 80) }}{% if remark %}<br><small>{{ remark }}</small>{% endif %}</th><td class="n">{{ people }}</td><td class="n">{{ rate }}</td><td class="n">{{ ratio }}</td></tr>
-{% endfor %}</tbody></table></div>
-<p class="small">Rate: {{ one.kind }}. Impact ratio: the rate over the highest rate of this table.{% if one.left %} {{ number(one.left) }} more categories are in proxies.json.{% endif %}</p>
-{% endfor %}
-</section>
-"""
 
 SECTION = Section(
     "filing",
     "Tables to file",
-    TEMPLATE,
-    _markdown,
+    _blocks,
     shown=lambda data: data.proxies is not None and bool(data.proxies["groups"]),
-    values=lambda data: filing_values(data.proxies or {}, data.remaking.created),
 )

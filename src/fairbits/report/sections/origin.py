@@ -5,45 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Drawing, Paragraph, TableBlock, between, label, paragraphs, share
 from fairbits.numerals import percent
-from fairbits.report.markup import table, text
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData
 
 
-def _markdown(data: ReportData) -> Iterator[str]:
+def _blocks(data: ReportData) -> Iterator[Block]:
     debugged = data.debugged
     assert debugged is not None  # noqa: S101 - asked by `shown`
-    yield "## Data or training"
-    yield ""
-    yield text(debugged.origin, 600)
-    yield ""
+    yield Paragraph(debugged.origin.replace("`", ""), tone="verdict")
     if debugged.splits:
-        rows = (
-            [
-                text(" and ".join(one.attributes)),
-                percent(one.shared),
-                f"{percent(one.low)} to {percent(one.high)}",
-                percent(1 - one.shared),
-                percent(one.own),
-            ]
-            for one in debugged.splits
+        yield Drawing(
+            "origin",
+            "Whisker: 95 % interval over people and trainings. Triangle: how far this model agrees with the others.",
+            "narrow",
         )
-        heads = ["attributes", "comes with the data", "95 %", "with the single training", "this model agrees"]
-        yield from table(heads, rows, right=1)
-        yield ""
+        rows = [
+            (" and ".join(one.attributes), one.shared, (one.low, one.high), 1 - one.shared, one.own)
+            for one in debugged.splits
+        ]
+        columns = [label("attributes"), share("comes with the data"), between("95 %", percent)]
+        columns += [share("with the single training"), share("this model agrees")]
+        yield TableBlock(columns, rows)
     if debugged.labels:
-        yield f"- {text(debugged.labels, 400)}"
-    for note in debugged.notes:
-        yield f"- {text(note, 400)}"
+        yield Paragraph(debugged.labels)
+    yield from paragraphs(debugged.notes, "note")
 
 
 SECTION = Section(
     "origin",
     "Data or training",
-    '{% include "origin.html" %}',
-    _markdown,
+    _blocks,
     shown=lambda data: data.debugged is not None,
+    kind=lambda _: "statistical",
 )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.blocks import Block, Code, Drawing, Heading, Paragraph, People, PersonCard
 from fairbits.domain import Codes, Table
 from fairbits.measure import Evaluator, assign, check_partition
-from fairbits.report.markup import table as md_table
-from fairbits.report.markup import text, value_text
+from fairbits.numerals import number
 from fairbits.report.record import Axes, Portrait, ReportData
 from fairbits.report.section import Section, twins_differ
 from fairbits.store import Run
@@ -22,10 +21,14 @@ FOUND = 6
 
 def axes_of(evaluator: Evaluator) -> Axes:
     """The protected attributes and their values."""
-    attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
+    twins = evaluator.twins
+    attributes = [evaluator.schema.attributes[i] for i in twins.columns]
+    values = [tuple(attribute.read_twin(code) for code in attribute.twin_values()) for attribute in attributes]
+    if len(values) == 1:  # a person's own value has a place along a single axis; a table of several has none for it
+        values = [twins.all_labels]
     return Axes(
         names=tuple(attribute.name for attribute in attributes),
-        values=tuple(tuple(attribute.read_twin(code) for code in attribute.twin_values()) for attribute in attributes),
+        values=tuple(values),
         # With three classes or more the most likely one is decided, whatever the score of one of them.
         threshold=evaluator.schema.rule.threshold,
     )
@@ -71,7 +74,7 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
     table = evaluator.scores(codes)
     valid = evaluator.valid_twins(codes)
     figures = evaluator.evaluate(codes)
-    schema, labels = evaluator.schema, evaluator.twins.labels
+    schema, twins = evaluator.schema, evaluator.twins
     found = []
     for i, place in enumerate(places):
         there = np.ones(evaluator.m, np.bool_) if valid is None else valid[i]
@@ -86,8 +89,8 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
                 q_1=float(figures.q_1[i]),
                 low=float(figures.low[i]),
                 high=float(figures.high[i]),
-                worst=labels[int(figures.low_twin[i])],
-                best=labels[int(figures.high_twin[i])],
+                worst=twins.label(int(figures.low_twin[i]), codes[i]),
+                best=twins.label(int(figures.high_twin[i]), codes[i]),
                 twins=int(there.sum()),
                 favourable=int(figures.favourable[i]),
                 flips=bool(figures.flips[i]),
@@ -111,79 +114,76 @@ def _classes(
     return tuple(members.tolist()) if members.max() + 1 == k else ()
 
 
-def _markdown(data: ReportData) -> Iterator[str]:
-    if not data.people:
-        return
-    yield "## The worst people"
-    for real, title in ((True, "Rows of the table"), (False, "Found by the search, not in the table")):
-        people = [one for one in data.people if one.real is real]
-        if people:
-            yield from ("", f"### {title}", "")
-            decides = not data.about.regression
-            heads = [
-                "",
-                "own values",
-                "k",
-                "bits",
-                "lowest",
-                "as",
-                "highest",
-                "as",
-                *(["flips"] if decides else []),
-                "who",
-            ]
-            yield from md_table(heads, (_row(one, decides=decides) for one in people))
-
-
-def _row(one: Portrait, *, decides: bool) -> list[str]:
-    who = "; ".join(f"{text(name, 40)} {value_text(value, 60)}" for name, value in one.attributes.items())
-    sides = [f"{one.low:.3f}", value_text(one.worst), f"{one.high:.3f}", value_text(one.best)]
-    flips = ["yes" if one.flips else "no"] if decides else []
-    own = value_text(", ".join(one.own.values())) if one.own else "–"
-    return [str(one.rank), own, str(one.k), f"{one.q_inf:.2f}", *sides, *flips, f"{one.place}: {who}"]
-
-
 def person_id(person: Portrait) -> str:
     """The name of a person on the page."""
     return f"{'row' if person.real else 'case'}-{person.rank}"
 
 
-def _view(person: Portrait) -> dict[str, Any]:
-    view = {name: getattr(person, name) for name in Portrait.__slots__ if name not in ("scores", "classes")}
-    own = ", ".join(person.own.values())
-    return {**view, "id": person_id(person), "open": False, "own_words": own}
+def person_card(one: Portrait, data: ReportData, *, opened: bool = False) -> PersonCard:
+    """Who somebody is, and the scores of all their twins."""
+    name, decides = person_id(one), not data.about.regression
+    line = "" if data.axes.threshold is None else " Dashed: the decision threshold."
+    bands = f" Shaded bands: every other ε-class.{line}"
+    small = f"{number(one.favourable)} of {number(one.twins)} twins get a favourable decision." if decides else ""
+    if one.twins < data.about.m:
+        small += f" {number(data.about.m - one.twins)} twins cannot exist under the rules and are left out."
+    cells = "One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
+    separated = "" if data.axes.threshold is None else " The line separates decisions."
+    return PersonCard(
+        id=name,
+        rank=one.rank,
+        k=f"k\u202f=\u202f{one.k}",
+        bits=f"{number(one.q_inf, 2)} bits",
+        own=", ".join(one.own.values()),
+        place=one.place,
+        tags=("decision flips",) if one.flips else (),
+        ends=((number(one.low, 3), f"lowest, as {one.worst}"), (number(one.high, 3), f"highest, as {one.best}")),
+        facts=tuple(one.attributes.items()),
+        own_facts=tuple((f"{name} (protected)", value) for name, value in one.own.items()),
+        pictures=(
+            Drawing(f"{name}-map", cells + separated),
+            Drawing(f"{name}-line", f"The score of each twin.{bands}"),
+            Drawing(f"{name}-steps", f"All {number(one.twins)} scores in order.{bands}"),
+        ),
+        small=small.strip(),
+        open=opened,
+    )
 
 
-def _values(data: ReportData) -> dict[str, Any]:
-    real = [_view(one) for one in data.people if one.real]
-    found = [_view(one) for one in data.people if not one.real]
-    for people in (real, found):
-        if people and people is (real or found):
-            people[0]["open"] = True
-    return {"people_real": real, "people_found": found}
+def _blocks(data: ReportData) -> Iterator[Block]:
+    yield Paragraph(
+        (
+            "Ranked by the number of classes, then by the distance between the lowest and the highest score. Each line "
+            "says who they are, who of their twins scores lowest and who highest."
+        ),
+        tone="lead",
+    )
+    decides = not data.about.regression
+    rows_kind = "exact" if data.measured.complete else "statistical"
+    groups = (
+        ([one for one in data.people if one.real], "Rows of the table", rows_kind),
+        ([one for one in data.people if not one.real], "Found by the search, not in the table", "lower bound"),
+    )
+    opened = True  # the first person there is
+    for people, title, kind in groups:
+        if people:
+            yield Heading(title, kind)
+            cards = [person_card(one, data, opened=opened and i == 0) for i, one in enumerate(people)]
+            yield People(cards, decides)
+            opened = False
+    yield Paragraph(
+        (
+            f"All {number(data.searched.figures['cases'])} cases: ",
+            Code("fairbits cases RUN"),
+            ", with the folder of this report as RUN.",
+        ),
+        tone="small",
+    )
 
-
-TEMPLATE = """
-<section id="people" aria-labelledby="people-title">
-<h2 id="people-title">The worst people</h2>
-<p class="lead">Ranked by the number of classes, then by the distance between the lowest and the highest score. Each line says who they are, who of their twins scores lowest and who highest. <span class="hint">Choose a line to see the person and all twins.</span></p>
-{% if people_real %}<h3>Rows of the table {{ p.kind(rows_kind) }}</h3>
-<ol class="people">
-{% for one in people_real %}{{ p.person(one) }}{% endfor %}
-</ol>{% endif %}
-{% if people_found %}<h3>Found by the search, not in the table {{ p.kind("exact" if about.blind else "lower bound") }}</h3>
-<ol class="people">
-{% for one in people_found %}{{ p.person(one) }}{% endfor %}
-</ol>{% endif %}
-<p class="small">All {{ number(searched.figures.cases) }} cases: <code>fairbits cases RUN</code>, with the folder of this report as RUN.</p>
-</section>
-"""
 
 SECTION = Section(
     "people",
-    "The worst people",
-    TEMPLATE,
-    _markdown,
+    "People treated most differently",
+    _blocks,
     shown=lambda data: twins_differ(data) and bool(data.people),
-    values=_values,
 )

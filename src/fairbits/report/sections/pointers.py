@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fairbits.report.markup import table
+from fairbits.blocks import Block, Inline, Link, Paragraph, Small, TableBlock, label
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
@@ -37,24 +37,24 @@ POINTERS = (
         "EU AI Act, Regulation (EU) 2024/1689",
         "Annex IV, point 3; Article 15",
         "https://eur-lex.europa.eu/eli/reg/2024/1689/oj",
-        "degrees of accuracy, also for specific persons or groups; foreseeable unintended outcomes; risks to fundamental "
-        "rights and of discrimination",
+        "degrees of accuracy, also for specific persons or groups; foreseeable unintended outcomes; risks to "
+        "fundamental rights and of discrimination",
         ("decided", "harmed", "indirect"),
     ),
     LegalPointer(
         "New York City, Local Law 144 of 2021",
         "6 RCNY § 5-301 and § 5-302",
         "https://rules.cityofnewyork.us/rule/automated-employment-decision-tools-updated/",
-        "a bias audit: selection or scoring rates and impact ratios by sex, race or ethnicity, and their intersections; "
-        "a summary that is published (also: fairbits proxies SUBJECT --filing)",
+        "a bias audit: selection or scoring rates and impact ratios by sex, race or ethnicity, and their "
+        "intersections; a summary that is published (also: fairbits proxies SUBJECT --filing)",
         ("filing", "indirect"),
     ),
     LegalPointer(
         "US model risk guidance, SR 26-2 / OCC Bulletin 2026-13",
         "development, validation, monitoring (before April 2026: SR 11-7)",
         "https://www.federalreserve.gov/supervisionreg/srletters/SR2602.htm",
-        "evaluation of conceptual soundness, testing and outcomes analysis, limitations, documentation, and who approved "
-        "the use",
+        "evaluation of conceptual soundness, testing and outcomes analysis, limitations, documentation, and who "
+        "approved the use",
         ("decided", "network", "origin", "repairs", "certified", "again", "sign-off"),
     ),
     LegalPointer(
@@ -78,32 +78,18 @@ def _there(data: ReportData) -> dict[str, str]:
     return {section.name: section.title for section in sections_of(data)}
 
 
-def _markdown(data: ReportData) -> Iterator[str]:
-    there = _there(data)
-    yield "## Appendix: texts that ask for this"
-    yield ""
-    yield NOTE
-    yield ""
-    rows = (
-        [f"{one.text}, {one.place}", one.asks, ", ".join(there[name] for name in one.sections if name in there) or "–"]
-        for one in POINTERS
-    )
-    yield from table(["text", "asks for", "here"], rows)
+def pointer_blocks(there: Mapping[str, str]) -> Iterator[Block]:
+    """The texts, with links to the sections that are there, by name and title."""
+    yield Paragraph(NOTE, tone="lead")
+    rows = []
+    for one in POINTERS:
+        here: list[Inline] = []
+        for name in one.sections:
+            if name in there:
+                here += [", "] if here else []
+                here.append(Link(there[name].lower(), f"#{name}"))
+        rows.append(((Link(one.text, one.address), Small(one.place)), one.asks, tuple(here) or "nothing on this page"))
+    yield TableBlock([label("text"), label("asks for"), label("here")], rows, stacked=True)
 
 
-def _values(data: ReportData) -> dict[str, Any]:
-    return {"pointers": POINTERS, "pointers_note": NOTE, "titles": _there(data)}
-
-
-TEMPLATE = """
-<section id="pointers" aria-labelledby="pointers-title">
-<h2 id="pointers-title">Appendix: texts that ask for this</h2>
-<p class="lead">{{ pointers_note }}</p>
-<div class="table stacked"><table>
-<thead><tr><th scope="col">text</th><th scope="col">asks for</th><th scope="col">here</th></tr></thead>
-<tbody>{% for one in pointers %}<tr><th scope="row"><a href="{{ one.address }}" rel="noreferrer">{{ one.text }}</a><br><span class="small">{{ one.place }}</span></th><td>{{ one.asks }}</td><td>{% for name in one.sections if name in titles %}{% if not loop.first %}, {% endif %}<a href="#{{ name }}">{{ titles[name]|lower }}</a>{% else %}nothing on this page{% endfor %}</td></tr>
-{% endfor %}</tbody></table></div>
-</section>
-"""
-
-SECTION = Section("pointers", "Texts", TEMPLATE, _markdown, values=_values)
+SECTION = Section("pointers", "Regulations", lambda data: pointer_blocks(_there(data)))

@@ -7,10 +7,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbits.blocks import (
+    Block,
+    Bullets,
+    Drawing,
+    Fold,
+    Heading,
+    Paragraph,
+    Small,
+    Strong,
+    TableBlock,
+    Text,
+    between,
+    figure,
+    label,
+    paragraphs,
+    shown,
+)
 from fairbits.domain import shortened
-from fairbits.numerals import percent
+from fairbits.numerals import number, percent, signed
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
-from fairbits.report.markup import table, text, value_text
 from fairbits.report.section import Section
 from fairbits.shape import reading
 from fairbits.store import read_json
@@ -60,7 +76,7 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
     with reading(path, "delete it, and run fairbits proxies again"):  # everything that the page takes from it
         pieces: tuple[Callable[[Mapping[str, Any]], Iterable[Any] | None], ...]
         pieces = (
-            indirect_text,
+            indirect_blocks,
             sentences,
             carriers,
             matches,
@@ -91,8 +107,8 @@ def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
     pair = found.get("guess_pair")
     if pair is not None and found["bits_low"] > 0:
         lines.append(
-            f"Of two people, one {shortened(pair['lower'], 40)} and one {shortened(pair['higher'], 40)}, the score tells "
-            f"which is which in {percent(pair['right'])} of cases (a coin: 50 %)."
+            f"Of two people, one {shortened(pair['lower'], 40)} and one {shortened(pair['higher'], 40)}, the score "
+            f"tells which is which in {percent(pair['right'])} of cases (a coin: 50 %)."
         )
     return tuple(line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
 
@@ -206,114 +222,133 @@ def _full(line: str) -> str:
     return f"{line[:1].upper()}{line[1:].rstrip('.')}."
 
 
-def indirect_text(document: Mapping[str, Any]) -> Iterator[str]:
-    """The section on indirect bits and groups, a line at a time."""
-    yield "## Without the columns: indirect bits and groups"
-    yield ""
-    yield text(WHAT_A_BIT_IS, 400)
+def indirect_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """The section on indirect bits and groups."""
+    yield Paragraph(WHAT_A_BIT_IS, tone="lead")
     for sentence, more in sentences(document):
-        yield ""
-        yield f"**{text(sentence, 400)}** " + " ".join(text(line, 600) for line in more)
-    for one in document["groups"]:
-        yield ""
-        yield f"{text(one['attribute'])}: {one['people']:,} people, {one['unknown']:,} of unknown group."
-        yield ""
-        heads = ["group", "people", "base rate", "selected", "impact ratio", "above median", "TPR", "FPR", "precision"]
-        rows = (_group(group) for group in one["groups"][:MAX_GROUPS])
-        yield from table([*heads, "calibration"], rows, right=1)
-    yield from _pairs_text(document)
-    yield from _periods_text(document)
-    yield ""
-    yield "Groups of fewer than 30 people get no ratio. Four fifths is a rule of thumb, not a verdict."
-
-
-def _pairs_text(document: Mapping[str, Any]) -> Iterator[str]:
+        yield Heading(sentence)
+        if more:
+            yield Bullets(more)
+    for i, one in enumerate(document["groups"]):
+        title = f"Groups by {one['attribute']}: {one['people']:,} people, {one['unknown']:,} of unknown group"
+        yield Fold(title, [_groups(one)], open=i == 0 or " × " not in one["attribute"])
+    yield Paragraph(
+        "Beside each rate its 95 % interval. Groups of fewer than 30 people are named and get no ratio. The impact "
+        "ratio is a group's rate over the highest rate of its table; four fifths is a rule of thumb, not a verdict.",
+        tone="small",
+    )
+    for one in carriers(document):
+        yield Fold(f"Columns that carry {one['attribute']}", [_carriers(one["columns"])])
     for entry in matches(document):
-        yield ""
-        yield f"Alike on the justified attributes, not in {text(entry['attribute'])}:"
+        yield Heading(f"Alike on the justified attributes, not in {entry['attribute']}")
         for rank, pair in enumerate(entry["pairs"], 1):
-            yield ""
-            yield f"{rank}. " + " and ".join(
-                f"{side['score']:.3f} {text(side['group'])} ({text(side['place'])})"
-                for side in (pair["lower"], pair["higher"])
-            )
-            yield ""
-            rows = ([text(name), value_text(low), value_text(high)] for name, low, high, _ in pair["facts"])
-            yield from table(["attribute", text(pair["lower"]["group"]), text(pair["higher"]["group"])], rows)
+            yield _pair_fold(rank, pair)
+    yield from _periods(document)
+    yield from paragraphs((f"Note: {line}" for line in document["notes"]), "note")
 
 
-def _periods_text(document: Mapping[str, Any]) -> Iterator[str]:
+def _groups(one: Mapping[str, Any]) -> Block:
+    heads = [
+        "people",
+        "base rate",
+        "selected",
+        "impact ratio",
+        "above median",
+        "TPR",
+        "FPR",
+        "precision",
+        "calibration",
+    ]
+    rows = []
+    for group in one["groups"][:MAX_GROUPS]:
+        name = group["group"]
+        few = (name, Small("under 2 %")) if group["under_two_percent"] else name
+        rates = [_between(group, rate) for rate in ("base_rate", "selection_rate")]
+        others = [_between(group, rate) for rate in ("scoring_rate", "tpr", "fpr", "precision")]
+        ratio = "under 30" if group["small"] else number(group["impact_ratio"], 2)
+        rows.append((few, number(group["people"]), *rates, ratio, *others, _calibration(group)))
+    return TableBlock([label("group"), *(shown(head) for head in heads)], rows)
+
+
+def _between(one: Mapping[str, Any], name: str) -> Text:
+    """A rate with its interval, which may be missing."""
+    if one.get(name) is None:
+        return "–"
+    return percent(one[name]), Small(f"{number(100 * one[f'{name}_low'], 1)}–{number(100 * one[f'{name}_high'], 1)}")
+
+
+def _calibration(one: Mapping[str, Any]) -> Text:
+    if one["calibration"] is None:
+        return "–"
+    return signed(one["calibration"], 3), Small(
+        f"{signed(one['calibration_low'], 3)} to {signed(one['calibration_high'], 3)}"
+    )
+
+
+def _carriers(columns: Iterable[Mapping[str, Any]]) -> Block:
+    rows = [
+        (
+            one["column"] + (" (a copy)" if one["copy"] else ""),
+            one["bits"],
+            one["bits_low"],
+            one["fall"],
+            None if one["fall"] is None else (one["fall_low"], one["fall_high"]),
+        )
+        for one in columns
+    ]
+    heads = [label("column"), figure("bits alone", 3), figure("at least", 3), figure("the score loses without it", 3)]
+    return TableBlock([*heads, between("95 % interval", lambda end: number(end, 3))], rows)
+
+
+def _pair_fold(rank: int, pair: Mapping[str, Any]) -> Block:
+    lower, higher = pair["lower"], pair["higher"]
+    title = tuple(
+        piece
+        for side, end in ((lower, ", "), (higher, ""))
+        for piece in (Strong(number(side["score"], 3)), f" {side['group']} ({side['place']}){end}")
+    )
+    rows: list[tuple[Text, str, str]] = [("score", number(lower["score"], 3), number(higher["score"], 3))]
+    for name, low, high, justified in pair["facts"]:
+        rows.append(((name, Small("justified")) if justified else name, low, "the same" if low == high else high))
+    columns = [label("attribute"), label(lower["group"]), label(higher["group"])]
+    return Fold((f"{rank}. ", *title), [TableBlock(columns, rows)], open=rank == 1)
+
+
+def _periods(document: Mapping[str, Any]) -> Iterator[Block]:
     periods = document["periods"]
     if not periods:
         return
-    yield ""
-    yield f"Over {text(document['by'])}:"
-    yield ""
-    names = [f"bits about {text(one['attribute'])}" for one in periods[0]["bits"]]
-    heads = [text(document["by"]), "people", "selected", "bits used directly, mean", "decisions that flip", *names]
-    rows = (
-        [
-            text(one["period"]),
-            f"{one['people']:,}",
-            _between(one, "selection_rate"),
-            "–" if one["q_inf_mean"] is None else f"{one['q_inf_mean']:.2f}",
-            _between(one, "flip_rate"),
-            *(f"{b['bits']:.2f} (≥ {b['low']:.2f})" if "bits" in b else "–" for b in one["bits"]),
-        ]
-        for one in periods
+    yield Heading(f"Over {document['by']}")
+    yield Drawing(
+        "periods",
+        "Above: what the score tells; the shade ends at its lower bound. Below: rates of the groups with 95 % "
+        "intervals.",
+        "whole",
     )
-    yield from table(heads, rows, right=1)
+    names = [f"bits about {one['attribute']}" for one in periods[0]["bits"]]
+    heads = ["people", "selected", "bits used directly, mean", "decisions that flip", *names]
+    rows = []
+    for one in periods:
+        direct: Text = "–"
+        if one["q_inf_mean"] is not None:
+            ends = f"{number(one['q_inf_mean_low'], 2)} to {number(one['q_inf_mean_high'], 2)}"
+            direct = number(one["q_inf_mean"], 2), Small(ends)
+        bits = [f"{b['bits']:.2f} (≥ {b['low']:.2f})" if "bits" in b else "too few people" for b in one["bits"]]
+        rates = _between(one, "selection_rate"), direct, _between(one, "flip_rate")
+        rows.append((one["period"], number(one["people"]), *rates, *bits))
+    yield TableBlock([label(document["by"]), *(shown(head) for head in heads)], rows)
 
 
-def _group(one: Mapping[str, Any]) -> list[str]:
-    rates = [_between(one, name) for name in ("base_rate", "selection_rate")]
-    others = [_between(one, name) for name in ("scoring_rate", "tpr", "fpr", "precision")]
-    ratio = "under 30 people" if one["small"] else "–" if one["impact_ratio"] is None else f"{one['impact_ratio']:.2f}"
-    gap = "–" if one["calibration"] is None else f"{one['calibration']:+.3f}".replace("-", "−")
-    few = " (under 2 %)" if one["under_two_percent"] else ""
-    return [text(one["group"]) + few, f"{one['people']:,}", *rates, ratio, *others, gap]
-
-
-def _between(one: Mapping[str, Any], name: str) -> str:
-    if one.get(name) is None:
-        return "–"
-    return f"{one[name]:.1%} ({one[f'{name}_low']:.1%} to {one[f'{name}_high']:.1%})"
-
-
-def _markdown(data: ReportData) -> Iterator[str]:
+def _blocks(data: ReportData) -> Iterator[Block]:
     assert data.proxies is not None  # noqa: S101 - asked by `shown`
-    return indirect_text(data.proxies)
-
-
-def _values(data: ReportData) -> dict[str, Any]:
-    document = data.proxies
-    assert document is not None  # noqa: S101 - asked by `shown`
-    found = {"indirect": list(sentences(document)), "carriers": carriers(document), "matches": matches(document)}
-    return {**found, "what_a_bit_is": WHAT_A_BIT_IS}
+    return indirect_blocks(data.proxies)
 
 
 SECTION = Section(
     "indirect",
-    "Without the columns",
-    '{% include "proxies.html" %}',
-    _markdown,
+    "Group outcomes and proxies",
+    _blocks,
     shown=lambda data: data.proxies is not None,
-    values=_values,
-    first=lambda data: data.about.blind,  # what was found leads, where twins cannot differ
+    first=lambda data: data.about.blind,
+    kind=lambda _: "statistical",
 )
-
-__all__ = [
-    "MAX_GROUPS",
-    "NAME",
-    "SECTION",
-    "WHAT_A_BIT_IS",
-    "carriers",
-    "indirect_text",
-    "lead",
-    "matches",
-    "pictures",
-    "plainly",
-    "proxies_of",
-    "sentences",
-    "summary",
-]

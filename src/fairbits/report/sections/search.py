@@ -21,6 +21,7 @@ NEEDED = ("strategy", "seed", "epsilon", "partition", "seconds", "evaluations", 
 FIELDS: dict[str, Any] = {
     **dict.fromkeys(("subject", "strategy", "partition", "objective", "decision"), str),
     **dict.fromkeys(("cases", "id_cases", "k_max", "evaluations", "queries", "seeds", "seed", "m"), int | None),
+    "seeds_finished": int | None,
     **dict.fromkeys(("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3", "within"), int | None),
     **dict.fromkeys(("epsilon", "bits_limit", "seconds", "k_initial", "k_final", "local_success_rate"), float | None),
     **dict.fromkeys(("seconds_to_k_final", "seconds_to_first_id", "seconds_to_1000_id"), float | None),
@@ -106,7 +107,7 @@ def stakes_of(twins: Twins, lowest: dict[int, float], highest: dict[int, float])
     for position, column in enumerate(twins.columns):
         attribute = twins.schema.attributes[column]
         for code in attribute.twin_values():
-            here = (twins.values[:, position] == code).nonzero()[0].tolist()
+            here = (twins.patterns[:, position] == code).nonzero()[0].tolist()
             low, high = (sum(shares.get(twin, 0.0) for twin in here) for shares in (lowest, highest))
             found.append(Stake(attribute.name, attribute.read_twin(code), low, high))
     return tuple(found)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fairbits.blocks import Block, Columns, Drawing, Facts, Fold, Heading, TableBlock, figure
 from fairbits.numerals import number
-from fairbits.report.markup import table, value_text
 from fairbits.report.section import Section, twins_differ
 from fairbits.report.words import search_facts
 
@@ -14,43 +14,29 @@ if TYPE_CHECKING:
     from fairbits.report.record import ReportData
 
 
-def _markdown(data: ReportData) -> Iterator[str]:
-    yield "## How many, how severe"
-    yield ""
-    rows = dict(data.measured.histogram)
-    shown = 1 if data.about.regression else 2  # in a regression nothing flips
-    cases = {k: (count, ids)[:shown] for k, count, ids in data.searched.histogram}
-    lines = (
-        [str(k), number(rows.get(k, 0)), *map(number, cases.get(k, (0, 0)[:shown]))]
-        for k in sorted({*rows, *cases}, reverse=True)
+def _blocks(data: ReportData) -> Iterator[Block]:
+    about, figures, decides = data.about, data.searched.figures, not data.about.regression
+    kind = "exact" if data.measured.complete else "statistical"
+    rows = f"How many of the {number(data.measured.rows)} rows have k classes."
+    cases = (
+        f"How many of the {number(figures['cases'])} distinct people found have k classes. A search looks for large "
+        "k, so this says nothing about how common they are."
     )
-    yield from table(["k", "rows", *("cases of the search", "of them flip")[:shown]], lines, right=0)
-    yield ""
-    facts = search_facts(data.about, data.searched)
-    yield from table(["the search", ""], ([name, value_text(value)] for name, value in facts))
+    flips = [("orange", "decision flips between twins"), ("grey", "it does not")]
+    parts: list[list[Block]] = [[Heading("Rows of the table", kind), Drawing("severity-rows", rows)]]
+    if data.searched.histogram:
+        key = flips if decides and figures["id_cases"] else []
+        parts.append([Heading("Cases of the search", "lower bound"), Drawing("severity-cases", cases, key=key)])
+    if len(data.searched.progress) > 2:
+        curve = Drawing("progress", "A curve that still rises at the end asks for a longer search.")
+        parts.append([Heading("The search over time"), curve])
+    parts.append([Heading("What the search did"), Facts(search_facts(about, data.searched))])
+    yield Columns(parts)
+    measured, found = dict(data.measured.histogram), {k: (count, ids) for k, count, ids in data.searched.histogram}
+    columns = [figure("k"), figure("rows"), figure("cases of the search"), figure("of them flip")]
+    lines = [(k, measured.get(k, 0), *found.get(k, (0, 0))) for k in sorted({*measured, *found}, reverse=True)]
+    kept = 4 if decides else 3
+    yield Fold("As a table", [TableBlock(columns[:kept], [line[:kept] for line in lines])])
 
 
-def _values(data: ReportData) -> dict[str, Any]:
-    return {"search_facts": search_facts(data.about, data.searched)}
-
-
-TEMPLATE = """
-<section id="severity" aria-labelledby="severity-title">
-<h2 id="severity-title">How many, how severe</h2>
-<div class="two">
-<div><h3>Rows of the table {{ p.kind(rows_kind) }}</h3>
-{{ p.picture("severity-rows", "half", "How many of the " ~ number(measured.rows) ~ " rows have k classes.") }}</div>
-{% if "severity-cases" in pictures %}<div><h3>Cases of the search {{ p.kind("exact" if about.blind else "lower bound") }}</h3>
-{{ p.picture("severity-cases", "half", "How many of the " ~ number(searched.figures.cases) ~ " distinct people found have k classes. A search looks for large k, so this says nothing about how common they are.") }}
-{% if not about.regression and searched.figures.id_cases %}<p class="key"><span><i style="background:var(--orange)"></i>decision flips between twins</span><span><i style="background:var(--grey)"></i>it does not</span></p>{% endif %}</div>{% endif %}
-{% if "progress" in pictures %}<div><h3>The search over time</h3>
-{{ p.picture("progress", "half", "A curve that still rises at the end asks for a longer search.") }}</div>
-<div><h3>What the search did</h3>
-<dl class="facts">
-{% for name, value in search_facts %}<div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
-{% endfor %}</dl></div>{% endif %}
-</div>
-</section>
-"""
-
-SECTION = Section("severity", "How many, how severe", TEMPLATE, _markdown, shown=twins_differ, values=_values)
+SECTION = Section("severity", "How many, how severe", _blocks, shown=twins_differ)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fairbits.report.markup import table
+from fairbits.blocks import Block, Code, Form, Paragraph
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
@@ -15,26 +15,17 @@ FIELDS = ("Name", "Role", "Date", "Signature")
 DECISIONS = ("approved", "approved with conditions", "not approved")
 
 
-def _markdown(_: ReportData) -> Iterator[str]:
-    yield "## Sign-off"
-    yield ""
-    yield from table([*FIELDS[:3], "Decision", FIELDS[3]], [["", "", "", " / ".join(DECISIONS), ""]] * 2)
+def _blocks(_: ReportData) -> Iterator[Block]:
+    yield Paragraph(
+        (
+            "Whoever decides about this model on the grounds of this page signs here, on paper; a signature under the "
+            "files is made with ",
+            Code("fairbits report RUN --sign KEY"),
+            ".",
+        ),
+        tone="lead",
+    )
+    yield Form(FIELDS, "Decision", DECISIONS, "Conditions, and until when")
 
 
-def _values(_: ReportData) -> dict[str, Any]:
-    return {"fields": FIELDS, "decisions": DECISIONS}
-
-
-TEMPLATE = """
-<section id="sign-off" aria-labelledby="sign-off-title">
-<h2 id="sign-off-title">Sign-off</h2>
-<p class="lead">Whoever decides about this model on the grounds of this page signs here, on paper; a signature under the files is made with <code>fairbits report RUN --sign KEY</code>.</p>
-<div class="signing">
-{% for name in fields %}<div class="line {{ name|lower }}"><span>{{ name }}</span></div>
-{% endfor %}<div class="line choice"><span>Decision</span><p>{% for one in decisions %}<span class="box">{{ one }}</span>{% endfor %}</p></div>
-<div class="line conditions"><span>Conditions, and until when</span></div>
-</div>
-</section>
-"""
-
-SECTION = Section("sign-off", "Sign-off", TEMPLATE, _markdown, values=_values)
+SECTION = Section("sign-off", "Sign-off", _blocks)

@@ -2,68 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from fairbits.numerals import number, percent, signed
+from fairbits.blocks import (
+    Block,
+    Drawing,
+    Fold,
+    Paragraph,
+    TableBlock,
+    TableColumn,
+    change,
+    figure,
+    label,
+    share,
+    shown,
+)
+from fairbits.numerals import number, percent
 from fairbits.report.foremost import foremost
-from fairbits.report.markup import table, text
 from fairbits.report.section import Section
 
 if TYPE_CHECKING:
-    from fairbits.report.debugged import Debugged
     from fairbits.report.record import ReportData
 
 #: Trees in the table; layers.parquet has all of them.
 MAX_TREES = 10
 
 
-def _trees(debugged: Debugged, *, decides: bool) -> Iterator[str]:
-    yield "## Inside the trees"
-    yield ""
+def _blocks(data: ReportData) -> Iterator[Block]:
+    debugged, decides = data.debugged, not data.about.regression
+    assert debugged is not None  # noqa: S101 - asked by `shown`
+    yield Paragraph(
+        "δ is the most that a tree adds to one twin and not to another; the suspect, in orange, widens the span of "
+        "scores most in the largest share of cases, trees in blue in some. Below: what mean k loses, as a share "
+        "(ACD), when everybody takes the way that most rows take at one split, or wherever the same question is "
+        "asked (all trees), or when a tree is left out.",
+        tone="lead",
+    )
+    yield Drawing("network", size="sideways")
     total = sum(tree.votes for tree in debugged.layers) or 1
     ranked = sorted(debugged.layers, key=lambda tree: (-tree.votes, -tree.delta, tree.layer))[:MAX_TREES]
-    rows = (
-        [
+    rows = [
+        (
             str(tree.layer) + (" (suspect)" if tree.suspect else ""),
-            str(tree.width),
+            tree.width,
             f"{tree.delta:.3g}",
-            signed(tree.rho),
-            f"{tree.votes / total:.0%}",
-        ]
-        for tree in ranked
-    )
-    yield from table(["tree", "leaves", "δ", "ρ", "cases where it is largest"], rows, right=1)
-    known = foremost(debugged)
-    if known:
-        yield ""
-        rows = (
-            [
-                str(one.layer or "all"),
-                text(one.label),
-                signed(one.acd, 3),
-                text(one.statistic or "–"),
-                number(one.k_mean, 2),
-                *([percent(one.accuracy)] if decides else []),
-            ]
-            for one in known
+            tree.rho,
+            tree.votes / total,
         )
-        heads = ["tree", "goes left", "ACD", "best held", "mean k", *(["accuracy"] if decides else [])]
-        yield from table(heads, rows, right=2)
+        for tree in ranked
+    ]
+    columns = [label("tree"), figure("leaves"), shown("δ"), change("ρ"), share("cases where it is largest", 0)]
+    yield Fold(f"{len(ranked)} trees as a table", [TableBlock(columns, rows)])
+    known = foremost(debugged)
+    if not debugged.neurons or not known:
+        return
+    yield Paragraph(
+        "Ways to decide a split were chosen on one half of the cases; ACD and mean k are those of the other half.",
+        tone="small hint",
+    )
+    now = "" if debugged.accuracy is None else f" (now {percent(debugged.accuracy)})"
+    heads: list[TableColumn] = [label("tree"), label("goes left"), change("ACD", 3), label("best held")]
+    heads += [figure(f"mean k (now {number(debugged.k_mean, 2)})", 2), share(f"accuracy{now}")]
+    kept = len(heads) if decides else len(heads) - 1
+    lines = [
+        (str(one.layer or "all"), one.label, one.acd, one.statistic, one.k_mean, one.accuracy)[:kept] for one in known
+    ]
+    yield Fold(f"{len(known)} splits and trees as a table", [TableBlock(heads[:kept], lines)])
 
 
-def _shown(data: ReportData) -> bool:
-    return data.debugged is not None and bool(data.debugged.layers) and data.debugged.units == "trees"
-
-
-def _markdown(data: ReportData) -> Iterator[str]:
-    assert data.debugged is not None  # noqa: S101 - asked by `shown`
-    return _trees(data.debugged, decides=not data.about.regression)
-
-
-def _values(data: ReportData) -> Mapping[str, Any]:
-    assert data.debugged is not None  # noqa: S101 - asked by `shown`
-    return {"foremost": foremost(data.debugged)}
-
-
-SECTION = Section("trees", "Inside the trees", '{% include "trees.html" %}', _markdown, shown=_shown, values=_values)
+SECTION = Section(
+    "trees",
+    "Inside the trees",
+    _blocks,
+    shown=lambda data: data.debugged is not None and bool(data.debugged.layers) and data.debugged.units == "trees",
+    kind=lambda _: "exact",
+    remark="for the cases looked at",
+)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbits.blocks import Block, Paragraph, TableBlock, Tag, label, paragraphs, shown
 from fairbits.errors import OptionError
-from fairbits.report.markup import table, text
 from fairbits.report.section import Section
 from fairbits.store import read_json
 
@@ -51,18 +51,18 @@ def headline(document: Mapping[str, Any]) -> str:
     return _WORDS[document["verdict"]]
 
 
-def rows(document: Mapping[str, Any]) -> list[list[str]]:
+def rows(document: Mapping[str, Any]) -> list[tuple[str, str, str, str, Tag]]:
     """Name, value, interval, threshold and verdict of every check."""
     found = []
     for check in document["checks"][:MAX_SHOWN]:
         low, high = check.get("low"), check.get("high")
-        between = "" if low is None or high is None else f"{_number(low)} to {_number(high)}"
+        ends = "" if low is None or high is None else f"{_number(low)} to {_number(high)}"
         value, threshold = _number(check.get("value")), _number(check.get("threshold"))
         verdict = str(check.get("verdict", "–")) + (" (waived)" if check.get("waived") is True else "")
-        found.append([str(check["name"]), value, between, threshold, verdict])
+        found.append((str(check["name"]), value, ends, threshold, Tag(verdict)))
     pending = document.get("pending")
     waiting = pending[: MAX_SHOWN - len(found)] if isinstance(pending, list) else ()
-    return [*found, *([str(name), "–", "", "–", "no baseline yet"] for name in waiting)]
+    return [*found, *((str(name), "–", "", "–", Tag("no baseline yet")) for name in waiting)]
 
 
 def _number(value: Any) -> str:
@@ -90,44 +90,16 @@ def _who(waivers: Any) -> str:
     return f" ({words[:400]})" if words else ""
 
 
-def _markdown(data: ReportData) -> Iterator[str]:
-    yield "## The gate"
-    yield ""
+def _blocks(data: ReportData) -> Iterator[Block]:
     document = data.gate
     if document is None:
-        yield text(data.gate_of_another, 600)
+        yield Paragraph(data.gate_of_another, tone="verdict")
         return
-    yield f"**{headline(document)}** {text(_more(document), 800)}".rstrip()
-    yield ""
-    lines = [[text(cell) for cell in row] for row in rows(document)]
-    yield from table(["check", "value", "interval", "threshold", "verdict"], lines, right=1)
+    tone = f"verdict {document['verdict']}" if document["checks"] else "verdict"
+    yield Paragraph(headline(document), tone=tone)
+    yield from paragraphs([f"{more}." for more in (_more(document),) if more], "lead")
+    columns = [label("check"), shown("value"), shown("interval"), shown("threshold"), label("verdict")]
+    yield TableBlock(columns, rows(document))
 
 
-def _values(data: ReportData) -> dict[str, Any]:
-    document = data.gate
-    if document is None:
-        return {"gate_words": data.gate_of_another, "gate_rows": [], "gate_more": "", "gate_class": ""}
-    shown = str(document["verdict"]) if document["checks"] else ""
-    return {
-        "gate_words": headline(document),
-        "gate_rows": rows(document),
-        "gate_more": _more(document),
-        "gate_class": shown,
-    }
-
-
-TEMPLATE = """
-<section id="gate" aria-labelledby="gate-title">
-<h2 id="gate-title">The gate</h2>
-<p class="verdict {{ gate_class }}">{{ gate_words|short(600) }}</p>
-{% if gate_more %}<p class="lead">{{ gate_more[:1]|upper }}{{ gate_more[1:] }}.</p>{% endif %}
-{% if gate_rows %}<div class="table"><table>
-<thead><tr><th scope="col">check</th><th scope="col" class="n">value</th><th scope="col" class="n">interval</th><th scope="col" class="n">threshold</th><th scope="col">verdict</th></tr></thead>
-<tbody>{% for name, value, between, threshold, verdict in gate_rows %}<tr><th scope="row">{{ p.label(name, 80) }}</th><td class="n">{{ value|short(40) }}</td><td class="n">{{ between }}</td><td class="n">{{ threshold|short(40) }}</td><td><span class="tag {{ verdict if verdict in ("pass", "fail") else "" }}">{{ verdict|short(40) }}</span></td></tr>
-{% endfor %}</tbody></table></div>{% endif %}
-</section>
-"""
-
-SECTION = Section(
-    "gate", "The gate", TEMPLATE, _markdown, shown=lambda data: bool(data.gate or data.gate_of_another), values=_values
-)
+SECTION = Section("gate", "The gate", _blocks, shown=lambda data: bool(data.gate or data.gate_of_another))

@@ -14,8 +14,9 @@ generation. Fitness 2·|Δlabel| + 1, roulette, slice crossover, gene mutation. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +38,21 @@ LARGEST = 1024
 class ExpGA(Strategy):
     """The paper's parameters under the paper's defaults."""
 
-    crowd: int | None = None  # people in a generation; None: by the number of twins
+    crowd: int | None = None  # people in a generation; None: by the number of twins and the budget
     generations: int = 200
     samples: int = 50  # neighbours that an explanation is fitted to
     crossover: float = 0.9
     mutation: float = 0.05
 
     name: ClassVar[str] = "expga"
+    fits: ClassVar[tuple[str, ...]] = ("crowd",)
+
+    @classmethod
+    def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:
+        """Options with a generation so small that explaining takes at most half of the scores that a budget buys."""
+        samples = int(options.get("samples") or cls.samples)
+        most = max(2, min(LARGEST, population(m), people * m // (4 * samples)))
+        return {**options, "crowd": options.get("crowd") or most}
 
     def __post_init__(self) -> None:
         for option in ("crossover", "mutation"):
@@ -120,7 +129,7 @@ def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generato
         others[:, :, twins.columns] = twins.values[rng.integers(0, twins.m, (count, samples))]
         near = np.where(fresh, others, near)
         flat = near.reshape(count * samples, d)
-        score = oracle.scores_at(flat, twins.index_of(flat)).reshape(count, samples).astype(np.float64)
+        score = oracle.scores_at(flat, twins.place_of(flat)).reshape(count, samples).astype(np.float64)
         apart_by = (near - home[:, None, :]) / range_
         weight: Codes = np.exp(-np.mean(apart_by**2, axis=2, keepdims=True))
         centred = apart_by - (weight * apart_by).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)

@@ -1,0 +1,280 @@
+"""Does the model that is measured answer as its owner's does? Asked before anything is said about it.
+
+A value passes schema, codes and encoding on its way to the model, and a native form may stand where a library stood.
+Every hop can change it. So real rows go in twice, untouched and through the schema, and the scores are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes, Decoder, Encoding, RawTable, Schema, Table, shortened, table_columns
+from fairbits.errors import FairbitsError
+from fairbits.models import (
+    Endpoint,
+    Model,
+    ModelOptions,
+    Network,
+    Owner,
+    Reading,
+    Repeated,
+    TreeModel,
+    favourable_output,
+    numbers_in,
+    reason,
+    whole_of,
+)
+from fairbits.randomness import generator, sampled_rows
+
+#: Rows that are asked twice, at least; all of a smaller table.
+ROWS = 2_000
+#: Scores of what computes in float32 may lie so many units of their last place apart.
+ULPS = 4
+
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundTrip:
+    """How many real rows got the same score untouched and through the schema.
+
+    Parameters
+    ----------
+    rows
+        Rows that were compared; 0 where nothing could be.
+    equal
+        Rows whose scores are equal, within the tolerance.
+    tolerance
+        How far two scores may lie apart and still be equal.
+    compared
+        What was compared with what, or why nothing was.
+    """
+
+    rows: int = 0
+    equal: int = 0
+    tolerance: float = 0.0
+    compared: str = "nothing"
+
+    def figures(self) -> dict[str, Any]:
+        """The figures under their names in JSON."""
+        return {"rows": self.rows, "equal": self.equal, "tolerance": self.tolerance}
+
+    def sentence(self) -> str:
+        """The figures in words, for the head of an output."""
+        if not self.rows:
+            return f"asked through the schema: not compared with the owner's own way ({self.compared})"
+        return f"asked through the schema: equal on {self.equal:,} of {self.rows:,} rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first row that the model answers otherwise when it is asked through the schema."""
+
+    trip: RoundTrip
+    sentence: str
+
+
+def round_trip(
+    owner: Owner | None,
+    raw: RawTable | None,
+    model: Model,
+    encoding: Encoding,
+    schema: Schema,
+    table: Table,
+    options: ModelOptions,
+    classes: tuple[str, ...] | None,
+) -> RoundTrip | Difference:
+    """Ask about the same real rows both ways."""
+    why = _unknown(owner, raw, model)
+    if why is not None or owner is None:
+        return RoundTrip(compared=f"nothing: {why}")
+    chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
+    codes = table.codes[chosen]
+    ask = asking(owner, schema, options, classes)
+    through = raw if owner.form != "inputs" else None
+    digits = () if through is None else tuple(name for name in through.digits(schema) if name in owner.columns)
+    why, theirs = "", None
+    for more in ((), digits)[: 1 + bool(digits)]:  # "02139" is a number for pandas, but the model may refuse those
+        try:
+            rows = encoding.encode(codes) if through is None else _rows(owner, through, schema, chosen, more)
+            theirs = ask(rows)
+            break
+        except Exception as error:  # noqa: BLE001 - the owner's way is a guess, and foreign code may raise anything
+            why = why or shortened(str(error) if isinstance(error, FairbitsError) else reason(error), 160)
+    if theirs is None:
+        return RoundTrip(compared=f"nothing: the model does not take the table's rows as they are ({why})")
+    ours = np.asarray(model.scores(encoding.encode(codes)), np.float32)
+    allowed = _tolerance(model, encoding, codes, ours)
+    apart = ~_same(ours, theirs, allowed)
+    if apart.any() and through is not None and digits and not more:
+        rows, theirs = _digits_as_text(owner, through, schema, chosen, digits, ask, rows, theirs)
+        apart = ~_same(ours, theirs, allowed)
+    if apart.any():
+        again = ask(rows)
+        noise = np.abs(again.astype(np.float64) - theirs)
+        if (noise > 0).any():  # its answers vary: two ways may lie as far apart as two answers
+            allowed = np.maximum(allowed, noise.max())
+            apart = ~_same(ours, theirs, allowed)
+    compared = "the encoded rows, by the library and as read" if owner.form == "inputs" else "the owner's rows"
+    trip = RoundTrip(
+        rows=len(chosen), equal=int((~apart).sum()), tolerance=float(allowed.max(initial=0.0)), compared=compared
+    )
+    if not apart.any():
+        return trip
+    first = int(np.argmax(apart))
+    where = table.place(int(chosen[first]))
+    culprit = (
+        "" if owner.form == "inputs" or raw is None else _culprit(owner, raw, schema, chosen[first], codes[first], ask)
+    )
+    return Difference(
+        trip,
+        f"the model scores {apart.sum():,} of {len(chosen):,} rows otherwise when it is asked through the schema: "
+        f"{theirs[first]:.6g} for {where} as the table has it, {ours[first]:.6g} through the schema{culprit}",
+    )
+
+
+def _unknown(owner: Owner | None, raw: RawTable | None, model: Model) -> str | None:
+    """Why nobody knows how the owner would ask."""
+    inner = model.original if isinstance(model, Repeated) else model
+    if isinstance(inner, Endpoint):
+        return "a service is asked by its contract alone"
+    if owner is None:
+        return "the file holds layers or trees and does not say how its owner makes their inputs"
+    if raw is None and owner.form != "inputs":
+        return "the table was given as codes"
+    return None
+
+
+def asking(
+    owner: Owner, schema: Schema, options: ModelOptions, classes: tuple[str, ...] | None
+) -> Callable[[Any], Scores]:
+    """The owner's question with the answer as a favourable score: the same order, direction and link as ours."""
+    classes = classes if owner.classes is None else owner.classes
+    favourable = favourable_output(schema, classes) if schema.classes else None
+    reverse = favourable == 0 if owner.reverse is None else owner.reverse
+    reading = Reading(favourable, reverse, options.output == "logit", whole_of(schema, options.output))
+    return lambda rows: reading.score(numbers_in(owner.ask(rows), len(rows), "the model"), "the model")
+
+
+def _rows(
+    owner: Owner, raw: RawTable, schema: Schema, chosen: npt.NDArray[np.int64], more: tuple[str, ...] = ()
+) -> Any:
+    """The owner's rows in the form in which the owner hands them over; ``more`` are further columns that stay text."""
+    text = (*(one.name for one in schema.attributes if one.holds == "text" and one.name in owner.columns), *more)
+    return formed(owner, raw.rows(chosen, owner.columns, text=text))
+
+
+def _digits_as_text(
+    owner: Owner,
+    raw: RawTable,
+    schema: Schema,
+    chosen: npt.NDArray[np.int64],
+    digits: tuple[str, ...],
+    ask: Callable[[Any], Scores],
+    rows: Any,
+    theirs: Scores,
+) -> tuple[Any, Scores]:
+    """The rows with "02139" as text, where the model makes something of the text and nothing of the number.
+
+    A model that was trained on text knows none of the numbers, and they all mean the same to it.
+    """
+    texts = _rows(owner, raw, schema, chosen, digits)
+    moved = np.roll(chosen, 1)
+
+    def sees(some: Any, more: tuple[str, ...], before: Scores) -> bool:
+        other = raw.rows(moved, digits, text=more)
+        changed = some.copy() if hasattr(some, "iloc") else None
+        if changed is None:
+            return True
+        for name in digits:
+            changed[name] = other[name].array
+        return not np.array_equal(ask(changed), before)
+
+    try:
+        spoken = ask(texts)
+        if sees(texts, digits, spoken) and not sees(rows, (), theirs):
+            return texts, spoken
+    except Exception:  # noqa: BLE001 - a model that refuses the text was not trained on it
+        return rows, theirs
+    return rows, theirs
+
+
+def formed(owner: Owner, frame: Any) -> Any:
+    """A frame as the owner hands it over."""
+    if owner.form == "array":
+        return frame.to_numpy()
+    if owner.form != "dummies":
+        return frame
+    import pandas as pd
+
+    plain = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()
+    return pd.get_dummies(plain, dummy_na=True).reindex(columns=list(owner.names), fill_value=0).astype(np.float64)
+
+
+def _tolerance(model: Model, encoding: Encoding, codes: Codes, ours: Scores) -> npt.NDArray[np.float64]:
+    """How far each score may lie from the owner's."""
+    if isinstance(model, TreeModel) or not isinstance(model, Network):
+        return np.zeros(len(ours))
+    rows = np.asarray(encoding.encode(codes), np.float64)
+    exact = _in_float64(model, rows, None)
+    rounded = [np.abs(_in_float64(model, rows, generator(0, "rounding", i)) - exact).max() for i in range(2)]
+    return ULPS * np.spacing(np.abs(ours)).astype(np.float64) + np.abs(ours - exact) + ULPS * max(rounded)
+
+
+def _in_float64(
+    network: Network, rows: npt.NDArray[np.float64], rng: np.random.Generator | None
+) -> npt.NDArray[np.float64]:
+    """A network's scores in float64; with a generator, every input, weight and output is off by half a float32 ulp."""
+    from fairbits.functions import expit, softmax
+
+    def rounded(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        plain = values.astype(np.float64)
+        return plain if rng is None else plain * (1 + rng.choice((-1.0, 1.0), plain.shape) * 2.0**-24)
+
+    found = rounded(rows)
+    for i, (weights, biases) in enumerate(zip(network.weights, network.biases, strict=True)):
+        found = rounded(found @ rounded(weights) + rounded(biases))
+        if i < len(network.activations_after):
+            found = network.activations_after[i](found)
+    if network.head == "softmax":
+        return np.asarray(softmax(found, axis=1)[:, network.favourable])
+    only = found[:, 0]
+    if network.head != "sigmoid":
+        return only
+    return np.asarray(expit(only if network.favourable == 1 else -only))
+
+
+def _same(ours: Scores, theirs: Scores, allowed: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    apart = np.abs(ours.astype(np.float64) - theirs)
+    return (apart <= allowed) | (np.isnan(ours) & np.isnan(theirs))
+
+
+def _culprit(owner: Owner, raw: RawTable, schema: Schema, row: int, codes: Codes, ask: Callable[[Any], Scores]) -> str:
+    """The first column whose value makes the difference, by giving the untouched row one value of ours at a time."""
+    import pandas as pd
+
+    decoder = Decoder(schema, tuple(name for name in owner.columns if name in table_columns(schema)))
+    seen = [schema.column(name) for name in decoder.names]
+    given = raw.rows(np.array([row]), owner.columns)
+    given = (given if isinstance(given, pd.DataFrame) else given.to_pandas()).reset_index(drop=True)
+    made = decoder.frame(codes[None, seen])
+    before = _one(ask, owner, given)
+    for name in made.columns:
+        changed = given.copy()
+        changed[name] = made[name].array
+        if _one(ask, owner, changed) != before:
+            held, got = repr(given[name].iloc[0]), repr(made[name].iloc[0])
+            return f"; the column {name!r} is {shortened(held, 60)} in the table and {shortened(got, 60)} for the model"
+    return ""
+
+
+def _one(ask: Callable[[Any], Scores], owner: Owner, frame: Any) -> float | None:
+    try:
+        return float(ask(formed(owner, frame))[0])
+    except Exception:  # noqa: BLE001 - a row that the model refuses is one that it does not answer alike
+        return None
