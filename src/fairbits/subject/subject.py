@@ -119,7 +119,7 @@ class Subject:
         """
         if self.table.scores is not None:
             return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
-        found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table)
+        found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
         against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         if against is None or self.as_is:
             return replace(self, quality=found)
