@@ -164,6 +164,21 @@ class Decoder:
         kind = self._frames[column.place]
         return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
 
+    def mapping(self, codes: Codes) -> dict[str, Values]:
+        """The columns that the model was trained on by name, without pandas.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        dict[str, Values]
+            Values by name of the column, (n,) each.
+        """
+        return {column.name: self.values(column, codes) for column in self.columns}
+
     @property
     def mixed(self) -> bool:
         """Whether a column holds something other than numbers."""

@@ -134,7 +134,7 @@ def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[st
     return settled, (note,)
 
 
-def output_kind_of(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
+def output_kind_of(found: npt.NDArray[Any], *, regression: bool) -> Output:
     """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits."""
     if regression:
         return "value"
