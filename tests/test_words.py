@@ -18,7 +18,13 @@ def test_an_error_speaks_to_its_reader() -> None:
     assert "--out" not in str(error).replace("a--out.csv", "")
 
 
-@pytest.mark.parametrize("text", ["a -- b", "--unknown-flag", "---out", "x--force", "--forceful"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a -- b", "--unknown-flag", "---out", "x--force", "--forceful", "--seed.csv", "a/--out", "the file '--seed'"),
+        *("the column '--out of --k' is", 'the file "it\'s --force"', "'tables/--seed.csv' and '--budget 3'"),
+    ],
+)
 def test_what_is_no_flag_stays(text: str) -> None:
     assert spoken(text) == text
 

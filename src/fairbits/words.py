@@ -39,8 +39,8 @@ _VALUED = (
 )
 _PYTHON = {**{name: name.replace("-", "_") for name in _VALUED}, "eats": "input_format", **_SWITCHES}
 _NAMES = "|".join(sorted(_PYTHON, key=len, reverse=True))
-#: A whole command, or a flag.
-_FLAG = re.compile(rf"`fairbits [^`]*`|(?<![\w-])--({_NAMES})(?![\w-])")
+#: A whole command, what somebody else wrote (quoted), or a flag.
+_FLAG = re.compile(rf"`fairbits [^`]*`|(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\"|(?<![\w/-])--({_NAMES})(?![\w-]|\.\w)")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
 from fairbits.search import Settings, search_subject
 from fairbits.store import Run
+from tests.cli.calling import fairbits
 
 QUICK = ["--budget", "2s", "--threads", "1"]
 
@@ -142,6 +144,18 @@ def test_wrong_use_gets_a_sentence(
     with pytest.raises(FairbitsError, match=message):
         CliRunner().invoke(app, words, catch_exceptions=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_certified_run_is_replaced_where_that_is_asked_for(run: Path, tmp_path: Path) -> None:
+    """What the message names is an option of this command, and does what it says."""
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    assert {"certify.json", "proxies.json", "repair.json"} <= {path.name for path in copy.iterdir()}
+    words = ("audit", "heart", "--budget", "1s", "--skip", "debug,repair,certify,proxies", "--out", copy)
+    refused = fairbits(*words)
+    assert (refused.returncode, "add --force to replace a run" in refused.stderr) == (2, True)
+    assert fairbits(*words, "--force").returncode == 0
+    assert {"certify.json", "proxies.json", "repair.json"}.isdisjoint(path.name for path in copy.iterdir())
 
 
 def test_other_settings_do_not_go_on(run: Path) -> None:

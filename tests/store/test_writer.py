@@ -273,10 +273,35 @@ class TestForce:
         assert len(Run.open(tmp_path)) == 0
         assert sorted(path.name for path in tmp_path.iterdir()) == ["cases", "run.json", "tasks"]
 
-    @pytest.mark.parametrize("foreign", ["thesis.docx", "cases/notes.txt", "cases/part-1.parquet", "more/"])
+    def test_everything_that_a_stage_writes_is_part_of_the_run(
+        self, tmp_path: Path, people_schema: Schema, rng
+    ) -> None:
+        """A run that was certified, signed or judged can be replaced: no stage writes a name that is not known here."""
+        import fairbits.certify.files as certified
+        import fairbits.debug.files as debugged
+        import fairbits.gates.files as judged
+        import fairbits.repair.files as repaired
+        import fairbits.report.manifest as signed
+        from fairbits.repair.run import OTHERS
+
+        names = {certified.FILE, certified.RATES, judged.FILE, repaired.TABLE, repaired.DOCUMENT, "proxies.json"}
+        names |= {signed.MANIFEST, signed.SIGNATURE, *signed.FACES, "measure.json", "repaired.onnx", "repaired.toml"}
+        names |= {debugged.LAYERS, debugged.NEURONS, debugged.CASES, debugged.DOCUMENT, f"{OTHERS}/blind/repaired.npz"}
+        write_run(tmp_path, people_schema, rng)
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text("old")
+        RunWriter.create(tmp_path, MANIFEST, people_schema, force=True).finish("finished")
+        left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
+        assert left == ["run.json"]
+
+    @pytest.mark.parametrize(
+        "foreign", ["thesis.docx", "repairs/thesis.docx", "cases/notes.txt", "cases/part-1.parquet", "more/"]
+    )
     def test_foreign_files_are_never_touched(self, tmp_path: Path, people_schema: Schema, rng, foreign: str) -> None:
         write_run(tmp_path, people_schema, rng)
         path = tmp_path / foreign
+        path.parent.mkdir(exist_ok=True)
         path.mkdir() if foreign.endswith("/") else path.write_text("mine")
         before = sorted(tmp_path.rglob("*"))
         with pytest.raises(OptionError, match=f"holds '{foreign.rstrip('/')}', which is not part of a run"):

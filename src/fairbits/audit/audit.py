@@ -143,6 +143,7 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         measure: str | None = None,
         data_source: str | None = None,
         distributed: str | None = None,
+        force: bool = False,
         progress: StageProgress | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> AuditResult | ScoresAudit:
@@ -183,6 +184,8 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
             What the search raises, cases are ranked by, and debugging and repairs lower: "q_inf" (default) or "q_1".
         data_source, distributed
             For the tables to file: where the data come from, and since when the tool is in use.
+        force
+            Replace a run that is in the folder ``out``; nothing else is ever removed.
         progress
             Progress callback, called with the stage, what happens ("start", "say", "done", "kept", "skipped",
             "failed"), and words about it.
@@ -219,6 +222,7 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
             measure=measure,
             data_source=data_source,
             distributed=distributed,
+            force=force,
         )
         return self.audit_with(options, out, resume=resume, progress=progress, stop=stop)
 

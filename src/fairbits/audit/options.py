@@ -48,6 +48,8 @@ class AuditOptions:
         Answers of the model whose mean is a score; None: as the subject has it.
     data_source, distributed
         For tables to file: where the data come from, and when the audit is published.
+    force
+        Replace a run that is in the folder.
     """
 
     seconds: float | None = None
@@ -65,6 +67,7 @@ class AuditOptions:
     repeats: int | None = None
     data_source: str | None = None
     distributed: str | None = None
+    force: bool = False
 
     def settled(self, manifest: Mapping[str, Any] | None = None) -> SettledOptions:
         """The same options with every value that the stages need.

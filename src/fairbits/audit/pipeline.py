@@ -137,6 +137,7 @@ class Pipeline:
                 self.folder,
                 executor_options=self.options.executor_options,
                 resume=run is not None,
+                force=self.options.force,
                 watch=watch,
                 stop=self.stop,
                 began=work_time() if self.shares.seconds >= KEPT else None,

@@ -6,7 +6,7 @@ Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ import numpy as np
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
+from fairbits.certify.contradictions import Sighting, contradictions, withdrawn
 from fairbits.certify.options import Certificate, CertifyOptions
 from fairbits.certify.rates import FittedPopulation, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample
@@ -52,6 +53,19 @@ def certify_subject(
     options = options or CertifyOptions()
     evaluator = evaluator_of(subject, model=model, epsilon=options.epsilon, threads=options.threads)
     return _Ladder(subject, evaluator, options, name, stop, watch).climb()
+
+
+def checked(
+    found: Certificate, sightings: Iterable[Sighting] = (), *, bounds: Iterable[tuple[str, int]] = ()
+) -> Certificate:
+    """A certificate without statements that something contradicts: they are withdrawn, and it is said."""
+    against = contradictions(found.statements, sightings, bounds=bounds)
+    known = {*found.contradictions}
+    return replace(
+        found,
+        statements=withdrawn(found.statements, against),
+        contradictions=(*found.contradictions, *(one for one in against if one not in known)),
+    )
 
 
 class _Ladder:
@@ -144,7 +158,7 @@ class _Ladder:
                 f"the budget of {self.options.seconds:g} s ended with {unsettled.open:,} of {unsettled.people:,} "
                 f"people open; what is certified and falsified holds, and a longer budget settles more."
             )
-        return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
+        return checked(Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates)))
 
     def _varies(self) -> bool:
         """Whether the model answers the same question differently; what it remembers of its answers is not asked."""
@@ -188,6 +202,7 @@ class _Ladder:
                 reason=reason,
                 complete=complete,
                 whom=whom,
+                epsilon=self.evaluator.epsilon,
             )
         )
 
@@ -294,7 +309,9 @@ class _Ladder:
         if changes is None:
             self.sampled_pace = asked.people / max(asked.seconds, 1e-6)
         reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
-        k = asked.bound if self.options.k is None else self.options.k
+        # Nobody who is known already is said to be rarer than they are.
+        known = max([asked.bound, *(one.largest or 1 for one in self.found)])
+        k = known if self.options.k is None else self.options.k
         flips = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
         for property_, counts in (("flips", flips), ("k", asked.counts(k))):
             if property_ == "flips" and not self.decides:
@@ -385,7 +402,7 @@ class _Ladder:
                 "on the table's own rows for every model."
             )
         boxes = self._box_network(network)
-        cuts = margin_cuts(evaluator.threshold)
+        cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear")
         columns = [int(column) for column in evaluator.twins.columns]
         for column in columns:
             attribute = evaluator.schema.attributes[column]
@@ -424,10 +441,10 @@ class _Ladder:
         )
         questions: list[Question] = []
         if self.decides:
-            below, cut = margin_cuts(evaluator.threshold)
+            below, cut = margin_cuts(evaluator.threshold, linear=network.head == "linear")
             questions.append(Question(cut=cut, below=below))
         if k is not None:
-            questions.append(Question(k=k, epsilon=evaluator.epsilon, regression=not self.decides))
+            questions.append(Question(k=k, epsilon=evaluator.epsilon, linear=network.head == "linear"))
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 

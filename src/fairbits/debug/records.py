@@ -72,10 +72,8 @@ class Vote:
     certainty : float
         The share of bootstrap resamples of the cases in which the suspect has the most votes.
     influence : Estimate
-        The mean of each person's largest ρ (what the paper prints as the layer's influence): over the cases, and under
-        the paper's rule over rows of the table, so that it does not hang on how far a search had walked.
-    influence_cases : Estimate or None
-        The same over the cases, where ``influence`` is over rows.
+        The mean of each case's largest ρ (what the paper prints as the layer's influence); under the paper's rule,
+        over the cases that were drawn at random.
     """
 
     suspect: int | None
@@ -84,7 +82,6 @@ class Vote:
     influence: Estimate | None
     runner_up: int | None = None
     runner_up_share: Estimate | None = None
-    influence_cases: Estimate | None = None
 
     @property
     def close(self) -> bool:
@@ -124,9 +121,9 @@ class Candidate:
     id_rate: float | None  # None for a regression
     k_choosing: float
     k_reported: float
-    q_1_mean: float | None = None  # of all cases; None where the run lowers k
-    choosing: float = float("nan")
-    reported: float = float("nan")
+    q_1_mean: float | None  # of all cases; None where the run lowers k
+    choosing: float
+    reported: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +314,7 @@ class OriginShare:
     attributes : tuple of str
         The attributes that vary; the others are held.
     shared : Estimate
-        C/V: the share of what a training makes of these attributes that any training on these rows agrees on.
+        C/V: the share of what a training makes of these attributes that other trainings on these rows agree on.
     single : Estimate
         1 − C/V: the share that comes with the single training.
     own : Estimate
@@ -352,6 +349,8 @@ class Origin:
         What the labels themselves carry.
     seconds : float
         What the trainings took, one after the other.
+    recipe : str
+        Whose trainings they were.
     """
 
     shares: tuple[OriginShare, ...]
@@ -361,6 +360,7 @@ class Origin:
     people: int = 0
     held_out: bool = False
     seconds: float = 0.0
+    recipe: str = ""
 
     @property
     def known(self) -> bool:
@@ -373,11 +373,15 @@ class Origin:
         if not self.shares:
             return self.why
         one = self.shares[0]
+        own = (
+            "" if self.recipe.startswith("by your own") else '; name yours with train = "module:function" under [model]'
+        )
         what = " and ".join(filter(None, [", ".join(one.attributes[:-1]), one.attributes[-1]]))
         return (
             f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
-            f"{what} comes with the data: any training on these rows does it. {one.single.value:.0%} "
-            f"({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training."
+            f"{what} comes with the data: {self.trainings} trainings on these rows {self.recipe} share it. "
+            f"{one.single.value:.0%} ({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training. "
+            f"Another recipe may share more or less{own}."
         )
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
 
+from fairbits.data import NetworkTrainer
 from fairbits.debug.attribution import MAX_ATTRIBUTES, attribute_bits
 from fairbits.debug.files import write_result
 from fairbits.debug.labels import MIN_ROWS, label_bits
 from fairbits.debug.layers import (
-    INFLUENCE_ROWS,
     SPREAD_ROWS,
     amplification,
     check_rule,
-    influence_of,
     layer_distances,
     layer_effects,
     layer_scales,
@@ -36,7 +34,7 @@ from fairbits.debug.records import (
     Rule,
     Vote,
 )
-from fairbits.debug.refits import NetworkTrainer, TrainOut, people_of, train_here, trainer_of, trainings_for
+from fairbits.debug.refits import TrainOut, origin_trainer, people_of, train_here, trainings_for
 from fairbits.debug.sample import sample_cases
 from fairbits.debug.sets import neuron_sets
 from fairbits.debug.trees import TreeEffects, tree_effects
@@ -104,7 +102,8 @@ def debug_run(
     if trees is not None:
         layers, neurons, suspect, delta, rho = trees.layers, trees.neurons, trees.suspect, trees.delta, trees.rho
     else:
-        layers, delta, rho, vote = work.layers() if inside else ((), None, None, None)  # type: ignore[assignment]
+        ranked = worst if len(cases) < len(run) else 0  # cases that were not drawn at random
+        layers, delta, rho, vote = work.layers(ranked) if inside else ((), None, None, None)  # type: ignore[assignment]
         suspect = None if vote is None else vote.suspect
         chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
         neurons = work.neurons(chosen)
@@ -182,7 +181,7 @@ class _Work:
             self.notes.append("Splits and trees are ranked by k, although the run lowers Q1.")
         return found
 
-    def layers(self) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray, Vote]:
+    def layers(self, ranked: int) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray, Vote]:
         self.say("measuring layers")
         scales = None
         if self.rule == "spread":
@@ -191,12 +190,7 @@ class _Work:
             scales = layer_scales(self.evaluator, codes[np.sort(rng.permutation(len(codes))[:count])])
         delta, widths = layer_distances(self.evaluator, self.cases, scales)
         rho = amplification(delta, rule=self.rule)
-        vote = vote_of(rho, generator(self.seed, "debug", "vote"))
-        if self.rule == "paper" and vote.suspect is not None:
-            rng, codes = generator(self.seed, "debug", "influence"), self.subject.table.codes
-            rows = codes[np.sort(rng.permutation(len(codes))[:INFLUENCE_ROWS])]
-            over_rows = influence_of(amplification(layer_distances(self.evaluator, rows)[0], rule="paper"), rng)
-            vote = replace(vote, influence=over_rows, influence_cases=vote.influence)
+        vote = vote_of(rho, generator(self.seed, "debug", "vote"), chosen=ranked if self.rule == "paper" else 0)
         if vote.close and vote.share is not None and vote.runner_up_share is not None:
             self.notes.append(
                 f"The vote for layer {vote.suspect} is close: it has {vote.share.value:.0%} of the cases, layer "
@@ -280,12 +274,14 @@ class _Work:
 
     def _expected(self) -> float:
         """Seconds of one training, about. Of a network by its size, so that the same run always decides the same."""
-        trainer = trainer_of(self.subject)
+        trainer, table = origin_trainer(self.subject), self.subject.table.training()
         if isinstance(trainer, NetworkTrainer):
-            return trainer.seconds
+            return trainer.seconds(len(table))
         self.say("telling how long trainings take")
         begin = time.perf_counter()
-        trainer.train(0)  # how an estimator's cost grows with its rows is not known: one whole training is timed
+        trainer.anew(
+            table.codes, np.asarray(table.labels), 0
+        )  # how an estimator's cost grows with its rows is not known: one whole training is timed
         return time.perf_counter() - begin
 
     def _trained(self, labels: LabelBits | None, count: int) -> Origin:
@@ -312,7 +308,8 @@ class _Work:
                 "The model's training draws no lots: trained again on the same rows it comes out the same, so all of "
                 "what it makes of twins comes with the rows and the kind of model."
             )
-        return Origin(shares, "", labels, count, len(people), unseen, sum(one.seconds for one in trained))
+        seconds = sum(one.seconds for one in trained)
+        return Origin(shares, "", labels, count, len(people), unseen, seconds, origin_trainer(self.subject).recipe)
 
     def label_bits(self) -> LabelBits | None:
         self.say("reading the labels")

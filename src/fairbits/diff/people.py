@@ -46,7 +46,12 @@ class OwnDecisions:
 
 
 def group_shifts(
-    subject: Subject, table: Table, found: list[Evaluation], own: list[OwnDecisions], rng: np.random.Generator
+    subject: Subject,
+    table: Table,
+    found: list[Evaluation],
+    own: list[OwnDecisions],
+    rng: np.random.Generator,
+    whose: npt.NDArray[np.int64] | None = None,
 ) -> tuple[GroupShift, ...]:
     """What changes for each group."""
     decides = own[0].favoured is not None and own[1].favoured is not None
@@ -63,8 +68,9 @@ def group_shifts(
             columns = [change[here]] + ([after.astype(float) - before] if decides else [])
             highs = [span, 1.0][: len(columns)]
             lows = [-high for high in highs]
-            means = bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=500)
-            enough = people >= MIN_PEOPLE
+            members = None if whose is None else whose[here]
+            means = bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=500, people=members)
+            enough = (people if members is None else len(np.unique(members))) >= MIN_PEOPLE
             shifts.append(
                 GroupShift(
                     attribute=grouping.name,

@@ -37,6 +37,7 @@ from .kernels.moves import Domain as Domain
 from .kernels.moves import Outlook as Outlook
 from .kernels.moves import change_some as change_some
 from .kernels.moves import margins as margins
+from .kernels.partition import tolerance_of as tolerance_of
 from .nearest import NearestRow as NearestRow
 from .plan import ActivationCode as ActivationCode
 from .plan import Head as Head
@@ -47,6 +48,7 @@ from .rounding import score_error as score_error
 from .seen import Keys as Keys
 from .seen import Seen as Seen
 from .seen import keys_of as keys_of
+from .threads import available_cores as available_cores
 from .threads import share as share
 from .threads import thread_count as thread_count
 from .tree_bounds import TreeBoxes as TreeBoxes

@@ -41,7 +41,7 @@ MITIGATION = ("subject", "who", "acc %", "k", "off acc", "off k", "on acc", "on 
 TITLES = ("the layer and the neurons", "what holding neurons does")
 NOTES = (
     "Layer: 1 is the first hidden layer; votes: the share of cases in which it widens the twins' distance most; ρ, δ: "
-    "means over the cases. By the paper's rule (*) ρ is the influence that it prints, the mean of each row's largest "
+    "means over the cases. By the paper's rule (*) ρ is the influence that it prints, the mean of each case's largest "
     "ρ; the default rule measures distances in units of their spread over people, so that no unit matters. Switch off: "
     "negative neurons, whose activation raises k. Hold on: positive ones, whose activation lowers it. ACD: by how much "
     "of its value mean k differs between the neuron at its mean and at its minimum.",
@@ -251,7 +251,7 @@ def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]
 
 
 def _located(found: dict[str, Any]) -> list[Cell]:
-    # What the paper prints as a layer's influence is the mean of each row's largest ρ, not the mean ρ of the layer.
+    # What the paper prints as a layer's influence is the mean of each case's largest ρ, not the mean ρ of the layer.
     influence = found.get("influence") if found.get("rule") == "paper" else found.get("rho")
     start = [found.get("layer"), _percent(found.get("votes")), influence, found.get("delta")]
     return [*start, *(_named([(n["neuron"], abs(n["acd"])) for n in found.get(side, [])]) for side in PRINTED)]

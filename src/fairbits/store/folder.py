@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 #: Held while somebody writes; it belongs to no run, and may be left over.
 LOCK = ".lock"
 RUN, SUMMARY = "run.json", "summary.json"
+_REPAIRED = r"repaired\.\w+|repaired_table\.parquet"
+#: What the stages write into the folder of a run: all that --force may remove. A test holds their names against it.
 _OWN = re.compile(
-    r"(run|summary|measure|debug|repair)\.json|(layers|neurons|debug_cases|repairs|rows)\.parquet"
-    r"|repaired\.\w+|repaired_table\.parquet|report\.(html|md)"
+    r"(run|summary|measure|debug|repair|certify|certify_rates|proxies|gate|manifest)\.json"
+    r"|(layers|neurons|debug_cases|repairs|rows)\.parquet|manifest\.json\.sig|gate\.(md|sarif)|junit\.xml"
+    rf"|{_REPAIRED}|report\.(html|md)"
 )
+#: Folders of a run, and what is in them; repairs have a folder each.
 _OWN_INSIDE = {
+    "repairs": re.compile(_REPAIRED),
     parts.FOLDER: re.compile(rf"({parts.PART.pattern}|{re.escape(doubles.NAME)})({re.escape(parts.SET_ASIDE)})?"),
     tasks.FOLDER: tasks.RECORD,
 }
@@ -139,7 +144,7 @@ def _files(folder: Path) -> list[Path]:
         if path.name == LOCK:
             continue
         inner = path.name in _OWN_INSIDE and path.is_dir() and not path.is_symlink()
-        found += sorted(path.iterdir()) if inner else [path]
+        found += sorted(one for one in path.rglob("*") if not one.is_dir() or one.is_symlink()) if inner else [path]
     return found
 
 
@@ -162,5 +167,5 @@ def _check_own(folder: Path, files: list[Path]) -> None:
 def _is_own(path: Path, folder: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
-    pattern = _OWN if path.parent == folder else _OWN_INSIDE[path.parent.name]
+    pattern = _OWN if path.parent == folder else _OWN_INSIDE[path.relative_to(folder).parts[0]]
     return pattern.fullmatch(path.name.removesuffix(TEMPORARY)) is not None

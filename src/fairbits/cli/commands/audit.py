@@ -28,6 +28,7 @@ from fairbits.cli.options import (
 )
 from fairbits.cli.output import print_json
 from fairbits.cli.signals import gentle_stop
+from fairbits.errors import ContradictionError
 
 if TYPE_CHECKING:
     from fairbits.audit import ScoresAudit
@@ -68,6 +69,7 @@ def audit(
     as_json: Json = False,
     data_source: Annotated[_Text, typer.Option(help="For tables to file: where the data come from.")] = None,
     distributed: Annotated[_Text, typer.Option(help="For tables to file: since when the tool is in use.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
     *,
     grants: GrantOptions,
 ) -> None:
@@ -96,6 +98,7 @@ def audit(
             by=by,
             data_source=data_source,
             distributed=distributed,
+            force=force,
             progress=progress,
             stop=stop,
         )
@@ -107,6 +110,8 @@ def audit(
         print_json({**whole, "summary": summary_of(found.data)})
     else:
         show(found)
+    if found.data.contradictions:
+        raise ContradictionError(found.data.contradictions[0].said())
     if found.stopped:
         raise typer.Exit(130)
 

@@ -139,9 +139,7 @@ def _vote(found: DebugResult) -> Text:
     words = (
         f"Layer {vote.suspect}: {share.value:.0%} of the votes ({share.low:.0%} to {share.high:.0%}); it wins in "
         f"{vote.certainty:.0%} of resamples of the cases. Influence (mean of each "
-        f"{'case' if vote.influence_cases is None else 'row'}'s largest ρ): "
-        f"{influence.value:.2f} ({influence.low:.2f} to {influence.high:.2f})"
-        f"{'' if vote.influence_cases is None else f'; over the cases {vote.influence_cases.value:.2f}'}."
+        f"case's largest ρ): {influence.value:.2f} ({influence.low:.2f} to {influence.high:.2f})."
     )
     if vote.runner_up is not None and vote.runner_up_share is not None:
         words += f" Runner-up: layer {vote.runner_up} with {vote.runner_up_share.value:.0%}."
