@@ -77,7 +77,7 @@ class Question:
     below: float | None = None
     k: int | None = None
     epsilon: float = 0.025
-    regression: bool = False
+    linear: bool = False
 
     @property
     def under(self) -> float:
@@ -320,7 +320,7 @@ class _Proof:
         # Where a bound is no number, nothing is known.
         lows, highs = np.where(np.isnan(lows), -np.inf, lows), np.where(np.isnan(highs), np.inf, highs)
         spread = np.where(np.isnan(gaps), np.inf, gaps)
-        if not question.regression:
+        if not question.linear:
             # A sigmoid is steepest where its argument is nearest to 0.
             nearest = np.clip(0.0, lows.min(axis=1), np.maximum(highs.max(axis=1), lows.min(axis=1)))
             steepest = special.expit(nearest) * special.expit(-nearest)

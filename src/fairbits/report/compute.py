@@ -62,6 +62,7 @@ def compute_report(
         check_record(measured)
         texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool}
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
+        figures |= dict.fromkeys(("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high"), dict[str, float])
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
     with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):
@@ -91,7 +92,7 @@ def compute_report(
         limit=round(2**evaluator.bits_limit) if measured.noise is None else None,
     )
     bits = log2(max(one.k or 1 for one in near))
-    note_checks(run.folder, contradictions=[one.document() for one in against])
+    note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against])
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     direct = words.sentence(facts, bits, measured.noise)
     return ReportData(

@@ -26,7 +26,7 @@ from fairbits.cli.output import print_json
 if TYPE_CHECKING:
     from fairbits.audit import Audit
     from fairbits.domain import GrantOptions
-    from fairbits.measure import Measurement
+    from fairbits.measure import Limit, Measurement
     from fairbits.subject import Subject as LoadedSubject
 
 
@@ -93,6 +93,7 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
         "identity": subject.identity.id,
         **found.summary(),
         **({} if subject.quality is None else subject.quality.figures()),
+        "limits": [one.document() for one in (*found.limits, *_quality_limits(subject))],
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "worst": [asdict(person) for person in found.worst(top)],
@@ -101,6 +102,12 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
         "noise": None if found.noise is None else found.noise.document(),
         "notes": [*noise_notes(found), *subject.notes],
     }
+
+
+def _quality_limits(subject: LoadedSubject) -> tuple[Limit, ...]:
+    from fairbits.measure import quality_limits
+
+    return () if subject.quality is None else quality_limits(subject.quality.accuracy_on)
 
 
 def noise_notes(found: Measurement) -> tuple[str, ...]:

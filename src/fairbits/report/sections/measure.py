@@ -61,7 +61,7 @@ def document_of(
     found: Measurement, subject: Subject, seed: int, chosen: np.ndarray[Any, np.dtype[np.int64]] | None = None
 ) -> dict[str, Any]:
     """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured."""
-    rows = [person.row for person in found.worst(PEOPLE)]
+    rows = [person.position for person in found.worst(PEOPLE)]
     return {
         "subject": subject.name,
         "identity": subject.identity.document(),
@@ -107,6 +107,9 @@ def measured_of(document: dict[str, Any]) -> Measured:
         rows_total=document["rows_total"],
         figures=figures,
         flip_rate=_estimate(figures, "flip_rate") if figures["flip_rate"] is not None else None,
+        flip_rate_supported=(
+            _estimate(figures, "flip_rate_supported") if figures.get("flip_rate_supported") is not None else None
+        ),
         split_rate=_estimate(figures, "split_rate"),
         k_mean=_estimate(figures, "k_mean"),
         histogram=tuple((entry["k"], entry["people"]) for entry in document["histogram"]),
