@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from fairbits.engine import (
     Plan,
     TreePlan,
     arranged,
+    available_cores,
     contributions_of,
     contributions_through,
     evaluate,
@@ -95,7 +95,7 @@ class Evaluator:
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
         self.threshold = DEFAULT_THRESHOLD if schema.rule.threshold is None else schema.rule.threshold
         self.validity = Validity(schema, self.twins, rows)
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or available_cores()
         # Where protected attributes are only observed, rows are asked about just as they are.
         varied = self.twins if schema.protected else None
         self._plan: Plan | None = plan_of(model, self.encoding, varied) if isinstance(model, Network) else None

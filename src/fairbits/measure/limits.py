@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -39,6 +40,11 @@ class Limit:
     attribute: str | None = None
     count: int | None = None
     of: int | None = None
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Limit:
+        """Undo ``document``; the sentence is made anew."""
+        return cls(**{**{name: document[name] for name in cls.__slots__}, "figures": tuple(document["figures"])})
 
     @property
     def text(self) -> str:

@@ -30,8 +30,8 @@ from fairbits.report.manifest import FACES, files_of
 from fairbits.report.record import About, Measured, Remaking, ReportData, Searched
 from fairbits.report.repaired import Repaired, repaired_of
 from fairbits.report.sections.decided import Opening, made_by, sources_of
+from fairbits.report.sections.measure import FLIPS_BY, keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.measure import NAME as MEASURED
-from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
 from fairbits.report.sections.search import FIELDS, NEEDED, near_of, searched_of, summary_of_run
@@ -61,9 +61,8 @@ def compute_report(
         measured = measured_of(document)
         check_record(measured)
         texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool, "kind": str}
-        texts |= {"limits": list[dict[str, Any]]}
+        texts |= {"limits": list[dict[str, Any]]} | dict.fromkeys(FLIPS_BY, dict[str, float])
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
-        figures |= dict.fromkeys(("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high"), dict[str, float])
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
     with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):
@@ -176,7 +175,8 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         regression=schema.regression,
         model=_model_words(subject),
         notes=_notes(subject, evaluator),
-        quality=subject.quality or quality_of(subject.model, subject.encoding, schema, subject.table),
+        quality=subject.quality
+        or quality_of(subject.model, subject.encoding, schema, subject.table, test=subject.test),
         blind=evaluator.blind,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairbits.certify import Contradiction, Statement
-from fairbits.measure import Estimate, Harm, Noise, Stake
+from fairbits.measure import Estimate, Harm, Limit, Noise, Stake
 from fairbits.report.debugged import Debugged
 from fairbits.report.manifest import FileHash
 from fairbits.report.repaired import Repaired
@@ -82,6 +82,7 @@ class Measured:
     bound_confidence: float
     noise: Noise | None = None
     flip_rate_supported: Estimate | None = None
+    limits: tuple[Limit, ...] = ()
     harms: tuple[Harm, ...] = ()
     harmed_people: int = 0
 

@@ -12,6 +12,7 @@ from fairbits.measure import (
     Estimate,
     Evaluator,
     Harm,
+    Limit,
     Measurement,
     Noise,
     Progress,
@@ -27,6 +28,8 @@ from fairbits.store import read_json, write_json
 from fairbits.subject import Subject, check_identity
 
 NAME = "measure.json"
+#: Figures by attribute: the share whose decision flips when only that one differs, and the ends of its interval.
+FLIPS_BY = ("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high")
 #: Real people with a portrait in the report.
 PEOPLE = 6
 #: Beyond so many twin scores a sample of the rows is measured: compiled kernels, and any other model.
@@ -85,7 +88,7 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
     figures = document.get("figures", {})
     if "confidence" not in document.get("bound", {}):
         return None  # its bound did not hold: measured by an earlier version
-    if "harms" not in document:
+    if "harms" not in document or "limits" not in figures:
         return None  # measured by an earlier version, which did not know them
     wanted = (evaluator.epsilon, evaluator.partition)
     if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
@@ -120,6 +123,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         noise=Noise.read(document.get("noise")),
         harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
         harmed_people=document["harms"]["people"],
+        limits=tuple(Limit.read(one) for one in figures.get("limits", ())),
     )
 
 
