@@ -12,7 +12,7 @@ import pytest
 from fairbits import Network
 from fairbits.data import load_subject
 from fairbits.debug import debug_run
-from fairbits.debug.sample import sample_cases
+from fairbits.debug.sample import chains_of, sample_cases
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.store import Run
 from fairbits.subject import make_subject
@@ -148,3 +148,16 @@ def test_a_run_from_python_needs_its_subject(run: Run) -> None:
     run.manifest["source"] = None
     with pytest.raises(OptionError, match="does not say where its model is"):
         debug_run(run)
+
+
+def test_cases_of_one_row_are_one_chain(run: Run) -> None:
+    cases, _ = sample_cases(run, 40, np.random.default_rng(0))
+    chains = chains_of(run, cases)
+    table = run.cases(labels=False)
+    columns = [table[name].to_pylist() for name in (*run.layout.names, "seed_row")]
+    seeds = {tuple(row): seed for *row, seed in zip(*columns, strict=True)}
+    places = [run.schema.column(one.name) for one in run.layout.attributes]
+    expected = [seeds[tuple(row)] for row in cases[:, places].tolist()]
+    assert (list(range(40)) if chains is None else chains.tolist()) == (
+        list(range(40)) if len({*expected}) == 40 else expected
+    )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.errors import OptionError
 from fairbits.store import Run
 
 WORST_SHARE = 0.2
+#: Cases whose chain is asked for in one question.
+ASKED = 500
 
 
 def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Codes, int]:
@@ -36,3 +39,26 @@ def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Code
 def _ranked(run: Run, top: int) -> Codes:
     pieces = [run.layout.codes_of(batch) for batch in run.batches(top=top, labels=False)]
     return np.concatenate(pieces)
+
+
+def chains_of(run: Run, cases: Codes) -> npt.NDArray[np.int64] | None:
+    """The chain of each case: what a search made of one row of the table is no independent evidence; None where each
+    case is of another row.
+    """
+    layout, chain = run.layout, {}
+    places = [run.schema.column(attribute.name) for attribute in layout.attributes]
+    names = ", ".join('"' + name.replace('"', '""') + '"' for name in layout.names)
+    for start in range(0, len(cases), ASKED):
+        some = cases[start : start + ASKED][:, places].tolist()
+        listed = ", ".join(f"({', '.join(map(_literal, row))})" for row in some)
+        found = run.query(f"SELECT seed_row, {names} FROM cases WHERE ({names}) IN (VALUES {listed})")  # noqa: S608
+        for seed, *row in zip(*(column.to_pylist() for column in found.columns), strict=True):
+            chain[tuple(map(float, row))] = int(seed)
+    alone = -1 - np.arange(len(cases))  # started from no row of the table: somebody else each time
+    seeds = [chain.get(tuple(row), -1) for row in cases[:, places].tolist()]
+    found = np.where(np.array(seeds) >= 0, seeds, alone).astype(np.int64)
+    return None if len(np.unique(found)) == len(found) else found
+
+
+def _literal(code: float) -> str:
+    return repr(code) if np.isfinite(code) else f"'{code}'::DOUBLE"
