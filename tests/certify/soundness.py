@@ -254,7 +254,7 @@ def check(seed, *, rationals=3):  # noqa: PLR0915 - every certificate of one net
     assert (ks <= most).all(), f"seed {seed}: more classes than the most"
     if valid is None:
         limit = int(rng.integers(1, 4))
-        question = Question(k=limit, epsilon=epsilon, regression=regression)
+        question = Question(k=limit, epsilon=epsilon, linear=regression)
         found = prove(boxes, question, seconds=60, threads=1, max_boxes=60, keep=True)
         steady, flipping = _membership(found.kept, boxes, people)
         assert (ks[:, steady] <= limit).all(), f"seed {seed}: more than k classes"

@@ -27,6 +27,7 @@ def _statement(kind="proved", property_="flips", whom=DOMAIN, counts=(1000, 0, 0
 
 NOBODY = _statement()
 K_3 = _statement(property_="k", bound=3.0)
+NEAR = _statement("exact", whom=Population(kind="near", changes=1, count=50), counts=(49, 1, 0))
 FLIP, FOUND = Sighting(source="rows", flips=1), Sighting(source="search", flips=3)
 
 
@@ -88,6 +89,12 @@ FLIP, FOUND = Sighting(source="rows", flips=1), Sighting(source="search", flips=
         ([replace(NOBODY, whom=replace(DOMAIN, without=("pay",)))], [FLIP], []),
         ([replace(NOBODY, whom=replace(DOMAIN, values=(("age", (20.0, 60.0)),)))], [FLIP], []),
         ([replace(NOBODY, whom=replace(DOMAIN, rules="kept"))], [FLIP], []),
+        (
+            [replace(NOBODY, whom=replace(DOMAIN, values=(("age", (20.0, 60.0)),))), NEAR],
+            [],
+            [],
+        ),
+        ([NOBODY, NEAR], [], [("flips", "statement", 1)]),
         ([_statement("exact", whom=Population(kind="rows"), counts=(9, 0, 0))], [FOUND], []),
         ([_statement("exact", whom=Population(kind="rows"), counts=(9, 0, 0))], [FLIP], [("flips", "rows", 1)]),
         # open people allow everything

@@ -177,3 +177,103 @@ def test_a_model_that_refuses_people_for_their_own_age_is_no_model_without_flips
     found = measure_table(evaluator_of(subject), subject.table, np.random.default_rng(0))
     assert found.evaluation.flips.tolist() == np.isin(ages, (33, 51)).tolist()
     assert found.worst(1)[0].worst == "33"
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("protected", ["several", "missing", "ranges"])
+@pytest.mark.parametrize("kind", ["network", "black box"])
+def test_supported_twins_and_single_attributes_counted_by_hand(kind: str, protected: str, rules: str):
+    import pandas as pd
+
+    rng = np.random.default_rng([7, len(kind), len(protected)])
+    schema = schema_of(protected, RULES[rules])
+    codes = people(schema, rng, 240)
+    model, encoding = model_of(kind, schema, rng, codes)
+    evaluator = Evaluator(model, schema, encoding, rows=codes, threads=1)
+    found = measure_table(evaluator, Table(codes), np.random.default_rng(0))
+    columns = list(schema.protected_columns)
+    about = [rule for rule in schema.rules if set(rule.columns) & set(columns)]
+    real = {tuple(row) for row in codes}
+
+    def group(column: int, value: float) -> int:
+        attribute = schema.attributes[column]
+        return int(attribute.twin_place(np.array([value]))[0])
+
+    def allowed(twin: np.ndarray) -> bool:
+        return all(rule.holds(twin[None])[0] for rule in about)
+
+    def stratum(person: np.ndarray) -> tuple[bool, ...]:
+        left = []
+        for values in product(*(schema.attributes[i].twin_values() for i in columns)):
+            twin = person.copy()
+            twin[columns] = values
+            left.append(allowed(twin))
+        return tuple(left)
+
+    strata = [stratum(person) for person in codes]
+    keys = [(s, *(group(i, row[i]) for i in columns)) for s, row in zip(strata, codes, strict=True)]
+    counts = pd.Series(keys).value_counts()
+    supported, alone = [], {name: [] for name in schema.protected}
+    for person, own in zip(codes, strata, strict=True):
+        decided: dict[tuple[float, ...], bool] = {}
+        values = [sorted({*schema.attributes[i].twin_values().tolist(), person[i]}) for i in columns]
+        for combination in product(*values):
+            twin = person.copy()
+            twin[columns] = combination
+            if tuple(twin) in real or allowed(twin):
+                decided[combination] = bool(np.asarray(model.scores(encoding.encode(twin[None])))[0] >= 0.5)
+        kept = {
+            decision
+            for combination, decision in decided.items()
+            if counts.get((own, *(group(i, v) for i, v in zip(columns, combination, strict=True))), 0) >= 10
+        }
+        supported.append(len(kept) > 1)
+        for place, name in enumerate(schema.protected):
+            others = [i for i in range(len(columns)) if i != place]
+            same = {d for c, d in decided.items() if all(c[i] == person[columns[i]] for i in others)}
+            alone[name].append(len(same) > 1)
+    assert found.flip_rate_supported.value == pytest.approx(np.mean(supported))
+    for name, flips in alone.items():
+        assert found.flip_rate_by[name].value == pytest.approx(np.mean(flips))
+        assert found.flip_rate_by[name].value <= found.flip_rate.value
+    assert found.flip_rate_supported.value <= found.flip_rate.value
+    assert found.kind == "lower bound"
+    assert {one.limit for one in found.limits} >= {"values"}
+
+
+def test_what_the_rules_allow_is_not_whoever_breaks_them():
+    schema = schema_of("several", ("p0 < 30 -> hours < 50", "hours > 5"))
+    rng = np.random.default_rng(4)
+    codes = people(schema, rng)
+    model, encoding = model_of("network", schema, rng, codes)
+    evaluator = Evaluator(model, schema, encoding, rows=codes, threads=1)
+    kept = np.logical_and.reduce([rule.holds(codes) for rule in schema.rules])
+    assert (~kept).any()
+    assert evaluator.validity.people(codes).all()  # whoever is in the table exists
+    strict = evaluator.by_rules
+    hours = codes[:, 1]
+    assert strict.validity.people(codes).tolist() == (hours > 5).tolist()  # everybody else has a twin of 30 or more
+    assert strict.m == strict.twins.m == 12
+    twins = strict.twins.expand(codes).reshape(-1, codes.shape[1])
+    wanted = schema.rules[0].holds(twins).reshape(len(codes), -1)
+    assert (strict.valid_twins(codes) == wanted).all()
+
+
+def test_the_index_is_that_of_the_table():
+    import pandas as pd
+    from sklearn.tree import DecisionTreeClassifier
+
+    import fairbits
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.integers(0, 2, 300), "pay": rng.integers(0, 50, 300)})
+    frame["ok"] = (frame.pay + 9 * frame.sex > 25).astype(int)
+    model = DecisionTreeClassifier(max_depth=4).fit(frame[["sex", "pay"]], frame.ok)
+    for index in (pd.RangeIndex(300), pd.Index([f"p{i}" for i in range(300)]), pd.RangeIndex(1000, 1300)):
+        audit = fairbits.Audit.from_table(model, frame.set_index(index), target="ok", protected="sex", favourable=1)
+        found = audit.measure()
+        table = found.to_frame()
+        assert table.index.tolist() == index.tolist()
+        worst = found.worst(1)[0]
+        assert table.loc[worst.row, "k"] == worst.k
+        assert index[worst.position] == worst.row

@@ -402,7 +402,7 @@ class _Ladder:
                 "on the table's own rows for every model."
             )
         boxes = self._box_network(network)
-        cuts = margin_cuts(evaluator.threshold)
+        cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear")
         columns = [int(column) for column in evaluator.twins.columns]
         for column in columns:
             attribute = evaluator.schema.attributes[column]
@@ -441,10 +441,10 @@ class _Ladder:
         )
         questions: list[Question] = []
         if self.decides:
-            below, cut = margin_cuts(evaluator.threshold)
+            below, cut = margin_cuts(evaluator.threshold, linear=network.head == "linear")
             questions.append(Question(cut=cut, below=below))
         if k is not None:
-            questions.append(Question(k=k, epsilon=evaluator.epsilon, regression=not self.decides))
+            questions.append(Question(k=k, epsilon=evaluator.epsilon, linear=network.head == "linear"))
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 

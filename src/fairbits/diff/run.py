@@ -196,7 +196,8 @@ def _facts(subject: Subject) -> SideFacts:
         model=kind_of(subject.model),
         sha256=None if file is None else hash_file(file)[1],
         identity=subject.identity.id,
-        quality=subject.quality or quality_of(subject.model, subject.encoding, subject.schema, subject.table),
+        quality=subject.quality
+        or quality_of(subject.model, subject.encoding, subject.schema, subject.table, test=subject.test),
     )
 
 

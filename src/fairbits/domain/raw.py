@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
+from fairbits.domain.kinds import Category
 from fairbits.domain.schema import Schema
 
 if TYPE_CHECKING:
@@ -138,7 +139,9 @@ class RawTable:
             column = self._given.iloc[:, [str(one) for one in self._given.columns].index(name)]
             return Held(column.array.take(rows), places)
         if self._polars:
-            return Held(self._given.select(name)[rows].to_arrow(compat_level=_oldest()), places)
+            few = self._given.select(name)[rows].to_arrow(compat_level=_oldest())
+            words = attribute.kind == "category" and None in few.column(0).to_pylist()
+            return Held(_objects(few.column(0).to_pylist()) if words else few, places)
         data = _without_views(self._data.select([name])).take(rows)
         return Held(_as_text(data) if self.csv else data, places, self.csv)
 
@@ -163,6 +166,13 @@ class RawTable:
             na_values={one: [""] if one in kept else sorted(NA_TEXTS) for one in columns} if kept else None,
         )
         return frame[list(columns)].iloc[chosen]
+
+
+def _objects(values: list[Any]) -> Any:
+    """Values as polars hands them to NumPy: None stays None."""
+    import pandas as pd
+
+    return pd.Series(values, dtype=object).array
 
 
 def _oldest() -> Any:
@@ -202,11 +212,12 @@ def _with_held(attribute: Attribute, codes: Codes, raw: RawTable) -> Attribute:
     held = raw.held(attribute, codes)
     if held is None:
         return attribute
-    if attribute.kind != "category":
+    if not isinstance(attribute, Category):
         return replace(attribute, held=held)
     spelled = [attribute.labels[i] if label == MISSING else held.text(i) for i, label in enumerate(attribute.labels)]
     labels = tuple(
         own if own is not None and own.strip() == label.strip() else label
         for own, label in zip(spelled, attribute.labels, strict=True)
     )
-    return replace(attribute, held=held, labels=labels if len(set(labels)) == len(labels) else attribute.labels)
+    kept = labels if len(set(labels)) == len(labels) else attribute.labels
+    return replace(cast(Category, attribute), held=held, labels=kept)

@@ -39,6 +39,9 @@ from .intervals import wilson as wilson
 from .intervals import worth_of as worth_of
 from .interventions import InterventionFigures as InterventionFigures
 from .interventions import hold as hold
+from .limits import Limit as Limit
+from .limits import quality_limits as quality_limits
+from .limits import twin_limits as twin_limits
 from .local_law import Filing as Filing
 from .local_law import filing_of as filing_of
 from .noise import Noise as Noise
@@ -51,10 +54,10 @@ from .population import Measurement as Measurement
 from .population import Person as Person
 from .population import Stake as Stake
 from .population import measure_table as measure_table
+from .support import MIN_ROWS as MIN_ROWS
 from .target import MEASURES as MEASURES
 from .target import Measure as Measure
 from .target import check_measure as check_measure
 from .target import effective_classes as effective_classes
 from .target import symbol_of as symbol_of
 from .target import target_of as target_of
-from .variance import variance_explained as variance_explained

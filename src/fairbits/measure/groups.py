@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import people_of
+from fairbits.domain import MISSING, people_of
 from fairbits.measure.decided import Decided, decided_rows
 from fairbits.measure.groupings import Grouping, crossed, groupings_of, intersections
-from fairbits.measure.intervals import Estimate, bounded_means, rate_of, student_mean
+from fairbits.measure.intervals import Estimate, bounded_means, rate_of, ratio_ends, student_mean
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 
@@ -42,12 +42,12 @@ class GroupRow:
         Share whose label is the favourable class.
     selection_rate
         Share that is decided favourably.
-    impact_ratio
-        The selection rate divided by the highest rate of a group of at least 30 people.
+    impact_ratio, impact_ratio_low, impact_ratio_high
+        The selection rate divided by the highest rate of a group of at least 30 people, with its 95 % interval.
     mean_score
         Mean score.
-    scoring_rate, scoring_ratio
-        Share whose score lies above the median of everybody, and that divided by the highest rate.
+    scoring_rate, scoring_ratio, scoring_ratio_low, scoring_ratio_high
+        Share whose score lies above the median of everybody, and that divided by the highest rate, with its interval.
     tpr, fpr
         Share decided favourably among those labelled favourable, and among the others.
     precision
@@ -58,6 +58,8 @@ class GroupRow:
         Whether there are fewer than 30 people, so that the group counts in no ratio.
     under_two_percent
         Whether the group has less than 2 % of the people.
+    missing
+        Whether it is those whose value is missing: a group of its own that counts in no ratio.
     """
 
     group: str
@@ -75,6 +77,11 @@ class GroupRow:
     calibration: Estimate | None
     small: bool
     under_two_percent: bool
+    impact_ratio_low: float | None = None
+    impact_ratio_high: float | None = None
+    scoring_ratio_low: float | None = None
+    scoring_ratio_high: float | None = None
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class GroupTable:
     people
         People whose group is known.
     unknown
-        People whose value is missing; they are in no group.
+        People whose value is missing: the group "(missing)", the last one.
     median
         Median score of everybody, those of unknown group included: the scoring rate is the share above it.
     groups
@@ -128,16 +135,20 @@ def group_table(
     median = None if scores is None else float(np.median(scores))
     above = None if scores is None or median is None else np.asarray(scores > median)
     found: list[dict[str, Any]] = []
-    for label, here in zip(grouping.labels, grouping.members(), strict=True):
+    missing = np.flatnonzero(~grouping.known)
+    sizes: list[int] = []  # people in each group, as far as chance is concerned
+    for label, here in [*zip(grouping.labels, grouping.members(), strict=True), (MISSING, missing)]:
         count = len(here)
         if count == 0:
             continue
         own = None if people is None else people[here]
+        sizes.append(count if own is None else len(np.unique(own)))
         one: dict[str, Any] = {
             "group": label,
+            "missing": here is missing,
             "people": count,
             "share": count / n,
-            "small": (count if own is None else len(np.unique(own))) < MIN_PEOPLE,
+            "small": sizes[-1] < MIN_PEOPLE,
             "under_two_percent": count / n < MIN_SHARE,
             "base_rate": None if labels is None else _rate(labels[here], own),
             "selection_rate": None if selected is None else _rate(selected[here], own),
@@ -146,10 +157,9 @@ def group_table(
             **_errors(selected, labels, here, own),
         }
         found.append(one)
-    _ratios(found, "selection_rate", "impact_ratio")
-    _ratios(found, "scoring_rate", "scoring_ratio")
-    unknown = int((~grouping.known).sum())
-    return GroupTable(grouping.name, n, unknown, median, tuple(GroupRow(**one) for one in found))
+    _ratios(found, sizes, "selection_rate", "impact_ratio")
+    _ratios(found, sizes, "scoring_rate", "scoring_ratio")
+    return GroupTable(grouping.name, n, len(missing), median, tuple(GroupRow(**one) for one in found))
 
 
 def _rate(hits: npt.NDArray[np.bool_], people: Rows | None) -> Estimate | None:
@@ -202,13 +212,20 @@ def _bounded(
     )
 
 
-def _ratios(found: list[dict[str, Any]], rate: str, ratio: str) -> None:
+def _ratios(found: list[dict[str, Any]], sizes: list[int], rate: str, ratio: str) -> None:
     """Each rate over the highest of a group that is large enough; the law compares within one table."""
-    rates = [one[rate].value for one in found if one[rate] is not None and not one["small"]]
-    highest = max(rates, default=0.0)
+    fit = [one[rate] is not None and not one["small"] and not one["missing"] for one in found]
+    rated = [one for one, fits in zip(found, fit, strict=True) if fits]
+    highest = max((one[rate].value for one in rated), default=0.0)
     for one in found:
-        fits = one[rate] is not None and not one["small"] and highest > 0
-        one[ratio] = one[rate].value / highest if fits else None
+        one[ratio] = None
+    if not highest > 0:
+        return
+    people = np.array(sizes, dtype=np.float64)[fit]
+    hits = np.array([one[rate].value for one in rated]) * people
+    for one, low, high in zip(rated, *ratio_ends(hits, people), strict=True):
+        value = one[rate].value / highest
+        one |= {ratio: value, f"{ratio}_low": min(low, value), f"{ratio}_high": min(max(high, value), 1.0)}
 
 
 def subject_groups(

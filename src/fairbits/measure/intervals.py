@@ -332,6 +332,26 @@ def lowest_ratio(hits: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0
     return Estimate(value, min(low, value), min(max(high, value), 1.0)), lowest
 
 
+def ratio_ends(
+    hits: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0.95
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Ends of the intervals of each group's rate over the highest of all, whichever that truly is.
+
+    A rate over the highest is the lowest of its ratios to the others: each of them gets the interval of Katz and others
+    (1978), half a person added to every count, and they share the error.
+    """
+    found, people = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    if len(people) < 2:
+        return np.ones(len(people)), np.ones(len(people))
+    z = normal_quantile(1 - (1 - level) / (2 * (len(people) - 1)))
+    inside = (found + 0.5) / (people + 0.5)
+    spread = np.maximum(1 / (found + 0.5) - 1 / (people + 0.5), 0.0)
+    middle, half = inside[:, None] / inside, z * np.sqrt(spread[:, None] + spread)
+    others = np.where(np.eye(len(people), dtype=bool), np.inf, 0.0)
+    low, high = ((middle * np.exp(sign * half) + others).min(axis=1) for sign in (-1.0, 1.0))
+    return np.minimum(low, 1.0), np.minimum(high, 1.0)
+
+
 def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> float:
     """After ``found`` such people among ``examined``, the rate of such people is at most this, with this confidence.
 

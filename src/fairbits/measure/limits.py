@@ -1,13 +1,12 @@
-"""What was not asked, beside the figure that it limits: one list of facts, for the terminal, the page and JSON alike."""
+"""What was not asked, beside the figure that it limits: one list of facts for the terminal, the page and JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from fairbits.domain import Schema, Table, shortened
+from fairbits.domain import Schema, shortened
 from fairbits.measure.support import MIN_ROWS
 
 #: Which figures of a measurement rest on the values that twins take.
@@ -23,8 +22,8 @@ class Limit:
     ----------
     limit
         "values" (twins take some values of a protected number only), "missing" (twins of others never lack a value),
-        "support" (some combinations of protected values hardly occur), "repeats" (rows that are alike in everything
-        else) or "training" (accuracy on rows that the model may know).
+        "support" (some combinations of protected values hardly occur) or "training" (accuracy on rows that the model
+        may know).
     figures
         The figures that it limits, by their names in JSON.
     kind
@@ -32,15 +31,20 @@ class Limit:
     attribute
         The attribute that it is about.
     count, of
-        How many were asked, are supported, or repeat, of how many; what is counted depends on the limit.
+        How many values were asked, or combinations are supported, of how many.
     """
 
-    limit: Literal["values", "missing", "support", "repeats", "training"]
+    limit: Literal["values", "missing", "support", "training"]
     figures: tuple[str, ...]
     kind: Kind | None = None
     attribute: str | None = None
     count: int | None = None
     of: int | None = None
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Limit:
+        """Undo ``document``; the sentence is made anew."""
+        return cls(**{**{name: document[name] for name in cls.__slots__}, "figures": tuple(document["figures"])})
 
     @property
     def text(self) -> str:
@@ -55,11 +59,9 @@ class Limit:
             return f"Nobody who has a value of {name} was asked about without it."
         if self.limit == "support":
             return (
-                f"Of {self.of:,} combinations of protected values, {self.count:,} are those of at least {MIN_ROWS} rows; "
-                f"the others are people whom the table hardly knows."
+                f"Of {self.of:,} combinations of protected values, {self.count:,} are those of at least {MIN_ROWS} "
+                f"rows; the others are people whom the table hardly knows."
             )
-        if self.limit == "repeats":
-            return f"{self.count:,} of {self.of:,} rows repeat another in everything that is not protected."
         return "Accuracy is on rows that the model may have been trained on; on others it is likely lower."
 
     def document(self) -> dict[str, Any]:
@@ -80,15 +82,9 @@ def twin_limits(schema: Schema) -> tuple[Limit, ...]:
     return tuple(found)
 
 
-def repeated_rows(schema: Schema, table: Table) -> Limit | None:
-    """Rows that repeat another one in all that is not protected, where they are more than 1 in 100 (METHOD.md 16)."""
-    free = np.ascontiguousarray(table.codes[:, list(schema.free_columns)] + 0.0)
-    if not free.shape[1]:
-        return None
-    again = len(free) - len(np.unique(free, axis=0))
-    if again <= 0.01 * len(free):
-        return None
-    return Limit("repeats", ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate"), count=again, of=len(free))
+def quality_limits(accuracy_on: str | None) -> tuple[Limit, ...]:
+    """What limits the comparison with labels."""
+    return () if accuracy_on in (None, "held-out") else (Limit("training", ("accuracy", "balanced_accuracy", "auc")),)
 
 
 def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> Kind:

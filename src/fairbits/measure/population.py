@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
+from fairbits.measure.limits import Kind, Limit, kind_of, twin_limits
 from fairbits.measure.noise import Noise
 from fairbits.measure.support import Support, alone, flips_within
 
@@ -27,7 +29,9 @@ class Person:
     Parameters
     ----------
     row
-        Position in the table measured, from 0; ``table.place(row)`` is what people call it.
+        What the owner's table calls the row: its index, or the position from 0 where it has none, as in ``to_frame()``.
+    position
+        Position in the table measured, from 0; ``table.place(position)`` is what messages call it.
     rows
         How many rows of the table are this person, whatever their protected values.
     k, q_inf, q_1
@@ -42,7 +46,8 @@ class Person:
         What is known about the person, in words, by attribute.
     """
 
-    row: int  # position in the table measured, counted from 0; ``table.place(row)`` is what people call it
+    row: Any  # what the owner's table calls it, as in the index of ``to_frame()``
+    position: int  # in the table measured, from 0
     rows: int  # how many rows of the table are this person, whatever their protected values
     k: int
     q_inf: float
@@ -65,7 +70,7 @@ class Stake:
     highest: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Measurement:
     """The bits of everybody in a table.
 
@@ -85,6 +90,8 @@ class Measurement:
         The same among twins whose protected values at least ten rows of the table have.
     flip_rate_by
         The same where only one attribute varies, the others at the person's own values, by attribute.
+    supported
+        How many combinations of protected values at least ten rows have.
     noise
         What asking again came to; None where the model always answers the same.
     people
@@ -102,6 +109,7 @@ class Measurement:
     flip_rate: Estimate | None  # a regression has no label to flip
     flip_rate_supported: Estimate | None = None
     flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
+    supported: int = 0
     noise: Noise | None = None  # None where the model always answers the same
     people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
 
@@ -130,8 +138,8 @@ class Measurement:
         Returns
         -------
         pandas.DataFrame
-            ``k``, ``q_inf``, ``q_1``, ``low``, ``high`` and ``flips``; the index ``row`` holds the numbers of the rows
-            in the table as it was given, counted from 1.
+            ``k``, ``q_inf``, ``q_1``, ``low``, ``high`` and ``flips``; the index ``row`` is that of the owner's table,
+            or the position of the row in it from 0, as everywhere (``worst()[0].row``).
 
         Raises
         ------
@@ -143,10 +151,9 @@ class Measurement:
         except ImportError:
             raise MissingDependencyError("pandas", "pandas", "a frame of everybody's figures") from None
         found = self.evaluation
-        numbers = np.arange(1, len(self) + 1) if self.table.numbers is None else self.table.numbers
         names = ("k", "q_inf", "q_1", "low", "high", "flips")
         columns = {name: np.asarray(getattr(found, name)) for name in names}
-        return pd.DataFrame(columns, index=pd.Index(numbers, name="row"))
+        return pd.DataFrame(columns, index=pd.Index(self.table.names(), name="row"))
 
     def _repr_html_(self) -> str:
         from fairbits.domain import html_table
@@ -165,6 +172,20 @@ class Measurement:
             rows.append(("null bits (answers vary)", f"{self.noise.null_q_inf_max:.2f} at most"))
         names = ", ".join(self.schema.protected)
         return html_table(f"{len(self):,} people, {evaluator.m} twins each ({names})", rows)
+
+    @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """What was not asked: facts that stand beside the figures that they limit."""
+        found = [*twin_limits(self.schema)]
+        if self.supported < self.evaluator.twins.m:
+            names = ("flip_rate", "split_rate", "k_mean", "q_inf_mean", "q_1_mean")
+            found.append(Limit("support", names, count=self.supported, of=self.evaluator.twins.m))
+        return tuple(found)
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of figures about these rows they are: exact, or lower bounds where twins take some values only."""
+        return kind_of(self.limits)
 
     @property
     def twins_removed(self) -> int:
@@ -198,6 +219,9 @@ class Measurement:
             "rules": [rule.text for rule in self.schema.rules],
             "twins_removed": self.twins_removed,
             "blind": self.evaluator.blind,
+            "kind": self.kind,
+            "limits": [one.document() for one in self.limits],
+            "supported_twins": self.supported,
             "k_max": int(self.evaluation.k.max()),
             "q_inf_max": float(self.evaluation.q_inf.max()),
             "q_1_max": float(self.evaluation.q_1.max()),
@@ -240,8 +264,10 @@ class Measurement:
 
     def _person(self, row: int, rows: int) -> Person:
         figures, twins, codes = self.evaluation, self.evaluator.twins, self.table.codes[row]
+        name = self.table.names()[row]
         return Person(
-            row=row,
+            row=name.item() if isinstance(name, np.generic) else name,
+            position=row,
             rows=rows,
             k=int(figures.k[row]),
             q_inf=float(figures.q_inf[row]),
@@ -306,6 +332,7 @@ def measure_table(
     measured = Measurement(
         evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
     )
+    measured = replace(measured, supported=support.count)
     if evaluator.schema.regression:
         return measured
     supported, *each = (rate_of(one, people=people) for one in narrow)

@@ -1,9 +1,9 @@
 """Twins that could be somebody: those whose protected values enough rows of the table have, and each attribute alone.
 
-Three nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported, because
-at least ten rows of the table have that combination of protected values. Where rules leave people different twins, rows
-count for people to whom the rules leave the same ones. A value of a person's own counts as the range that it is in.
-Beside these, the twins that differ in one attribute only, the others at the person's own values.
+Three nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported,
+because at least ten rows of the table have that combination of protected values. Where rules leave people different
+twins, rows count for people to whom the rules leave the same ones. A value of a person's own counts as the range that
+it is in. Beside these, the twins that differ in one attribute only, the others at the person's own values.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Support:
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
         found, counts = np.unique(self._keys(rows, self._strata(rows)), return_counts=True)
         self._known: Keys = found[counts >= least]
+        #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
+        self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
 
     def twins(self, codes: Codes) -> Truth:
         """The supported twins of these people, (n, twins); whether they can exist is not looked at."""

@@ -75,14 +75,14 @@ def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | Non
 def own_threshold(estimator: Any) -> float | None:
     """The cut-off of a classifier that decides by another than one half, on the probability of its last class."""
     final = final_of(estimator)
-    for name in ("best_threshold_", "threshold"):
-        found = attribute(final, name)
-        if type(final).__name__ in ("TunedThresholdClassifierCV", "FixedThresholdClassifier") and isinstance(
-            found, float | int | np.number
-        ):
-            first = text_of(attribute(final, "pos_label")) == text_of(list(final.classes_)[0])
-            return float(np.nextafter(1 - found, np.inf)) if first else float(found)
-    return None
+    name = {"TunedThresholdClassifierCV": "best_threshold_", "FixedThresholdClassifier": "threshold"}
+    found = attribute(final, name.get(type(final).__name__, ""))
+    if not isinstance(found, float | np.number) or attribute(final, "response_method") == "decision_function":
+        return None
+    if not callable(attribute(estimator, "predict_proba")):
+        return None  # its decisions are asked for
+    first = text_of(attribute(final, "pos_label")) == text_of(next(iter(final.classes_)))
+    return float(np.nextafter(1 - found, np.inf)) if first else float(found)
 
 
 def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:

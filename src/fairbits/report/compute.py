@@ -30,8 +30,8 @@ from fairbits.report.manifest import FACES, files_of
 from fairbits.report.record import About, Measured, Remaking, ReportData, Searched
 from fairbits.report.repaired import Repaired, repaired_of
 from fairbits.report.sections.decided import Opening, made_by, sources_of
+from fairbits.report.sections.measure import FLIPS_BY, keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.measure import NAME as MEASURED
-from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
 from fairbits.report.sections.search import FIELDS, NEEDED, near_of, searched_of, summary_of_run
@@ -60,7 +60,8 @@ def compute_report(
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
         check_record(measured)
-        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool}
+        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool, "kind": str}
+        texts |= {"limits": list[dict[str, Any]]} | dict.fromkeys(FLIPS_BY, dict[str, float])
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
@@ -91,7 +92,7 @@ def compute_report(
         limit=round(2**evaluator.bits_limit) if measured.noise is None else None,
     )
     bits = log2(max(one.k or 1 for one in near))
-    note_checks(run.folder, contradictions=[one.document() for one in against])
+    note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against])
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     direct = words.sentence(facts, bits, measured.noise)
     return ReportData(
@@ -174,7 +175,8 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         regression=schema.regression,
         model=_model_words(subject),
         notes=_notes(subject, evaluator),
-        quality=subject.quality or quality_of(subject.model, subject.encoding, schema, subject.table),
+        quality=subject.quality
+        or quality_of(subject.model, subject.encoding, schema, subject.table, test=subject.test),
         blind=evaluator.blind,
     )
 

@@ -36,6 +36,7 @@ FIELDS: dict[str, Any] = {
     "quality": dict[str, float | str | None] | None,
     **dict.fromkeys(("within", "batch", "threads", "workers", "shards"), int | None),
     "protected": list[str],
+    "checks": dict[str, Any],
     "epsilon": float,
     "min_plausibility": float | None,
     "as_is": bool,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,12 @@ _ROUNDING = 1e-5
 Ask = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
-def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -> Quality:
-    """Score the rows of a table as they are, once, and compare with their labels."""
+def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *, test: Table | None = None) -> Quality:
+    """Score the rows of a table as they are, once, and compare with their labels, or with those of a test table."""
+    if test is not None and test.labels is not None and len(test):
+        judged = quality_of(model, encoding, schema, replace(test, held_out=np.ones(len(test), np.bool_)))
+        rows = quality_of(model, encoding, schema, table)
+        return replace(judged, rows=rows.rows, favourable_rate=rows.favourable_rate, base_rate=rows.base_rate)
     max_rows = MAX_ROWS if isinstance(model, Network) else MAX_FOREIGN_ROWS
     chosen = sampled_rows(len(table), max_rows, np.random.default_rng(0))
     labels = None if table.labels is None else table.labels[chosen]

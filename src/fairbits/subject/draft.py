@@ -135,7 +135,9 @@ def _agreeing(subject: Subject, made: Callable[[Schema, ModelOptions], Subject])
 
 
 def _with_quality(subject: Subject) -> Subject:
-    return replace(subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table))
+    return replace(
+        subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table, test=subject.test)
+    )
 
 
 def _first_fitting(made: Callable[[Schema], _Made], schema: Schema, others: Callable[[], Iterable[Schema]]) -> _Made:

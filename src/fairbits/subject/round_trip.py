@@ -67,7 +67,9 @@ class RoundTrip:
     def sentence(self) -> str:
         """The figures in words, for the head of an output."""
         if not self.rows:
-            return f"asked through the schema: not compared with the owner's own way ({self.compared})"
+            return (
+                f"asked through the schema, {self.compared.replace('nothing: ', 'not compared with the owner’s way: ')}"
+            )
         return f"asked through the schema: equal on {self.equal:,} of {self.rows:,} rows"
 
 

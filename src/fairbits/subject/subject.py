@@ -85,7 +85,9 @@ class Subject:
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
-    round_trip: RoundTrip = RoundTrip()  # how answers about untouched rows agree with those that are measured
+    round_trip: RoundTrip = field(
+        default_factory=RoundTrip
+    )  # how answers about untouched rows agree with those that are measured
     doubt: str | None = None  # why the table is probably not what the model was trained on, by the labels
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
@@ -117,7 +119,7 @@ class Subject:
         """
         if self.table.scores is not None:
             return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
-        found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table)
+        found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
         against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         if against is None or self.as_is:
             return replace(self, quality=found)
@@ -177,6 +179,17 @@ class Subject:
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
         return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
+
+    def lines(self) -> tuple[str, ...]:
+        """What stands at the head of every output: how it decides, how well, and whether it is asked as its owner asks.
+
+        Returns
+        -------
+        tuple[str, ...]
+            Sentences.
+        """
+        quality = () if self.quality is None else self.quality.lines()
+        return quality if self.scores_only else (*quality, f"{self.round_trip.sentence().capitalize()}.")
 
     @property
     def scores_only(self) -> bool:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairbits.cli import waited
 from fairbits.cli.console import Console
+from fairbits.cli.render.groups import ratio_words
 from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
@@ -140,8 +141,9 @@ def _indirect(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]
         ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
         if " × " not in table["attribute"] and len(ratios) > 1:
             least = min(ratios, key=lambda one: one["impact_ratio"])
-            words = f"lowest impact ratio by {table['attribute']}: {least['group'][:40]} {least['impact_ratio']:.2f}"
-            yield "groups", f"{words} (selected {least['selection_rate']:.1%})", "", 2
+            ratio = ratio_words(*(least.get(f"impact_ratio{end}") for end in ("", "_low", "_high")))
+            words = f"lowest impact ratio by {table['attribute']}: {least['group'][:40]} {ratio}"
+            yield "groups", f"{words}, selected {least['selection_rate']:.1%}", "", 2
 
 
 def _cause(data: ReportData) -> Iterator[tuple[str, str, str, int]]:

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import EstimatorTrainer, NetworkTrainer, Trainer, asked
+from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer, asked
 from fairbits.errors import CapabilityError, MissingDependencyError
 from fairbits.models import Network
 from fairbits.repair.proposals.lessons import Lessons
 from fairbits.repair.proposals.proposer import Planner, Proposal
-from fairbits.repair.records import Fitted
 
 #: Rounds of the game, updates of a network in each, and how far group rates may differ.
 ROUNDS, UPDATES, SLACK = 8, 500, 0.02

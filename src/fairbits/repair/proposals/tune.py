@@ -12,16 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairbits.data import EstimatorTrainer, NetworkTrainer, Trainer
+from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer
 from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError
-from fairbits.measure import variance_explained
 from fairbits.repair.groups import group_figures
 from fairbits.repair.judgement import answers_of
 from fairbits.repair.proposals.lessons import check_rows, trainer_for
 from fairbits.repair.proposals.proposer import Planner, Proposal
-from fairbits.repair.records import Fitted
 from fairbits.repair.spaces import describe, network_settings, space_of
+from fairbits.subject import variance_explained
 
 TRIALS = 20
 #: The share of the training rows that objectives are measured on, and how many of them get twins.
