@@ -179,7 +179,8 @@ def vote_of(
         present, place = np.unique(chains, return_inverse=True)
         votes = np.zeros((len(present), rho.shape[1]))
         np.add.at(votes, (place, ballots), 1)
-        drawn = rng.multinomial(len(present), np.full(len(present), 1 / len(present)), size=RESAMPLES) @ votes[:, 1:]
+        times = rng.multinomial(len(present), np.full(len(present), 1 / len(present)), size=RESAMPLES)
+        drawn = (times @ votes[:, 1:]).astype(np.int64)
     order = np.argsort(-counts, kind="stable")
     first, cast, start = int(order[0]), ballots > 0, chosen if chosen < n else 0
     whose = None if chains is None else chains[cast]

@@ -10,8 +10,6 @@ from fairbits.errors import OptionError
 from fairbits.store import Run
 
 WORST_SHARE = 0.2
-#: Cases whose chain is asked for in one question.
-ASKED = 500
 
 
 def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Codes, int]:
@@ -45,20 +43,20 @@ def chains_of(run: Run, cases: Codes) -> npt.NDArray[np.int64] | None:
     """The chain of each case: what a search made of one row of the table is no independent evidence; None where each
     case is of another row.
     """
-    layout, chain = run.layout, {}
-    places = [run.schema.column(attribute.name) for attribute in layout.attributes]
-    names = ", ".join('"' + name.replace('"', '""') + '"' for name in layout.names)
-    for start in range(0, len(cases), ASKED):
-        some = cases[start : start + ASKED][:, places].tolist()
-        listed = ", ".join(f"({', '.join(map(_literal, row))})" for row in some)
-        found = run.query(f"SELECT seed_row, {names} FROM cases WHERE ({names}) IN (VALUES {listed})")  # noqa: S608
-        for seed, *row in zip(*(column.to_pylist() for column in found.columns), strict=True):
-            chain[tuple(map(float, row))] = int(seed)
+    columns = list(run.schema.person_columns)
+    wanted = {row.tobytes(): place for place, row in enumerate(np.ascontiguousarray(cases[:, columns]))}
+    mixed = np.random.default_rng(0).random(len(columns))  # rows of another sum are others: few are left to look at
+    sums, seeds = np.unique(np.nan_to_num(cases[:, columns]) @ mixed), np.full(len(cases), -1, dtype=np.int64)
+    for batch in run.batches(labels=False):
+        codes = np.ascontiguousarray(run.layout.codes_of(batch)[:, columns])
+        own = np.nan_to_num(codes) @ mixed
+        near = np.searchsorted(sums, own)
+        beside = np.minimum(abs(sums[np.minimum(near, len(sums) - 1)] - own), abs(sums[np.maximum(near - 1, 0)] - own))
+        rows = batch.column("seed_row").to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(beside <= 1e-9 * (1 + abs(own))):
+            place = wanted.get(codes[row].tobytes())
+            if place is not None:
+                seeds[place] = rows[row]
     alone = -1 - np.arange(len(cases))  # started from no row of the table: somebody else each time
-    seeds = [chain.get(tuple(row), -1) for row in cases[:, places].tolist()]
-    found = np.where(np.array(seeds) >= 0, seeds, alone).astype(np.int64)
+    found = np.where(seeds >= 0, seeds, alone)
     return None if len(np.unique(found)) == len(found) else found
-
-
-def _literal(code: float) -> str:
-    return repr(code) if np.isfinite(code) else f"'{code}'::DOUBLE"
