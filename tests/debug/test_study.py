@@ -153,7 +153,7 @@ def test_a_run_from_python_needs_its_subject(run: Run) -> None:
 def test_cases_of_one_row_are_one_chain(run: Run, tmp_path: Path) -> None:
     assert chains_of(run, sample_cases(run, 40, np.random.default_rng(0))[0]) is None  # they come from no row
     audit = Audit.of("heart")
-    searched = audit.search(strategy="climb", budget=Budget(evaluations=3000), threads=1, out=tmp_path / "run")
+    searched = audit.search(strategy="climb", budget=Budget(evaluations=3000), threads=1, out=tmp_path / "searched")
     seeds = {}
     for batch in searched.batches(labels=False):
         pairs = zip(searched.layout.codes_of(batch), batch.column("seed_row").to_pylist(), strict=True)
