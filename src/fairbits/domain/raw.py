@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -220,4 +220,4 @@ def _with_held(attribute: Attribute, codes: Codes, raw: RawTable) -> Attribute:
         for own, label in zip(spelled, attribute.labels, strict=True)
     )
     kept = labels if len(set(labels)) == len(labels) else attribute.labels
-    return replace(cast(Category, attribute), held=held, labels=kept)
+    return replace(attribute, held=held, labels=kept)
