@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from fairbits.domain import Attribute, Encoding, Schema, Table
 from fairbits.measure import Grouping
+from fairbits.models import Recorded
+from fairbits.subject import Subject
 
 #: Shares of groups that matched people are tried at.
 SHARES = {
@@ -68,10 +71,49 @@ def matched(draws: int) -> Iterator[str]:
                     continue
                 held.append(found.excess.low <= 0 <= found.excess.high)
                 sizes.append(found.people)
-            yield f"{name:>10} {kind:>7} {columns} columns moved {moved}: {np.mean(held):.3f} of {len(held)} ({np.mean(sizes):.0f} people)"
+            world = f"{name:>10} {kind:>7} {columns} columns moved {moved}"
+            yield f"{world}: {np.mean(held):.3f} of {len(held)} ({np.mean(sizes):.0f} people)"
 
 
-WORLDS: dict[str, Callable[[int], Iterator[str]]] = {"matched": matched}
+def repeated(
+    seed: int, *, people: int = 1000, times: int = 12, wobble: float = 0.0, named: bool = True, groups: int = 2
+) -> Subject:
+    """People of several rows each, whose score has nothing to do with their group; ids, or exact repeats without."""
+    rng = np.random.default_rng([seed, 2])
+    own = np.repeat(np.arange(people), times)
+    race = rng.integers(0, groups, people)[own].astype(np.float64)
+    scores = np.clip(rng.uniform(0.05, 0.95, people)[own] + wobble * rng.normal(size=people * times), 0.0, 1.0)
+    income = rng.integers(0, 10**6, people)[own].astype(np.float64)
+    if wobble:
+        income += rng.integers(0, 1000, len(own))
+    labels = (rng.random(people) < 0.5)[own].astype(np.float64)
+    schema = Schema(
+        (Attribute(name="income", kind="integer", low=0, high=2 * 10**6),),
+        target="paid",
+        classes=("no", "yes"),
+        favourable="yes",
+        observed=(
+            Attribute(name="race", kind="category", labels=tuple(f"r{i}" for i in range(groups)), protected=True),
+        ),
+    )
+    table = Table(income[:, None], labels, observed=race[:, None], scores=scores, person=own if named else None)
+    return Subject("repeated", schema, Recorded(1), Encoding(()), table)
+
+
+def people(draws: int) -> Iterator[str]:
+    """Shares of draws in which bits are claimed though there are none: at most 5 % is asked."""
+    from fairbits.proxies import study_subject
+
+    for named, wobble, groups in ((True, 0.0, 2), (True, 0.05, 2), (True, 0.0, 5), (False, 0.0, 2)):
+        claimed = []
+        for seed in range(draws):
+            subject = repeated(seed, named=named, wobble=wobble, groups=groups)
+            claimed.append(study_subject(subject, seed=seed, columns=False).attributes[0].score.low > 0)
+        kind = "ids" if named else "exact repeats"
+        yield f"{kind}, scores vary by {wobble}, {groups} groups: claimed in {np.mean(claimed):.3f} of {draws}"
+
+
+WORLDS: dict[str, Callable[[int], Iterator[str]]] = {"matched": matched, "people": people}
 
 
 def main() -> None:

@@ -26,10 +26,10 @@ from fairbits import Guard, load_subject
 from fairbits.domain import Table
 from fairbits.errors import CapabilityError, FairbitsError
 from fairbits.models import Model, load_model
-from fairbits.repair.guard_files import export_guard
 from fairbits.repair.judgement import answers_of, balanced
 from fairbits.repair.proposals.anew import trained_anew
 from fairbits.repair.proposals.distil import distilled
+from fairbits.repair.writers import export
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.subject import Subject
 
@@ -37,7 +37,7 @@ SUBJECTS = ("census", "compas", "german", "default", "heart", "bank", "diabetes"
 GUARANTEES = (2, 4, 8)
 
 
-def measured(name: str, attack: int, export: float = 0.0) -> dict[str, Any]:
+def measured(name: str, attack: int, exported: float = 0.0) -> dict[str, Any]:
     """One subject: guarded, distilled, attacked."""
     subject = load_subject(name)
     held_out = subject.test or subject.table.unseen()
@@ -66,9 +66,9 @@ def measured(name: str, attack: int, export: float = 0.0) -> dict[str, Any]:
             kind: _attacked(replace(subject, model=model), attack)
             for kind, model in (("before", subject.model), *models.items())
         }
-    if export:
+    if exported:
         found["exported"] = {
-            kind: _export_attacked(model, subject, held_out, export)
+            kind: _export_attacked(model, subject, held_out, exported)
             for kind, model in models.items()
             if isinstance(model, Guard)
         }
@@ -89,7 +89,7 @@ def exported(name: str, guarantees: list[int], seconds: float) -> str:
 def _export_attacked(guard: Guard, subject: Subject, rows: Table, seconds: float) -> tuple[int, int, int]:
     """The proved k, the largest that a search finds against the ONNX file loaded again, and how many it asked about."""
     with tempfile.TemporaryDirectory() as folder:
-        written = export_guard(guard, subject, Path(folder), rows.codes)
+        written = export(guard, subject, Path(folder), rows.codes)
         path = next(path for path in written.files if path.suffix == ".onnx")
         settings = Settings(budget=Budget(seconds=seconds), seed=1_000_003)
         about = replace(subject, model=load_model(path, schema=subject.schema))

@@ -58,7 +58,7 @@ def quick_trainings() -> Iterator[None]:
     For the whole session, so that it holds for runs that several tests share, too.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairbits.debug.refits.epochs_for", lambda _rows: 2)
+        patch.setattr("fairbits.data.trainer.epochs_for", lambda _rows: 2)
         patch.setattr("fairbits.repair.proposals.anew.UPDATES", (20, 40))
         patch.setattr("fairbits.repair.proposals.anew.STARTS", 2)
         patch.setattr("fairbits.repair.proposals.anew.LESSONS", 100)

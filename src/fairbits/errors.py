@@ -3,6 +3,7 @@
 The tree, with the exit code of the command line::
 
     FairbitsError                4  something failed
+    ├── ContradictionError          two of our own statements cannot both be true
     └── UsageError               2  what was asked for or handed over cannot be used
         ├── OptionError             an option has a value that makes no sense
         ├── SchemaError             the description of the attributes is wrong
@@ -85,6 +86,10 @@ class FairbitsError(Exception):
     def __str__(self) -> str:
         said = one_line(spoken(super().__str__()))
         return said if len(said) <= _MAX_LETTERS else f"{said[:_START].rstrip()} … {said[-_END:].lstrip()}"
+
+
+class ContradictionError(FairbitsError):
+    """Two statements of one run cannot both be true: an error inside fairbits, found by itself."""
 
 
 class UsageError(FairbitsError):

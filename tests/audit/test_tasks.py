@@ -73,7 +73,7 @@ def test_every_stage(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     found = run.debug(samples=100, all_layers=True, threads=1)
     assert found.attribution is not None
     assert {one.layer for one in found.neurons} == {1, 2}
-    own = evaluator_of(subject, epsilon=run.manifest["epsilon"], threads=1)
+    own = evaluator_of(subject, epsilon=run.manifest["epsilon"], threads=1).over_values
     np.testing.assert_array_equal(found.k, own.evaluate(found.cases).k)
     assert (found.id_rate is None) == (name == "regression")
     assert any("a regression has no accuracy" in note for note in found.notes) == (name == "regression")
@@ -99,7 +99,8 @@ def test_holding_neurons_counts_as_surgery_does(name: str) -> None:
     dos = [Do(0, 1, 0.7), Do(0, 3, 0.0), Do(1, 2, 1.5)]
     found = hold(evaluator, people, dos)
     for number, do in enumerate(dos):
-        expected = evaluator_of(subject, model=subject.model.with_interventions([do]), epsilon=0.05).evaluate(people)
+        changed = evaluator_of(subject, model=subject.model.with_interventions([do]), epsilon=0.05)
+        expected = changed.over_values.evaluate(people)
         assert found.k_mean[number] == pytest.approx(expected.k.mean(), abs=0.04)
         assert found.id_rate[number] == pytest.approx(expected.flips.mean(), abs=0.02)
 
@@ -107,7 +108,7 @@ def test_holding_neurons_counts_as_surgery_does(name: str) -> None:
 def test_layers_look_only_at_twins_that_can_exist() -> None:
     subject = task("two")
     assert isinstance(subject.model, Network)
-    evaluator = evaluator_of(subject, threads=1)
+    evaluator = evaluator_of(subject, threads=1).over_values
     codes = subject.table.codes[:40]
     delta, widths = layer_distances(evaluator, codes)
     assert widths == (3, 7, 5, 2)
@@ -122,7 +123,7 @@ def test_layers_look_only_at_twins_that_can_exist() -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_shares_add_up_to_the_bits_of_the_twins_that_can_exist(name: str) -> None:
     subject = task(name)
-    evaluator = evaluator_of(subject, epsilon=0.05, threads=1)
+    evaluator = evaluator_of(subject, epsilon=0.05, threads=1).over_values
     codes = subject.table.codes[:50]
     found = attribute_bits(evaluator, codes)
     figures = evaluator.evaluate(codes)
@@ -157,7 +158,7 @@ def test_lessons_are_about_twins_that_can_exist() -> None:
     subject = task("two")
     network = subject.model
     assert isinstance(network, Network)
-    evaluator = evaluator_of(subject, threads=1)
+    evaluator = evaluator_of(subject, threads=1).over_values
     codes = subject.table.codes[:60]
     found = majority_labels(network, evaluator, codes)
     for label, rows in zip(found, by_hand(evaluator, codes), strict=True):

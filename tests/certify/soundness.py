@@ -192,7 +192,7 @@ def _membership(kept, boxes, people):
     return steady, flipping
 
 
-def check(seed, *, rationals=3):
+def check(seed, *, rationals=3):  # noqa: PLR0915 - every certificate of one network
     """One network: every certificate about it against everybody who is asked; gives how much was settled."""
     rng = np.random.default_rng(seed)
     head = str(rng.choice(["sigmoid", "softmax", "linear"], p=[0.4, 0.4, 0.2]))
@@ -254,7 +254,7 @@ def check(seed, *, rationals=3):
     assert (ks <= most).all(), f"seed {seed}: more classes than the most"
     if valid is None:
         limit = int(rng.integers(1, 4))
-        question = Question(k=limit, epsilon=epsilon, regression=regression)
+        question = Question(k=limit, epsilon=epsilon, linear=regression)
         found = prove(boxes, question, seconds=60, threads=1, max_boxes=60, keep=True)
         steady, flipping = _membership(found.kept, boxes, people)
         assert (ks[:, steady] <= limit).all(), f"seed {seed}: more than k classes"

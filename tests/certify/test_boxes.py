@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise, product
 
 import numpy as np
@@ -158,7 +159,7 @@ def test_at_most_k_classes_is_what_brute_force_finds(head):
     scores = special.expit(margin) if head == "sigmoid" else margin
     k = constrained(scores, 0.1).max(axis=1) + 1
     for limit in range(1, int(k.max()) + 1):
-        question = Question(k=limit, epsilon=0.1, regression=head == "linear")
+        question = Question(k=limit, epsilon=0.1, linear=head == "linear")
         found = prove(boxes, question, seconds=60, threads=1, max_boxes=6000, keep=True)
         inside = _inside(found.kept, boxes, people)
         assert (k[inside[STEADY] > 0] <= limit).all()
@@ -213,3 +214,17 @@ def test_networks_without_boxes_are_refused_in_a_sentence(change, words):
     )
     with pytest.raises(CapabilityError, match=words):
         box_network(network, schema, encoding, Twins(schema))
+
+
+def test_rounded_steps_are_not_taken_for_even_ones():
+    """0.1, 0.2, … 1.2 are no line of steps of 0.1 in doubles; what they stray from it is in the slack."""
+    pay = Attribute(name="pay", kind="real", low=0, high=2, allowed=tuple(round(0.1 * i, 1) for i in range(1, 13)))
+    sex = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)
+    schema = Schema((pay, sex), target="ok", classes=("no", "yes"))
+    network = Network.build([[[1e6], [0.5]], [[1.0]]], [[0.0], [-1.0]], head="sigmoid")
+    layers = box_network(network, schema, Encoding.identity(schema), Twins(schema)).layers
+    assert layers.numeric == 1
+    line = [Fraction(0.1) + i * Fraction(0.1) for i in range(12)]
+    stray = max(abs(Fraction(a) - b) for a, b in zip(pay.allowed, line, strict=True))
+    assert stray > 0
+    assert float(stray * 10**6) <= layers.drift[0] < 1e-6

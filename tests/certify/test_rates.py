@@ -69,5 +69,5 @@ def test_the_ladder_states_rates_and_says_where_it_cannot():
     found = certify_subject(subject, CertifyOptions(seconds=2, threads=1, rates=True))
     assert [one.attribute for one in found.rates] == ["sex", "race"]
     assert all(0 <= one.low <= one.high <= 1 for statement in found.rates for one in statement.groups)
-    assert "Rates by sex: f " in found.rates[0].sentence()
+    assert "Rates by sex, as if attributes were independent within the group: f " in found.rates[0].sentence()
     assert found.rates[0].document()["groups"][0]["group"] == "f"

@@ -56,9 +56,9 @@ def test_a_stage_of_the_audit_writes_and_shows_it(audit, tmp_path):
     assert all(set(one) >= KEYS for one in document)
     assert all(one["certified"] + one["falsified"] + one["open"] == one["people"] for one in document)
     page = done.page.read_text(encoding="utf-8")
-    assert "What is certain" in page
+    assert "How certain" in page
     assert "Of 80 people, 20 % flip (exact)." in page
-    assert "What is certain" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+    assert "How certain" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     skipped = audit.audit(budget="1s", out=tmp_path / "other", threads=1, skip=["search", "debug", "repair", "certify"])
     assert skipped.seconds["certify"] is None
     assert not (tmp_path / "other" / FILE).exists()

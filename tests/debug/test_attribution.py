@@ -48,7 +48,7 @@ def test_ranges_are_the_values_that_count(rng: np.random.Generator) -> None:
     """A protected number with ranges has as many twins as ranges, in the shares and on the axes of the report."""
     ages = replace(SCHEMA.attributes[0], high=90, ranges=(("young", 20), ("old", 70)))
     schema = replace(SCHEMA, attributes=(ages, *SCHEMA.attributes[1:]))
-    evaluator = Evaluator(random_network(rng, [4, 8, 2]), schema, threads=1)
+    evaluator = Evaluator(random_network(rng, [4, 8, 2]), schema, threads=1).over_values
     people = random_people(rng, schema, 20)
     assert evaluator.m == 12
     found = attribute_bits(evaluator, people)

@@ -101,8 +101,12 @@ def score(plan: Plan, outputs: np.ndarray) -> np.ndarray:
 
 
 def sweep(scores: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    """k and Q1 of each row by sorting and sweeping, in the float32 arithmetic that the engine promises."""
-    return _bits([_class_sizes(np.sort(row), np.float32(epsilon)) for row in scores])
+    """k and Q1 of each row by sorting and sweeping up and down, in the float32 arithmetic that the engine promises."""
+    width = np.float32(epsilon + max(epsilon / 65536, min(2.0**-23, epsilon / 16)))
+    up = _bits([_class_sizes(np.sort(row), width) for row in scores])
+    down = _bits([_class_sizes(np.sort(-row), width) for row in scores])
+    np.testing.assert_array_equal(up[0], down[0])
+    return up[0], np.maximum(up[1], down[1])
 
 
 def grid(scores: np.ndarray, epsilon: float, bounded: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,50 @@ def test_people_are_scored(guard: Guard) -> None:
     assert found["proof"].startswith("Proved for everybody")
 
 
+@pytest.mark.parametrize("guarantee", [1, 2])
+def test_nobody_needs_to_declare(guarantee: int) -> None:
+    """Left out, null or unknown: the average over twins; at K = 1 that is what everybody gets."""
+    guard = Guard.of(build_subject(ordinary_schema(), "small"), guarantee=guarantee, threads=1)
+    client = TestClient(guard_app(guard), base_url="http://127.0.0.1:8765")
+    codes = guard.subject.table.codes[:4]
+    average = guard.with_guarantee(1).people_scores(codes).tolist()
+    protected = guard.schema.protected
+    for change in ({}, dict.fromkeys(protected), dict.fromkeys(protected, "nobody's"), dict.fromkeys(protected, -1e9)):
+        people = [
+            {**{name: value for name, value in guard.schema.read(row).items() if name not in protected}, **change}
+            for row in codes
+        ]
+        found = client.post("/scores", json={"people": people}).json()
+        assert found["scores"] == pytest.approx(average)
+    free = next(name for name in guard.schema.names if name not in protected)
+    strange = client.post("/scores", json={"people": [{**guard.schema.read(codes[0]), free: "nobody's"}]})
+    assert strange.status_code == 422
+
+
+def test_decisions_have_the_types_of_the_labels() -> None:
+    schema = Schema(
+        (
+            Attribute(name="pay", kind="integer", low=0, high=5),
+            Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+        ),
+        target="ok",
+        classes=("0", "1"),
+        favourable="0",
+    )
+    codes = np.column_stack([np.arange(40) % 6, np.arange(40) % 2]).astype(float)
+    guard = Guard(
+        lambda frame: np.asarray(frame["pay"]) / 5,
+        Table(codes, (codes[:, 0] < 3) * 1.0),
+        schema,
+        threads=1,
+        refit=False,
+        score_of="0",
+    )
+    client = TestClient(guard_app(guard), base_url="http://127.0.0.1:8765")
+    found = client.post("/scores", json={"people": [{"pay": 5, "sex": "f"}, {"pay": 0}]}).json()
+    assert found["decisions"] == [0, 1]
+
+
 def test_refusals(guard: Guard) -> None:
     client = TestClient(guard_app(guard), base_url="http://127.0.0.1:8765")
     assert client.post("/scores", content=b"{").status_code == 400

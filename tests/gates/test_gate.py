@@ -27,7 +27,7 @@ from fairbits.gates import (
     write_suite,
 )
 
-from .planted import network, write_subject
+from .planted import write_subject
 
 DAY = date(2026, 6, 1)
 
@@ -267,10 +267,18 @@ def test_what_an_ended_waiver_covered_counts_again(project: Path) -> None:
 
 @pytest.mark.parametrize("threshold", [0.01, 0.2], ids=["renewed", "cured"])
 def test_an_ended_waiver_never_passes(project: Path, threshold: float) -> None:
-    """Where nothing else is wrong, the line that nobody answers for is: one sentence (2), and nothing is written."""
+    """Where nothing else is wrong, the line that nobody answers for is: a verdict (1), no misuse (2)."""
     ended, held = waiver(check="flip_rate", expires=DAY - timedelta(1)), waiver(check="flip_rate")
-    with pytest.raises(OptionError, match=r"by ann@example\.org expired on 2026-05-31, and the gate passes"):
-        judged({"flip_rate": threshold}, waivers=[ended, held] if threshold < 0.1 else [ended])
+    found = judged({"flip_rate": threshold}, waivers=[ended, held] if threshold < 0.1 else [ended])
+    assert (found.verdict, found.exit_code, len(found.expired)) == ("fail", 1, 1)
+    assert "by ann@example.org expired on 2026-05-31, and nothing else is wrong" in found.sentence()
+    assert json.loads((project / "gate" / "planted" / "gate.json").read_text())["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("propose", ["soon", "-1s", 0, float("nan")])
+def test_a_search_that_cannot_be_is_refused_before_anything_is_written(project: Path, propose: float | str) -> None:
+    with pytest.raises(OptionError, match=r"budget|seconds|duration"):
+        fairbits.gate("subject.toml", policy={"checks": {"flip_rate": 0.9}}, propose=propose)
     assert not (project / "gate").exists()
 
 
@@ -455,4 +463,5 @@ def test_a_waiver_is_a_record() -> None:
     one = Waiver("flip_rate", None, "because", "ann", DAY)
     assert one.about == "check 'flip_rate'"
     assert one.days_left(DAY + timedelta(3)) == -3
-    assert network(0.0) is not None
+    assert (one.has_ended(DAY), one.has_ended(DAY + timedelta(1))) == (False, True)
+    assert one.document()["expires"] == DAY.isoformat()

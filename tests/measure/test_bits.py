@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fairbits import qid
+from fairbits.certify.classes import class_bounds
+from fairbits.engine import classes, masked, tolerance_of, vectors
 from fairbits.errors import OptionError
 from fairbits.measure import bits_limit
 from fairbits.measure.partition import constrained
@@ -82,7 +84,7 @@ def test_the_partition_is_the_smallest_that_keeps_the_constraint(scores: np.ndar
         cuts + 1
         for cuts in range(6)
         for places in itertools.combinations(range(1, 6), cuts)
-        if all(part[-1] - part[0] <= epsilon for part in np.split(ranked, places))
+        if all(part[-1] - part[0] <= tolerance_of(epsilon) for part in np.split(ranked, places))
     )
     assert qid(scores, epsilon=epsilon).k[0] == best
 
@@ -176,3 +178,64 @@ def test_scores_exactly_epsilon_apart_are_one_class() -> None:
     """Only what is further apart than ε is told apart; the numbers are exact in binary."""
     assert constrained(np.array([[0.0, 0.25, 0.5, 0.75]]), 0.25).max() + 1 == 2
     assert constrained(np.array([[0.0, 0.25]]), 0.25).max() == 0
+
+
+#: Decimals with two digits or three, and a tolerance that is one too: 976 pairs are exactly ε apart.
+EXACTLY_APART = [
+    (low / 1000, (low + round(1000 * epsilon)) / 1000, epsilon)
+    for epsilon in (0.025, 0.01, 0.05, 0.1)
+    for low in range(0, 1001 - round(1000 * epsilon), 3)
+]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_decimals_exactly_epsilon_apart_are_one_class(kind: type) -> None:
+    """0.1 and 0.125 are not further than 0.025 apart; without a rounding margin every other such pair fell in two."""
+    for epsilon in {pair[2] for pair in EXACTLY_APART}:
+        table = np.array([pair[:2] for pair in EXACTLY_APART if pair[2] == epsilon], dtype=kind)
+        assert (qid(table, epsilon=epsilon).k == 1).all()
+        assert (qid(table + kind(1e-5) * np.array([0, 1], dtype=kind), epsilon=epsilon).k == 2).all()
+        ready = table.astype(np.float32)
+        everybody = np.ones(table.shape, dtype=bool)
+        k, _ = classes(ready, epsilon=epsilon, partition="constrained", threads=1)
+        assert (k == 1).all()
+        assert (masked(ready, everybody, epsilon=epsilon, partition="constrained").k == 1).all()
+        both = np.stack([ready, 1 - ready], axis=2)
+        assert (vectors(both, epsilon=epsilon, favourable=1).k == 1).all()
+        fewest, most = class_bounds(table.astype(np.float64), table.astype(np.float64), epsilon)
+        assert (fewest == 1).all()
+        assert (most >= 1).all()
+
+
+def test_which_class_is_favourable_changes_nothing() -> None:
+    """Upwards {0, .02} {.03}, downwards {0} {.02, .03}: sizes differ with the direction, unless both are looked at."""
+    rng = np.random.default_rng(0)
+    scores = (rng.integers(0, 41, (400, 9)) / 100).astype(np.float32)
+    plain, turned = qid(scores), qid(1 - scores.astype(np.float64))
+    np.testing.assert_array_equal(plain.k, turned.k)
+    np.testing.assert_allclose(plain.q_1, turned.q_1)
+    np.testing.assert_array_equal(np.sort(plain.masses, axis=1), np.sort(turned.masses, axis=1))
+    everybody = np.ones(scores.shape, dtype=bool)
+    for table in (scores, np.float32(1) - scores):
+        counted = masked(table, everybody, epsilon=0.025, partition="constrained")
+        paired = vectors(np.stack([1 - table, table], axis=2), epsilon=0.025, favourable=1)
+        swept = classes(table, epsilon=0.025, partition="constrained", threads=1)
+        for k, q_1 in (swept, (counted.k, counted.q_1), (paired.k, paired.q_1)):
+            np.testing.assert_array_equal(k, plain.k)
+            np.testing.assert_allclose(q_1, plain.q_1, atol=1e-6)
+    shares = np.arange(1.0, 10.0)
+    np.testing.assert_allclose(qid(scores, weights=shares).q_1, qid(1 - scores, weights=shares).q_1, atol=1e-6)
+
+
+def test_the_favourable_one_of_three_classes_changes_nothing() -> None:
+    table = np.random.default_rng(1).dirichlet((1, 1, 1), size=(300, 8)).astype(np.float32)
+    found = [vectors(table, epsilon=0.2, favourable=one) for one in range(3)]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].k, other.k)
+        np.testing.assert_array_equal(found[0].q_1, other.q_1)
+
+
+def test_a_class_that_nobody_is_in_counts_at_order_0() -> None:
+    found = qid([[0.1, 0.5, 0.9]], weights=[0.5, 0.5, 0.0])
+    assert found.renyi(0).tolist() == found.q_inf.tolist() == [pytest.approx(np.log2(3))]
+    assert found.renyi(1).tolist() == [pytest.approx(1.0)]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,11 +67,12 @@ def test_small_groups_are_named_and_left_out_of_ratios():
     assert max(one.impact_ratio for one in found.groups if one.impact_ratio is not None) == 1.0
 
 
-def test_unknown_people_are_counted_and_in_no_group():
+def test_unknown_people_are_counted_and_in_a_group_of_their_own():
     codes = np.where(np.arange(N) < 100, -1, SEX)
     found = group_table(Grouping("sex", ("f", "m"), codes), np.random.default_rng(0), scores=SCORES, selected=SELECTED)
     assert found.unknown == 100
-    assert sum(one.people for one in found.groups) == N - 100
+    assert sum(one.people for one in found.groups if not one.missing) == N - 100
+    assert [(one.people, one.impact_ratio) for one in found.groups if one.missing] == [(100, None)]
     assert found.median == pytest.approx(np.median(SCORES))  # of everybody
 
 
@@ -116,3 +119,38 @@ def test_the_mean_score_of_a_group_is_covered_where_high_scores_are_rare(n: int,
         found = group_table(everybody, rng, scores=(rng.random(n) < rate).astype(float)).groups[0].mean_score
         held += found.low <= rate <= found.high
     assert held >= 138  # 95 % of 150 is 142.5; 138 is two deviations below
+
+
+def test_a_missing_number_is_a_group_of_its_own():
+    age = Attribute(name="age", kind="integer", low=18, high=90, missing="model")
+    rng = np.random.default_rng(3)
+    codes = np.where(rng.random(600) < 0.1, age.gap, rng.integers(18, 91, 600)).astype(float)
+    ranged = Attribute(
+        name="age", kind="integer", low=18, high=90, missing="model", ranges=(("18–38", 30.0), ("39–90", 60.0))
+    )
+    chosen = rng.random(600) < 0.4
+    gone = codes == age.gap
+    for attribute in (age, ranged):
+        found = group_table(grouping_of(attribute, codes), np.random.default_rng(0), selected=chosen)
+        assert all("missing" not in one.group for one in found.groups[:-1])
+        last = found.groups[-1]
+        assert (last.group, last.missing, last.people) == ("(missing)", True, gone.sum())
+        assert last.selection_rate.value == pytest.approx(chosen[gone].mean())
+        assert last.impact_ratio is None
+        assert sum(one.people for one in found.groups) == len(codes)
+        assert found.unknown == gone.sum()
+    observed = grouping_of(replace(age, missing=None), np.where(gone, np.nan, codes))
+    assert (observed.codes == -1).sum() == gone.sum()
+
+
+def test_impact_ratios_have_intervals_that_hold():
+    rng = np.random.default_rng(1)
+    rates, sizes = np.array([0.5, 0.4, 0.3]), np.array([400, 150, 80])
+    groups = Grouping("g", ("a", "b", "c"), np.repeat(np.arange(3), sizes))
+    held = np.zeros(3)
+    for _ in range(300):
+        chosen = rng.random(sizes.sum()) < np.repeat(rates, sizes)
+        found = group_table(groups, rng, selected=chosen).groups
+        held += [one.impact_ratio_low <= rate / 0.5 <= one.impact_ratio_high for one, rate in zip(found, rates, strict=True)]
+        assert all(one.impact_ratio_low <= one.impact_ratio <= one.impact_ratio_high for one in found)
+    assert (held / 300 >= 0.94).all()

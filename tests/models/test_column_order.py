@@ -115,7 +115,8 @@ def test_names_and_stated_encodings_are_no_guess() -> None:
     for model in (LogisticRegression(), RandomForestClassifier(2), KNeighborsClassifier(3)):
         notes = _audit(_named(model), input_format="codes").subject.notes
         assert not [note for note in notes if "by their order" in note]
-    assert fairbits.Audit.of("census").subject.notes == ()
+    (repeats,) = fairbits.Audit.of("census").subject.notes
+    assert "rows repeat in all unprotected columns" in repeats  # 29 % of them: no guess about the model
 
 
 def test_many_columns_are_cut_short() -> None:

@@ -6,67 +6,51 @@ it is opened.
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-#: Refuses to import fairbits; for every line opens the files that it names one after the other, and scores the rows.
+#: Refuses to import fairbits; for every line runs the code of a file with what was left beside it.
 _CODE = """
-import json, sys, traceback
+import pickle, sys, traceback
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] == "fairbits":
             raise ImportError("not here")
 sys.meta_path.insert(0, Refuse())
-import numpy as np
-
-def score(model, rows):
-    inputs = np.load(rows) if rows.endswith(".npy") else None
-    if model.endswith(".skops"):
-        import pandas as pd
-        from skops import io
-        loaded = io.load(model, trusted=io.get_untrusted_types(file=model))
-        asked = pd.read_parquet(rows) if inputs is None else inputs
-        return loaded.predict_proba(asked) if hasattr(loaded, "predict_proba") else loaded.predict(asked)
-    if model.endswith(".keras"):
-        import keras
-        return np.asarray(keras.models.load_model(model).predict(inputs, verbose=0))  # safe mode: no code in the file
-    if model.endswith(".onnx"):
-        import onnxruntime
-        return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"inputs": inputs})[0]
-    import torch
-    return torch.export.load(model).module()(torch.from_numpy(inputs)).detach().numpy()
 
 for line in sys.stdin:
-    rows, *models = json.loads(line)
-    fault = ""
+    with open(line.strip(), "rb") as file:
+        code, given = pickle.load(file)
+    space, fault = dict(given), ""
     try:
-        for model in models:
-            np.save(model + ".npy", score(model, rows))
+        sys.modules.pop("repaired", None)
+        exec(code, space)
         assert "fairbits" not in sys.modules
-    except Exception:
+    except BaseException:
         fault = traceback.format_exc()
-    print("answer", json.dumps(fault), flush=True)
+    with open(line.strip() + ".out", "wb") as file:
+        pickle.dump((fault, space.get("found")), file)
+    print("answer", flush=True)
 """
 
 
 class BareInterpreter:
-    """Started with the first file."""
+    """Started with the first question."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._folder = tempfile.TemporaryDirectory()
 
-    def scores(self, models: Sequence[Path], inputs: Any, folder: Path) -> list[np.ndarray]:
-        """What each file says about the rows, a frame or an array, which are left in the folder."""
-        framed = hasattr(inputs, "to_parquet")
-        rows = folder / ("rows.parquet" if framed else "rows.npy")
-        _ = inputs.to_parquet(rows) if framed else np.save(rows, inputs)
+    def run(self, code: str, **given: Any) -> Any:
+        """What the code leaves in ``found``."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", _CODE],
@@ -77,13 +61,47 @@ class BareInterpreter:
             )
         assert self._process.stdin
         assert self._process.stdout
-        print(json.dumps([str(rows), *map(str, models)]), file=self._process.stdin, flush=True)
-        answers = (line.partition(" ") for line in self._process.stdout)  # frameworks may print, too
-        fault = next((json.loads(text) for word, _, text in answers if word == "answer"), "it has died")
+        path = Path(self._folder.name) / "question"
+        path.write_bytes(pickle.dumps((code, given)))
+        print(path, file=self._process.stdin, flush=True)
+        assert any(line.startswith("answer") for line in self._process.stdout), "it has died"
+        fault, found = pickle.loads(path.with_name("question.out").read_bytes())  # noqa: S301 - our own child
         assert not fault, fault
-        return [np.load(f"{model}.npy") for model in models]
+        return found
+
+    def scores(self, models: Sequence[Path], inputs: Any) -> list[np.ndarray]:
+        """What each .skops or .onnx file says about the rows."""
+        code = """
+from pathlib import Path
+found = []
+for model in models:
+    if model.endswith(".skops"):
+        from skops import io
+        loaded = io.load(model, trusted=io.get_untrusted_types(file=model))
+        found.append(loaded.predict_proba(inputs) if hasattr(loaded, "predict_proba") else loaded.predict(inputs))
+    else:
+        import onnxruntime
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        found.append(session.run(["output"], {"inputs": inputs})[0])
+"""
+        found: list[np.ndarray] = self.run(code, models=[str(model) for model in models], inputs=inputs)
+        return found
+
+    def guarded(self, folder: Path, tables: Sequence[Any], *, name: str = "Guarded", model: Any = None) -> list[Any]:
+        """What ``repaired.py`` says about each table: probabilities, decisions, scores."""
+        code = """
+import sys
+sys.path.insert(0, folder)
+import repaired
+made = getattr(repaired, name)(*([] if model is None else [model]))
+found = [(made.predict_proba(table), made.predict(table), made.scores(table)) for table in tables]
+sys.path.remove(folder)
+"""
+        found: list[Any] = self.run(code, folder=str(folder), tables=list(tables), name=name, model=model)
+        return found
 
     def close(self) -> None:
         """End it."""
         if self._process is not None:
             self._process.communicate()
+        self._folder.cleanup()

@@ -16,20 +16,20 @@ from fairbits import Attribute, Audit, Encoding, Network, Schema, Subject, Table
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
 from fairbits.measure import evaluator_of
 from fairbits.repair import Planner, Proposal, repair_run
-from fairbits.repair.estimator_files import export_thresholds
 from fairbits.repair.evidence import split
 from fairbits.repair.group_codes import coding_of
 from fairbits.repair.judgement import Judged, Setting, judge
-from fairbits.repair.kinds import kind_to_fit
 from fairbits.repair.proposals.adversarial import Adversarial
 from fairbits.repair.proposals.expgrad import ExponentiatedGradients, pooled
 from fairbits.repair.proposals.group_thresholds import fitted_thresholds
+from fairbits.repair.proposals.lessons import trainer_for
 from fairbits.repair.proposals.prejudice import PrejudiceRemover
 from fairbits.repair.proposals.registry import proposers_of
 from fairbits.repair.proposals.retrain import recentred
 from fairbits.repair.proposals.reweigh import Reweighing, independent_weights
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup
 from fairbits.repair.proposals.tune import Tuning
+from fairbits.repair.writers import export
 from fairbits.subject import make_subject
 from tests.conftest import random_network
 from tests.repair.planted import SCHEMA, estimator_subject, network, network_subject, searched, table
@@ -165,12 +165,13 @@ def test_thresholds_of_a_network_go_out_as_a_graph(tmp_path: Path, head: str, fa
     evaluator = evaluator_of(subject)
     found = fitted_thresholds(evaluator, coding_of(schema, people.codes), people.codes, people.labels, alike="parity")
     assert np.ptp(found.shifts) > 0
-    written = export_thresholds(found, subject, tmp_path, people.codes)
+    written = export(found, subject, tmp_path, people.codes)
     assert [path.name for path in written.files] == ["repaired.onnx", "repaired.py"], written.warnings
     session = onnxruntime.InferenceSession(tmp_path / "repaired.onnx")
-    (said,) = session.run(None, {"inputs": encoding.encode(people.codes)})
+    said, label = session.run(None, {"inputs": encoding.encode(people.codes)})
     score = said[:, favourable] if head == "softmax" else said[:, 0] if favourable == 1 else 1 - said[:, 0]
     assert score == pytest.approx(found.people_scores(people.codes), abs=1e-5)
+    assert list(label) == [schema.classes[i] for i in schema.rule.decide(found.people_scores(people.codes))]
 
 
 def test_tuning_is_the_same_for_a_seed(planner: Planner) -> None:
@@ -223,8 +224,8 @@ def test_a_pipeline_of_columns_is_fitted_anew_on_what_it_was_trained_on(tmp_path
     columns = ColumnTransformer([("words", OneHotEncoder(), ["sex", "hint"]), ("numbers", StandardScaler(), ["skill"])])
     estimator = make_pipeline(columns, LogisticRegression()).fit(frame, labels)
     subject = Audit(estimator, people, SCHEMA).subject
-    kind = kind_to_fit(subject, own_parameters=True)
-    again = kind.fit(people.codes, people.labels, np.random.default_rng(0))  # type: ignore[arg-type]
+    trainer = trainer_for(subject, own_parameters=True)
+    again = trainer.learned(people.codes, people.labels, np.random.default_rng(0))  # type: ignore[arg-type]
     wanted = subject.model.scores(subject.encoding.encode(people.codes))
     assert np.abs(again.model.scores(again.encoding.encode(people.codes)) - wanted).max() < 1e-3
 

@@ -12,10 +12,10 @@ from fairbits.domain import Decoder
 from fairbits.errors import CapabilityError
 from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, load_model
-from fairbits.repair.export import export
 from fairbits.repair.judgement import Setting
 from fairbits.repair.proofs import established
 from fairbits.repair.proposals.distil import pupil_of
+from fairbits.repair.writers import export
 from fairbits.subject import Subject, make_subject
 from tests.repair.bare import BareInterpreter
 
@@ -104,7 +104,7 @@ def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path, bar
     assert any(path.suffix == ".skops" for path in written.files), written.warnings
     assert written.subject_file is not None
     if kind == "bayes":  # opened and asked without fairbits
-        [found] = bare.scores([tmp_path / "repaired.skops"], Decoder(SCHEMA).frame(rows[:50]), tmp_path)
+        [found] = bare.scores([tmp_path / "repaired.skops"], Decoder(SCHEMA).frame(rows[:50]))
         np.testing.assert_allclose(found[:, 1], scores[:50, 0], atol=1e-6)
     if kind == "lightgbm":
         native = next(path for path in written.files if path.suffix == ".txt")

@@ -115,8 +115,8 @@ def test_gaps_reach_the_model_as_they_are(name: str, people: pd.DataFrame) -> No
     subject = audit.subject
     assert subject.schema.names == tuple(SEEN)
     assert subject.schema["age"].missing == subject.schema["income"].missing == "model"
-    asked = evaluator_of(subject).scores(subject.table.codes)
-    assert asked.shape == (len(people), 2)  # no twin lacks a sex
+    asked = evaluator_of(subject).over_values.scores(subject.table.codes)
+    assert asked.shape == (len(people), 2)  # no twin lacks a sex, but those of people who do
     assert np.abs(asked - _all_twins(model, audit, people, categories=categories)).max() < 1e-6
     told = " ".join(subject.notes)
     assert "customer_id (identifiers" in told

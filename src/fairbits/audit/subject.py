@@ -166,6 +166,7 @@ class AuditedSubject:
         ignored: Iterable[str] = (),
         max_twins: int = 1000,
         threshold: float | None = None,
+        person: str | None = None,
         name: str = "subject",
         as_is: bool = False,
         **options: Any,
@@ -193,6 +194,8 @@ class AuditedSubject:
             Combinations of protected values at most: protected numbers of many values get ranges.
         threshold
             The probability from which on a decision between two classes is favourable; 0.5 by default.
+        person
+            The column that says whose a row is, where people have several: intervals and tests then draw people.
         name
             What to call the subject.
         as_is
@@ -214,7 +217,7 @@ class AuditedSubject:
 
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
-        asked |= {"max_twins": max_twins, "threshold": threshold, "name": name}
+        asked |= {"max_twins": max_twins, "threshold": threshold, "name": name, "person": person}
         subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
 

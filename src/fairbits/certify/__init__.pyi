@@ -1,6 +1,12 @@
+from .contradictions import Contradiction as Contradiction
+from .contradictions import Sighting as Sighting
+from .contradictions import contradictions as contradictions
+from .contradictions import withdrawn as withdrawn
 from .files import certify_options as certify_options
 from .files import certify_run as certify_run
 from .files import read_statements as read_statements
+from .files import repair_sightings as repair_sightings
+from .files import withdraw_statements as withdraw_statements
 from .options import Certificate as Certificate
 from .options import CertifyOptions as CertifyOptions
 from .run import certify_subject as certify_subject

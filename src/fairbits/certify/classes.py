@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.engine import tolerance_of
+
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -16,7 +18,8 @@ def class_bounds(
 
     At most: twins that lie within ε of each other whatever their scores are share a class, and a greedy sweep over the
     intervals, lowest ends first, makes groups of such twins; and scores that differ by at most D fall into
-    max(1, ⌈D/ε⌉) classes. At least: twins whose intervals lie further than ε apart are in different classes.
+    max(1, ⌈D/ε⌉) classes. At least: twins whose intervals lie further apart than ε and its rounding margin are in
+    different classes; the most leaves the margin out, so both hold whatever it is rounded to.
 
     Examples
     --------
@@ -42,8 +45,9 @@ def class_bounds(
     by_high = np.argsort(highs, axis=1, kind="stable")
     low, high = np.take_along_axis(lows, by_high, axis=1), np.take_along_axis(highs, by_high, axis=1)
     apart, last = np.ones(n, np.int64), high[:, 0].copy()
+    apart_from = tolerance_of(epsilon) * (1 + 2.0**-22)  # which the kernels take as float32
     for j in range(1, m):
-        new = low[:, j] - last > epsilon
+        new = low[:, j] - last > apart_from
         apart += new
         last = np.where(new, high[:, j], last)
     return apart, np.maximum(at_most, 1)

@@ -90,7 +90,7 @@ class Asker:
             return
         self.error = score_error(model, schema, evaluator.encoding, evaluator.twins)
         with suppress(CapabilityError, SchemaError):
-            if not evaluator.validity.any and not protected_values(schema):
+            if not evaluator.validity.any and evaluator.twins.most == evaluator.twins.m:
                 self.boxes = box_network(model, schema, evaluator.encoding, evaluator.twins)
 
     def ask(self, codes: Codes) -> tuple[npt.NDArray[np.int64], Counts, Counts]:
@@ -107,7 +107,7 @@ class Asker:
             return flips, figures.k, figures.k
         sizes = float(max(np.abs(figures.low).max(initial=0.0), np.abs(figures.high).max(initial=0.0)))
         # Each of two scores may be off, and so may their difference and ε itself.
-        apart = 2.0 * error.apart(regression=not decides, largest=sizes) + 2.0**-22 * evaluator.epsilon
+        apart = 2.0 * error.apart(sizes) + 2.0**-22 * evaluator.epsilon
         alone = figures.high - figures.low.astype(np.float64) <= evaluator.epsilon - apart
         least, most = figures.k.copy(), figures.k.copy()
         others = np.flatnonzero(~alone)
@@ -126,7 +126,7 @@ class Asker:
             table = evaluator.class_scores(codes).astype(np.float64)
             place = evaluator.schema.favourable_index
             lead = table[..., place] - np.delete(table, place, axis=-1).max(axis=-1)
-            room, valid = 2.0 * self.error.apart(regression=False), evaluator.valid_twins(codes)
+            room, valid = 2.0 * self.error.apart(), evaluator.valid_twins(codes)
             there = np.ones(lead.shape, np.bool_) if valid is None else valid
             ups, downs = (lead >= room) & there, (lead < -room) & there
             wanted = there.sum(axis=1)
@@ -142,7 +142,7 @@ class Asker:
             # The whole domain's rounding is coarse: these people's own may settle it.
             inside, people = self.boxes.places(codes[doubtful])
             some = np.zeros(int(inside.sum()), np.int64)
-            below, cut = margin_cuts(evaluator.threshold)
+            below, cut = margin_cuts(evaluator.threshold, linear=self.error.linear)
             ask_people(self.boxes.layers, cut, below, people[inside], some)
             found[doubtful[inside]] = some
         return found
@@ -159,8 +159,7 @@ def protected_values(schema: Schema) -> tuple[tuple[str, tuple[float, ...]], ...
     found = []
     for name in schema.protected:
         attribute = schema[name]
-        steps = not attribute.allowed and (not attribute.discrete or attribute.stride != 1)
-        if attribute.ranges or steps:
+        if attribute.representatives:
             found.append((name, tuple(float(value) for value in attribute.twin_values())))
     return tuple(found)
 
@@ -259,7 +258,8 @@ def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
 def within(schema: Schema, rows: Codes, changes: int, *, batch: int = BATCH) -> Iterator[Codes]:
     """Everybody within so many changes of real rows, once each, in batches."""
     free = list(schema.free_columns)
-    rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
+    if changes:
+        rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
     pieces = [rows]
     for c in range(1, changes + 1):
         for chosen in combinations(free, c):

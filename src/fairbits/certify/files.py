@@ -8,16 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fairbits.certify.contradictions import Sighting
 from fairbits.certify.exact import domain_size
 from fairbits.certify.options import Certificate, CertifyOptions
-from fairbits.certify.run import Progress, certify_subject
-from fairbits.certify.statement import Statement
+from fairbits.certify.run import Progress, certify_subject, checked
+from fairbits.certify.statement import Population, Statement
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.models import Model, Network, load_model
 from fairbits.store import json_of, plain, write_whole
 from fairbits.subject import Subject
 
-FILE = "certify.json"
+FILE, RUN = "certify.json", "run.json"
 #: The repaired model, in our own format.
 REPAIRED = "repaired.npz"
 #: What a repair left in a run's folder, and guaranteed rates of groups.
@@ -42,17 +43,49 @@ def certify_run(
             subject, part, model=repaired, name="repaired", stop=stop, watch=lambda words: watch(f"repaired: {words}")
         )
         notes += tuple(f"repaired: {note}" for note in after.notes)
-        both = (*found.statements, *after.statements)
-        found = replace(found, statements=both, stopped=found.stopped or after.stopped)
+        first = len(found.statements)
+        later = (replace(one, claim=None if one.claim is None else one.claim + first) for one in after.contradictions)
+        found = replace(
+            found,
+            statements=(*found.statements, *after.statements),
+            stopped=found.stopped or after.stopped,
+            contradictions=(*found.contradictions, *later),
+        )
     elif (made := _by_construction(folder, subject)) is not None:
         found = replace(found, statements=(*found.statements, *made))
-    found = replace(found, notes=(*found.notes, *notes))
+    epsilon = _epsilon_of_run(folder)
+    found = checked(replace(found, notes=(*found.notes, *notes)), repair_sightings(folder, epsilon=epsilon))
     asked = {"budget": options.seconds, "changes": options.changes, "k": options.k, "seed": options.seed}
     write_statements(folder, found.statements, made_with=subject.identity.document(), options=asked)
     if found.rates:
         text = json.dumps(plain([one.document() for one in found.rates]), indent=2, ensure_ascii=False, allow_nan=False)
         write_whole(folder / RATES, (text + "\n").encode("utf-8", errors="replace"))
     return found
+
+
+def _epsilon_of_run(folder: Path) -> float | None:
+    """The ε of the run in a folder, if it is one."""
+    try:
+        return float(json_of(folder / RUN)["epsilon"])
+    except (OSError, OptionError, ValueError, TypeError, KeyError):
+        return None
+
+
+def repair_sightings(folder: Path, *, epsilon: float | None) -> tuple[Sighting, ...]:
+    """Whom a repair and the attack on it have met: the most that the repaired model is known to do."""
+    try:
+        document = json_of(folder / REPAIR)
+        chosen = next(one for one in document["repairs"] if one["name"] == document["chosen"])
+        met, attack = chosen["held_out"], (document.get("attack") or {}).get("after") or {}
+        rates = [rate for rate in (met.get("id_rate"), met.get("id_rate_rows")) if rate is not None]
+        ks = [int(k) for k in (met.get("k_max"), met.get("k_max_rows")) if k is not None]
+        seen = [Sighting(source="held_out", flips=int(max(rates, default=0) > 0), k=max(ks, default=None))]
+        if attack.get("k_max") is not None:
+            flips = int((attack.get("id_rate") or 0) > 0)
+            seen.append(Sighting(source="attack", flips=flips, k=int(attack["k_max"])))
+    except (StopIteration, OSError, OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return ()  # no repair, none chosen, or a damaged file, which is named by whoever reads it as such
+    return tuple(replace(one, model="repaired", epsilon=epsilon) for one in seen)
 
 
 def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[str, ...]]:
@@ -87,8 +120,9 @@ def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | 
         return None  # a damaged repair.json is named by whoever reads it as such
     size = domain_size(subject.schema)
     people = size or 1
-    population = "everybody in the domain" + ("" if size else " (uncountable: its people stand as one)")
-    first = Statement("proved", "k", population, people, people, 0, 0, float(k_max), 1.0, 0.0, largest=k_max)
+    whom = Population(kind="domain", count=size)
+    counts = (people, people, 0, 0, float(k_max), 1.0, 0.0)
+    first = Statement("proved", "k", whom.words, *counts, whom=whom, epsilon=_epsilon_of_run(folder))
     made = [replace(first, model="repaired", reason=text)]
     if flips:  # proved too: all twins get one score
         made.insert(0, replace(made[0], property="flips", bound=0.0, largest=None))
@@ -103,11 +137,22 @@ def write_statements(
     options: Mapping[str, Any] | None = None,
 ) -> None:
     """Write certify.json, whole."""
-    more = {"made_with": made_with, "options": options}
-    known = {name: value for name, value in more.items() if value is not None}
-    text = json.dumps(
-        plain([{**one.document(), **known} for one in statements]), indent=2, ensure_ascii=False, allow_nan=False
-    )
+    entries = [one.document() for one in statements]
+    if entries:  # said once, with the first statement
+        more = {"made_with": made_with, "options": options}
+        entries[0] |= {name: value for name, value in more.items() if value is not None}
+    text = json.dumps(plain(entries), indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(folder / FILE, (text + "\n").encode("utf-8", errors="replace"))
+
+
+def withdraw_statements(folder: Path, statements: Sequence[Statement]) -> None:
+    """Say in certify.json which of its statements are withdrawn."""
+    if not any(one.withdrawn for one in statements):
+        return
+    entries = [
+        entry | {"withdrawn": one.withdrawn} for entry, one in zip(json_of(folder / FILE), statements, strict=True)
+    ]
+    text = json.dumps(plain(entries), indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(folder / FILE, (text + "\n").encode("utf-8", errors="replace"))
 
 

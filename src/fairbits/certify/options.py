@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from fairbits.certify.contradictions import Contradiction
 from fairbits.certify.rates import RateStatement
 from fairbits.certify.statement import Statement
 from fairbits.errors import OptionError
@@ -72,12 +73,15 @@ class Certificate:
         Whether a person ended it early.
     rates
         Statements about shares of people, where they were asked for.
+    contradictions
+        Statements that something else contradicts, which is an error of ours: they are withdrawn.
     """
 
     statements: tuple[Statement, ...]
     notes: tuple[str, ...] = ()
     stopped: bool = False
     rates: tuple[RateStatement, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
 
     def __repr__(self) -> str:
         kinds = ", ".join(dict.fromkeys(one.kind for one in self.statements))

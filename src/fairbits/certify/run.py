@@ -6,7 +6,7 @@ Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ import numpy as np
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
+from fairbits.certify.contradictions import Sighting, contradictions, withdrawn
 from fairbits.certify.options import Certificate, CertifyOptions
 from fairbits.certify.rates import FittedPopulation, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample
@@ -52,6 +53,19 @@ def certify_subject(
     options = options or CertifyOptions()
     evaluator = evaluator_of(subject, model=model, epsilon=options.epsilon, threads=options.threads)
     return _Ladder(subject, evaluator, options, name, stop, watch).climb()
+
+
+def checked(
+    found: Certificate, sightings: Iterable[Sighting] = (), *, bounds: Iterable[tuple[str, int]] = ()
+) -> Certificate:
+    """A certificate without statements that something contradicts: they are withdrawn, and it is said."""
+    against = contradictions(found.statements, sightings, bounds=bounds)
+    known = {*found.contradictions}
+    return replace(
+        found,
+        statements=withdrawn(found.statements, against),
+        contradictions=(*found.contradictions, *(one for one in against if one not in known)),
+    )
 
 
 class _Ladder:
@@ -144,7 +158,7 @@ class _Ladder:
                 f"the budget of {self.options.seconds:g} s ended with {unsettled.open:,} of {unsettled.people:,} "
                 f"people open; what is certified and falsified holds, and a longer budget settles more."
             )
-        return Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates))
+        return checked(Certificate(statements, tuple(self.notes), self.stop(), tuple(self.rates)))
 
     def _varies(self) -> bool:
         """Whether the model answers the same question differently; what it remembers of its answers is not asked."""
@@ -188,6 +202,7 @@ class _Ladder:
                 reason=reason,
                 complete=complete,
                 whom=whom,
+                epsilon=self.evaluator.epsilon,
             )
         )
 
@@ -236,7 +251,10 @@ class _Ladder:
 
     def _whole_domain(self) -> bool:
         asked = exact.ask(
-            self.asker, exact.everybody(self.evaluator.schema, batch=self.batch), seconds=self.left, stop=self.stop
+            exact.Asker(self.evaluator.by_rules),
+            exact.everybody(self.evaluator.schema, batch=self.batch),
+            seconds=self.left,
+            stop=self.stop,
         )
         if not asked.complete:
             self.notes.append(f"asking everybody was ended after {asked.people:,} people, who are not counted here.")
@@ -247,17 +265,19 @@ class _Ladder:
     def _near(self, pace: float) -> None:
         """People around real rows: asked, where there is time for all of them, and drawn otherwise."""
         schema, changes = self.evaluator.schema, self.options.changes
-        distinct = np.unique(self.rows[:, list(schema.free_columns)], axis=0, return_index=True)[1]
-        rows = self.rows[distinct]
         seconds = NEAR * self.options.seconds
         for c in range(changes, -1, -1):
+            # Whoever is in the table has their own protected values; whoever is not takes those that everybody can.
+            asker = exact.Asker(self.evaluator.over_values) if c else self.asker
+            alike = schema.free_columns if c else schema.person_columns
+            rows = self.rows[np.unique(self.rows[:, list(alike)], axis=0, return_index=True)[1]]
             listed = exact.listed_within(schema, rows, c)
             values = exact.protected_values(schema)
             whom = Population(kind="near" if c else "rows", changes=c, values=values)
             if listed is not None and listed <= exact.MAX_LISTED and listed / pace < seconds:
                 self.watch(f"asking {whom.words}")
                 asked = exact.ask(
-                    self.asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
+                    asker, exact.within(schema, rows, c, batch=self.batch), seconds=2 * seconds, stop=self.stop
                 )
                 if asked.complete:
                     self._asked(asked, whom)
@@ -275,7 +295,7 @@ class _Ladder:
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
         asked = sample(
-            self.asker,
+            self.asker if changes is not None else exact.Asker(self.evaluator.by_rules),
             self.rows,
             rng,
             changes=changes,
@@ -289,7 +309,9 @@ class _Ladder:
         if changes is None:
             self.sampled_pace = asked.people / max(asked.seconds, 1e-6)
         reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
-        k = asked.bound if self.options.k is None else self.options.k
+        # Nobody who is known already is said to be rarer than they are.
+        known = max([asked.bound, *(one.largest or 1 for one in self.found)])
+        k = known if self.options.k is None else self.options.k
         flips = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
         for property_, counts in (("flips", flips), ("k", asked.counts(k))):
             if property_ == "flips" and not self.decides:
@@ -314,7 +336,7 @@ class _Ladder:
         evaluator = self.evaluator
         schema = replace(evaluator.schema, rules=())
         return Evaluator(
-            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads
+            evaluator.model, schema, evaluator.encoding, epsilon=evaluator.epsilon, threads=evaluator.threads, own=False
         )
 
     def _cells(self) -> None:
@@ -347,6 +369,7 @@ class _Ladder:
         about = "largest" if k is None else "k"
         # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
         countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
+        countable = countable and self.evaluator.twins.most == self.evaluator.twins.m
         inside = countable and not _without(self.subject)
         known = max([one.largest or 1 for one in self.found], default=1) if inside else 1
         found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)
@@ -379,7 +402,7 @@ class _Ladder:
                 "on the table's own rows for every model."
             )
         boxes = self._box_network(network)
-        cuts = margin_cuts(evaluator.threshold)
+        cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear")
         columns = [int(column) for column in evaluator.twins.columns]
         for column in columns:
             attribute = evaluator.schema.attributes[column]
@@ -418,10 +441,10 @@ class _Ladder:
         )
         questions: list[Question] = []
         if self.decides:
-            below, cut = margin_cuts(evaluator.threshold)
+            below, cut = margin_cuts(evaluator.threshold, linear=network.head == "linear")
             questions.append(Question(cut=cut, below=below))
         if k is not None:
-            questions.append(Question(k=k, epsilon=evaluator.epsilon, regression=not self.decides))
+            questions.append(Question(k=k, epsilon=evaluator.epsilon, linear=network.head == "linear"))
         for place, question in enumerate(questions):
             what = "flips" if question.k is None else f"k ≤ {k}"
 

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 Kind = Literal["exact", "proved", "statistical"]
 Property = Literal["flips", "k"]
+#: The share of a population that may be open in what is called certain.
+MOST_OPEN = 0.999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,8 @@ class Statement:
         False where the budget or somebody ended the work early.
     whom
         Whom it speaks of, as fields: what ``population`` says in words.
+    epsilon
+        The tolerance between scores that k is counted by.
     withdrawn
         Why it is not true, where something else that was found contradicts it: an error of ours. Then nothing follows
         from it, and nobody shows it as certain.
@@ -161,6 +165,7 @@ class Statement:
     reason: str = ""
     complete: bool = True
     whom: Population | None = None
+    epsilon: float | None = None
     withdrawn: str = ""
 
     def __post_init__(self) -> None:
@@ -194,8 +199,8 @@ class Statement:
         return cls(**known)
 
     def is_certain(self) -> bool:
-        """Whether it is a certainty about somebody: not withdrawn, and not all of it open."""
-        return not self.withdrawn and self.open < self.people
+        """Whether it is a certainty worth the name: not withdrawn, and of more than a thousandth of the population."""
+        return not self.withdrawn and self.open <= MOST_OPEN * self.people
 
     def sentence(self) -> str:
         """What it says, in one sentence.
@@ -219,8 +224,9 @@ class Statement:
             if self.falsified == 0:
                 return f"{'Nobody' if uncountable else f'{whole} nobody'} {_single(what)} ({self.kind})."
             return f"{whole} {percent(self.falsified / self.people)} {what} ({self.kind})."
-        if self.open == self.people:
-            return f"{whole} nothing is certain: all of it is open."
+        if self.open > MOST_OPEN * self.people:
+            known = f", {count(self.falsified)} certainly {what}" if self.falsified and not uncountable else ""
+            return f"{whole} next to nothing is certain: {percent(self.open / self.people, up=True)} is open{known}."
         return (
             f"{whole} {percent(self.certified / self.people, down=True)} certainly do not "
             f"{what}, {percent(self.falsified / self.people, down=True)} certainly do ({self.kind}); "

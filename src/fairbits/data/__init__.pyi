@@ -10,5 +10,12 @@ from .sources import add as add
 from .sources import available as available
 from .sources import forget as forget
 from .subjects import load_subject as load_subject
+from .trainer import EstimatorTrainer as EstimatorTrainer
+from .trainer import Fitted as Fitted
+from .trainer import NetworkTrainer as NetworkTrainer
+from .trainer import Trainer as Trainer
+from .trainer import asked as asked
+from .trainer import network_of as network_of
+from .trainer import trainer_of as trainer_of
 from .training import epochs_for as epochs_for
 from .training import fit as fit

@@ -30,6 +30,7 @@ SCORES = 4_000_000
 
 def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
     """Bits of every subset of the protected attributes, and the Shapley shares."""
+    evaluator = evaluator.over_values
     names = evaluator.schema.protected
     step = max(1, SCORES // (evaluator.m * (len(evaluator.schema.classes) if evaluator.by_vector else 1)))
     pieces = [_subset_bits(evaluator, cases[start : start + step]) for start in range(0, len(cases), step)]

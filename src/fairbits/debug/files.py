@@ -101,7 +101,7 @@ def neurons_table(result: DebugResult) -> pa.Table:
 def cases_table(result: DebugResult, run: Run) -> pa.Table:
     """One row per case looked at: who it is (codes), its distances in every layer, its bits per attribute."""
     columns: dict[str, Any] = {}
-    for i, name in zip(run.schema.free_columns, run.layout.names, strict=True):
+    for i, name in zip(run.schema.person_columns, run.layout.names, strict=True):
         columns[name] = result.cases[:, i]
     columns |= {"k": result.k, "flips": result.flips}
     if result.delta is not None and result.rho is not None:

@@ -50,6 +50,7 @@ def layer_distances(
 
     δ is the largest L1 distance between two twins' outputs, divided by the width. Twins that cannot exist do not count.
     """
+    evaluator = evaluator.over_values
     pieces: list[Floats] = []
     widths: tuple[int, ...] = ()
     step = max(1, ROWS // evaluator.m)
@@ -66,6 +67,7 @@ def layer_distances(
 
 def layer_scales(evaluator: Evaluator, rows: Codes) -> tuple[Floats, ...]:
     """The standard deviation of every output of every layer over the twins of some rows; layer 0 first."""
+    evaluator = evaluator.over_values
     sums: list[Floats] = []
     squares: list[Floats] = []
     first: list[Floats] = []

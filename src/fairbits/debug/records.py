@@ -314,7 +314,7 @@ class OriginShare:
     attributes : tuple of str
         The attributes that vary; the others are held.
     shared : Estimate
-        C/V: the share of what a training makes of these attributes that any training on these rows agrees on.
+        C/V: the share of what a training makes of these attributes that other trainings on these rows agree on.
     single : Estimate
         1 − C/V: the share that comes with the single training.
     own : Estimate
@@ -349,6 +349,8 @@ class Origin:
         What the labels themselves carry.
     seconds : float
         What the trainings took, one after the other.
+    recipe : str
+        Whose trainings they were.
     """
 
     shares: tuple[OriginShare, ...]
@@ -358,6 +360,7 @@ class Origin:
     people: int = 0
     held_out: bool = False
     seconds: float = 0.0
+    recipe: str = ""
 
     @property
     def known(self) -> bool:
@@ -370,11 +373,15 @@ class Origin:
         if not self.shares:
             return self.why
         one = self.shares[0]
+        own = (
+            "" if self.recipe.startswith("by your own") else '; name yours with train = "module:function" under [model]'
+        )
         what = " and ".join(filter(None, [", ".join(one.attributes[:-1]), one.attributes[-1]]))
         return (
             f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
-            f"{what} comes with the data: any training on these rows does it. {one.single.value:.0%} "
-            f"({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training."
+            f"{what} comes with the data: {self.trainings} trainings on these rows {self.recipe} share it. "
+            f"{one.single.value:.0%} ({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training. "
+            f"Another recipe may share more or less{own}."
         )
 
 

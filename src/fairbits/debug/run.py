@@ -8,6 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
+from fairbits.data import NetworkTrainer
 from fairbits.debug.attribution import MAX_ATTRIBUTES, attribute_bits
 from fairbits.debug.files import write_result
 from fairbits.debug.labels import MIN_ROWS, label_bits
@@ -33,7 +34,7 @@ from fairbits.debug.records import (
     Rule,
     Vote,
 )
-from fairbits.debug.refits import NetworkTrainer, TrainOut, people_of, train_here, trainer_of, trainings_for
+from fairbits.debug.refits import TrainOut, origin_trainer, people_of, train_here, trainings_for
 from fairbits.debug.sample import sample_cases
 from fairbits.debug.sets import neuron_sets
 from fairbits.debug.trees import TreeEffects, tree_effects
@@ -93,6 +94,7 @@ def debug_run(
     evaluator = evaluator_of(
         subject, epsilon=run.manifest["epsilon"], partition=run.manifest["partition"], threads=threads
     )
+    evaluator = evaluator.over_values  # attributes, layers and neurons are compared in values that everybody can take
     figures = evaluator.evaluate(cases)
     work = _Work(evaluator, subject, cases, seed, say, chosen_rule, measure, try_out, train_out)
     trees = work.trees(all_trees=all_layers) if inside and isinstance(subject.model, HasTrees) else None
@@ -272,12 +274,14 @@ class _Work:
 
     def _expected(self) -> float:
         """Seconds of one training, about. Of a network by its size, so that the same run always decides the same."""
-        trainer = trainer_of(self.subject)
+        trainer, table = origin_trainer(self.subject), self.subject.table.training()
         if isinstance(trainer, NetworkTrainer):
-            return trainer.seconds
+            return trainer.seconds(len(table))
         self.say("telling how long trainings take")
         begin = time.perf_counter()
-        trainer.train(0)  # how an estimator's cost grows with its rows is not known: one whole training is timed
+        trainer.anew(
+            table.codes, np.asarray(table.labels), 0
+        )  # how an estimator's cost grows with its rows is not known: one whole training is timed
         return time.perf_counter() - begin
 
     def _trained(self, labels: LabelBits | None, count: int) -> Origin:
@@ -304,7 +308,8 @@ class _Work:
                 "The model's training draws no lots: trained again on the same rows it comes out the same, so all of "
                 "what it makes of twins comes with the rows and the kind of model."
             )
-        return Origin(shares, "", labels, count, len(people), unseen, sum(one.seconds for one in trained))
+        seconds = sum(one.seconds for one in trained)
+        return Origin(shares, "", labels, count, len(people), unseen, seconds, origin_trainer(self.subject).recipe)
 
     def label_bits(self) -> LabelBits | None:
         self.say("reading the labels")

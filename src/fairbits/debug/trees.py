@@ -90,7 +90,7 @@ def tree_effects(
     say: Callable[[str], None] = lambda _: None,
 ) -> TreeEffects:
     """Find out which trees and which splits tell the twins of some cases apart."""
-    return _Study(evaluator, subject, cases, rng, say).effects(all_trees=all_trees)
+    return _Study(evaluator.over_values, subject, cases, rng, say).effects(all_trees=all_trees)
 
 
 class _Study:

@@ -46,7 +46,12 @@ class OwnDecisions:
 
 
 def group_shifts(
-    subject: Subject, table: Table, found: list[Evaluation], own: list[OwnDecisions], rng: np.random.Generator
+    subject: Subject,
+    table: Table,
+    found: list[Evaluation],
+    own: list[OwnDecisions],
+    rng: np.random.Generator,
+    whose: npt.NDArray[np.int64] | None = None,
 ) -> tuple[GroupShift, ...]:
     """What changes for each group."""
     decides = own[0].favoured is not None and own[1].favoured is not None
@@ -63,8 +68,9 @@ def group_shifts(
             columns = [change[here]] + ([after.astype(float) - before] if decides else [])
             highs = [span, 1.0][: len(columns)]
             lows = [-high for high in highs]
-            means = bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=500)
-            enough = people >= MIN_PEOPLE
+            members = None if whose is None else whose[here]
+            means = bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=500, people=members)
+            enough = (people if members is None else len(np.unique(members))) >= MIN_PEOPLE
             shifts.append(
                 GroupShift(
                     attribute=grouping.name,
@@ -89,7 +95,7 @@ def person_shifts(
     rise = found[1].k.astype(int) - found[0].k
     wider = found[1].span.astype(float) - found[0].span
     order = np.lexsort((np.arange(len(table)), -wider, -rise))
-    labels, schema = evaluator.twins.labels, subject.schema
+    twins, schema = evaluator.twins, subject.schema
     people = []
     for row in order[:top]:
         if rise[row] <= 0 and not (rise[row] == 0 and found[1].flips[row] and not found[0].flips[row]):
@@ -110,8 +116,8 @@ def person_shifts(
                 decision_after=decisions[1],
                 flips_before=bool(found[0].flips[row]),
                 flips_after=bool(found[1].flips[row]),
-                worst=labels[int(found[1].low_twin[row])],
-                best=labels[int(found[1].high_twin[row])],
+                worst=twins.label(int(found[1].low_twin[row]), table.codes[row]),
+                best=twins.label(int(found[1].high_twin[row]), table.codes[row]),
             )
         )
     return tuple(people)

@@ -13,10 +13,10 @@ from fairbits.diff.checks import check_same_people
 from fairbits.diff.layers import layer_shifts, parting
 from fairbits.diff.people import OwnDecisions, group_shifts, person_shifts
 from fairbits.diff.records import Changed, ModelDiff, Shift, SideFacts
-from fairbits.domain import Table
+from fairbits.domain import Table, people_of
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, wilson
+from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, rate_of
 from fairbits.models import kind_of
 from fairbits.randomness import generator
 from fairbits.report import hash_file
@@ -58,6 +58,7 @@ def diff_subjects(
     layers, why = layer_shifts(a, b, table.codes[:LAYER_PEOPLE])
     parted, adds = parting(layers)
     worse = found[1].k.astype(int) - found[0].k
+    whose = people_of(a.schema, table)
     return ModelDiff(
         a=_facts(a),
         b=_facts(b),
@@ -69,11 +70,11 @@ def diff_subjects(
         seed=seed,
         protected=a.schema.protected,
         regression=a.schema.regression,
-        shifts=_shifts(found, own, evaluators[0], generator(seed, "diff", "people")),
-        changed=_changed(own),
+        shifts=_shifts(found, own, evaluators[0], generator(seed, "diff", "people"), whose),
+        changed=_changed(own, whose),
         k_rose=int((worse > 0).sum()),
         k_fell=int((worse < 0).sum()),
-        groups=group_shifts(a, table, found, own, generator(seed, "diff", "groups")),
+        groups=group_shifts(a, table, found, own, generator(seed, "diff", "groups"), whose),
         people=person_shifts(a, evaluators[1], table, found, own, top),
         score_distance=twins[0],
         score_distance_max=twins[1],
@@ -136,7 +137,11 @@ def _twin_distance(evaluators: list[Evaluator], table: Table) -> tuple[float, fl
 
 
 def _shifts(
-    found: list[Evaluation], own: list[OwnDecisions], evaluator: Evaluator, rng: np.random.Generator
+    found: list[Evaluation],
+    own: list[OwnDecisions],
+    evaluator: Evaluator,
+    rng: np.random.Generator,
+    whose: npt.NDArray[np.int64] | None,
 ) -> tuple[Shift, ...]:
     """Figures of both, and the means of everybody's own change: all drawn with the same people."""
     limit, m = evaluator.bits_limit, float(evaluator.m)
@@ -157,7 +162,7 @@ def _shifts(
     add("q_1_mean", "mean bits, Q1", found[0].q_1, found[1].q_1, limit, worse=1)
     columns = np.column_stack([np.round(other - one, 9) for _, _, one, other, _, _, _ in pairs])
     spans = [max(span, 1e-9) for *_, span, _, _ in pairs]
-    changes = bounded_means(columns, rng, lows=[-span for span in spans], highs=spans)
+    changes = bounded_means(columns, rng, lows=[-span for span in spans], highs=spans, people=whose)
     shifts = [
         Shift(name, words, float(one.mean()), float(other.mean()), _or_none(change, one, other), share, worse)
         for (name, words, one, other, _, share, worse), change in zip(pairs, changes, strict=True)
@@ -171,7 +176,7 @@ def _or_none(change: Estimate, one: Floats, other: Floats) -> Estimate:
     return Estimate(0.0, 0.0, 0.0) if np.array_equal(one, other) else change
 
 
-def _changed(own: list[OwnDecisions]) -> Changed | None:
+def _changed(own: list[OwnDecisions], whose: npt.NDArray[np.int64] | None) -> Changed | None:
     if own[0].classes is None or own[1].classes is None:
         return None
     moved = own[0].classes != own[1].classes
@@ -180,7 +185,7 @@ def _changed(own: list[OwnDecisions]) -> Changed | None:
     known = own[0].right is not None and own[1].right is not None
     right = int((~own[0].right & own[1].right).sum()) if known else None
     wrong = int((own[0].right & ~own[1].right).sum()) if known else None
-    return Changed(int(moved.sum()), wilson(int(moved.sum()), len(moved)), lost, gained, right, wrong)
+    return Changed(int(moved.sum()), rate_of(np.asarray(moved, np.bool_), people=whose), lost, gained, right, wrong)
 
 
 def _facts(subject: Subject) -> SideFacts:
@@ -191,7 +196,8 @@ def _facts(subject: Subject) -> SideFacts:
         model=kind_of(subject.model),
         sha256=None if file is None else hash_file(file)[1],
         identity=subject.identity.id,
-        quality=subject.quality or quality_of(subject.model, subject.encoding, subject.schema, subject.table),
+        quality=subject.quality
+        or quality_of(subject.model, subject.encoding, subject.schema, subject.table, test=subject.test),
     )
 
 

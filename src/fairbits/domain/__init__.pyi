@@ -34,6 +34,9 @@ from .limits import granted_in as granted_in
 from .notebook import html_table as html_table
 from .one_hot import Group as Group
 from .one_hot import one_hot_groups as one_hot_groups
+from .people import one_row_each as one_row_each
+from .people import people_notes as people_notes
+from .people import people_of as people_of
 from .ranges import coarsened as coarsened
 from .ranges import twins_of as twins_of
 from .raw import RawTable as RawTable

@@ -36,6 +36,7 @@ _OTHERS = {
     "columns": "attribute {name} has columns, but is no category; only a category has columns, one for each label.",
     "holds": "attribute {name} has holds, but is no category; leave it out.",
     "ranges": "attribute {name} has ranges, but is a category; only a number has ranges.",
+    "cuts": "attribute {name} has cuts, but is a category; only a number has ranges.",
     "step": "attribute {name} has a step, but is a category; leave it out.",
 }
 
@@ -119,6 +120,14 @@ class Attribute(metaclass=_ByKind):
             """What twins take instead of every value: (name, code) pairs."""
 
         @property
+        def cuts(self) -> tuple[float, ...]:
+            """The lowest value of every range but the first."""
+
+        @property
+        def cuts_named(self) -> bool:
+            """Whether the ranges' names and values alone say where they begin."""
+
+        @property
         def columns(self) -> tuple[str, ...]:
             """The 0/1 columns of the table that make up a category."""
 
@@ -196,7 +205,7 @@ class Attribute(metaclass=_ByKind):
             )
         object.__setattr__(self, "allowed", codes)
 
-    def _shown_labels(self) -> tuple[str, ...]:
+    def shown_labels(self) -> tuple[str, ...]:
         """The labels as people read them: blanks around a cell show nothing, unless they tell two labels apart."""
         if not any(label[:1].isspace() or label[-1:].isspace() for label in self.labels):
             return self.labels
@@ -286,6 +295,32 @@ class Attribute(metaclass=_ByKind):
             return values[values != self.gap]
         return np.concatenate([[self.gap], values]) if self._number_twin else values
 
+    @property
+    def representatives(self) -> bool:
+        """Whether twins take some of its values only, which stand for the others: ranges, or steps."""
+        if not self.discrete and not self.allowed:
+            return True
+        every = len(self.allowed) or int(self.upper - self.low) + 1
+        return self.twin_count - self._number_twin < every - self._left_out
+
+    @property
+    def open(self) -> bool:
+        """Whether people may have a value that twins do not take, or none: then their own is one more."""
+        gap = self.missing == "model" and self.kind != "category"
+        return self.representatives or gap or bool(self._left_out)
+
+    def twin_place(self, codes: Codes) -> npt.NDArray[np.int64]:
+        """Which of ``twin_values()`` stands for each code: that of its range; −1 for a missing value that none is."""
+        values = self.twin_values()
+        if self.ranges:
+            place = np.searchsorted(self.cuts, codes, side="right") + self._number_twin
+        else:
+            place = nearest(values, codes)
+        if self.gap is None:
+            return place
+        gone = np.flatnonzero(values == self.gap)
+        return np.where(codes == self.gap, gone[0] if len(gone) else -1, place)
+
     def clip(self, codes: Codes) -> Codes:
         """The nearest valid codes; a missing value stays one.
 
@@ -350,7 +385,7 @@ class Attribute(metaclass=_ByKind):
             place = round(code - self.low)
             if not 0 <= place < len(self.labels):
                 raise SchemaError(f"attribute {self.name!r} takes {self.domain_text()}, but got {code:g}.")
-            return self._shown_labels()[place]
+            return self.shown_labels()[place]
         return str(round(code)) if self.discrete else f"{code:g}"
 
     def read_twin(self, code: float) -> str:
@@ -394,8 +429,8 @@ class Attribute(metaclass=_ByKind):
             return self.gap
         if text in self.labels:
             code = float(self.low + self.labels.index(text))
-        elif text in self._shown_labels():
-            code = float(self.low + self._shown_labels().index(text))
+        elif text in self.shown_labels():
+            code = float(self.low + self.shown_labels().index(text))
         else:
             try:
                 code = float(text)

@@ -45,6 +45,8 @@ class Decoder:
         Categories whose labels stay text although they look like numbers.
     categorical
         Whether frames get pandas categories, for models that were trained on those.
+    typed
+        Whether numbers get the type of the owner's column; otherwise they are exact, as int64 and float64.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Decoder:
         *,
         as_text: Sequence[str] = (),
         categorical: bool = False,
+        typed: bool = True,
     ):
         owners = _owners(schema)
         wanted = [name for own in owners.values() for name, _ in own] if columns is None else list(columns)
@@ -63,7 +66,7 @@ class Decoder:
         self.encoding = Encoding.identity(schema, columns=self.names, dtype=np.float64)
         self.categorical = categorical
         attributes = self._attributes = [schema[name] for name in self.names]
-        self._as_text = frozenset(as_text)
+        self._as_text, self._typed = frozenset(as_text), typed
         self._tables: Mapping[int, Values] = {
             i: values_of(a, text=a.name in as_text) for i, a in enumerate(attributes) if a.kind == "category"
         }
@@ -154,7 +157,7 @@ class Decoder:
         import pandas as pd
 
         attribute, values = self._attributes[column.place], self.values(column, codes)
-        if attribute.held is None or column.label is not None:
+        if attribute.held is None or column.label is not None or not self._typed:
             return values
         if column.place not in self._frames:
             self._frames[column.place] = _type_for(attribute)

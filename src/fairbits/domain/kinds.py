@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -13,6 +15,9 @@ from fairbits.errors import SchemaError, choose_from
 
 #: Whole numbers that a code holds exactly, and the largest step.
 _MAX_WHOLE, _MAX_STEP = 10**15, 10**300
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+#: A range that its name spells out: "32–38", or one value.
+_RANGE = re.compile(rf"{_NUMBER}(?:\s*(?:–|-|to)\s*{_NUMBER})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +28,7 @@ class Number(Attribute):
     high: float | None = None
     step: float | None = None
     ranges: tuple[tuple[str, float], ...] = ()
+    cuts: tuple[float, ...] = ()
 
     columns: ClassVar[tuple[str, ...]] = ()
     holds: ClassVar[Holds | None] = None
@@ -75,6 +81,19 @@ class Number(Attribute):
                     f"range {name!r} of attribute {self.name!r} stands at {code:g}, which is not one of its values; "
                     f"choose one within {self.low:g} to {self.upper:g}."
                 )
+        cuts = tuple(float(cut) for cut in self.cuts) or _default_cuts(ranges)
+        object.__setattr__(self, "cuts", cuts)
+        places = np.searchsorted(cuts, codes, side="right") if ranges else np.empty(0)
+        if len(cuts) != max(0, len(ranges) - 1) or not np.array_equal(places, np.arange(len(ranges))):
+            raise SchemaError(
+                f"attribute {self.name!r} has cuts {shown(cuts)} for ranges at {shown(codes)}; a cut is the lowest "
+                f"value of its range, so that there is one between each value and the next."
+            )
+
+    @property
+    def cuts_named(self) -> bool:
+        """Whether the ranges' names and values alone say where they begin."""
+        return self.cuts == _default_cuts(self.ranges)
 
     @property
     def gap(self) -> float | None:
@@ -117,6 +136,9 @@ class Integer(Number):
         The smallest change that a search makes; None for 1.
     ranges
         For a protected number with too many values: (name, code) pairs, the codes that twins take instead of all.
+    cuts
+        The lowest value of every range but the first: who is between two cuts is in that range. Left out, the names of
+        the ranges say it ("32–38"), or else the nearest of the codes decides.
     labels
         A word for each code from ``low`` to ``high``, where codes stand for something (age code 3 reads "30–39").
 
@@ -169,6 +191,9 @@ class Real(Number):
         The smallest change that a search makes; None for a hundredth of the range.
     ranges
         For a protected number with too many values: (name, code) pairs, the codes that twins take instead of all.
+    cuts
+        The lowest value of every range but the first: who is between two cuts is in that range. Left out, the names of
+        the ranges say it ("32–38"), or else the nearest of the codes decides.
 
     >>> Real(name="income", high=5.0).step
     0.05
@@ -216,6 +241,8 @@ class Category(Attribute):
     low: ClassVar[float] = 0
     step: ClassVar[float | None] = 1.0
     ranges: ClassVar[tuple[tuple[str, float], ...]] = ()
+    cuts: ClassVar[tuple[float, ...]] = ()
+    cuts_named: ClassVar[bool] = True
 
     @classmethod
     def _own_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -275,6 +302,24 @@ class Category(Attribute):
     def _left_out(self) -> int:
         there = self.gap is not None and (not self.allowed or self.gap in self.allowed)
         return int(there and self.missing != "value" and self.count > 1)
+
+
+def _named_cuts(ranges: tuple[tuple[str, float], ...]) -> tuple[float, ...]:
+    """The cuts that names such as "32–38" spell out; nothing where the names say something else."""
+    ends = [_RANGE.fullmatch(name.strip()) for name, _ in ranges]
+    spans = [(float(e[1]), float(e[2] or e[1])) for e in ends if e is not None]
+    fits = len(spans) == len(ranges) and any(low < high for low, high in spans)
+    if not fits or any(not low <= code <= high for (low, high), (_, code) in zip(spans, ranges, strict=True)):
+        return ()
+    if any(high > low for (_, high), (low, _) in pairwise(spans)):
+        return ()
+    return tuple(low for low, _ in spans[1:])
+
+
+def _default_cuts(ranges: tuple[tuple[str, float], ...]) -> tuple[float, ...]:
+    """By the names, or half-way between the values, where the middle itself belongs to the lower one."""
+    codes = [code for _, code in ranges]
+    return _named_cuts(ranges) or tuple(float(np.nextafter((low + high) / 2, high)) for low, high in pairwise(codes))
 
 
 KINDS: dict[str, type[Attribute]] = {"integer": Integer, "category": Category, "real": Real}

@@ -46,8 +46,12 @@ def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
         inside = np.sort(values[place == here])
         low, high, middle = inside[0], inside[-1], inside[len(inside) // 2]
         name = attribute.read(low) if low == high else f"{attribute.read(low)}–{attribute.read(high)}"
-        ranges.append((name, float(middle)))
-    return replace(attribute, ranges=tuple(ranges))
+        ranges.append((name, float(middle), float(low)))
+    return replace(
+        attribute,
+        ranges=tuple((name, middle) for name, middle, _ in ranges),
+        cuts=tuple(low for _, _, low in ranges[1:]),
+    )
 
 
 def twins_of(attributes: list[Attribute]) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
+from fairbits.domain.kinds import Category
 from fairbits.domain.schema import Schema
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class RawTable:
         home = type(given).__module__.partition(".")[0]
         self._pandas = home == "pandas"
         self._polars = home == "polars"
+        if self._polars and hasattr(given, "collect"):
+            self._given = given.collect()
 
     def __len__(self) -> int:
         return int(self._data.num_rows)
@@ -91,7 +94,7 @@ class RawTable:
     @property
     def index(self) -> npt.NDArray[Any] | None:
         """The names of the rows in a pandas frame, (n,); None where they are only counted."""
-        if not self._pandas or type(self._given.index).__name__ == "RangeIndex" and self._given.index.start == 0:
+        if not self._pandas or (type(self._given.index).__name__ == "RangeIndex" and self._given.index.start == 0):
             return None
         names = np.empty(len(self._given.index), dtype=object)
         names[:] = list(self._given.index)
@@ -103,6 +106,22 @@ class RawTable:
         from fairbits.domain.table import BINARY
 
         return self._file is not None and self._file.suffix.lower() not in BINARY
+
+    def digits(self, schema: Schema) -> tuple[str, ...]:
+        """Columns of a CSV file that are text here for the zeros that they begin with, and numbers for pandas."""
+        import pyarrow as pa
+
+        if not self.csv:
+            return ()
+        return tuple(
+            one.name
+            for one in schema.attributes
+            if one.kind == "category"
+            and one.holds is None
+            and one.name in self._data.column_names
+            and pa.types.is_string(self._data.schema.field(one.name).type)
+            and all(label == MISSING or label.strip().isdecimal() for label in one.labels)
+        )
 
     def held(self, attribute: Attribute, codes: Codes) -> Held | None:
         """The values behind an attribute's labels, or what shows the type of its numbers; None where it is spread."""
@@ -119,7 +138,11 @@ class RawTable:
         if self._pandas:
             column = self._given.iloc[:, [str(one) for one in self._given.columns].index(name)]
             return Held(column.array.take(rows), places)
-        data = self._data.select([name]).take(rows)
+        if self._polars:
+            few = self._given.select(name)[rows].to_arrow(compat_level=_oldest())
+            words = attribute.kind == "category" and None in few.column(0).to_pylist()
+            return Held(_objects(few.column(0).to_pylist()) if words else few, places)
+        data = _without_views(self._data.select([name])).take(rows)
         return Held(_as_text(data) if self.csv else data, places, self.csv)
 
     def rows(self, chosen: npt.NDArray[np.int64], columns: tuple[str, ...], *, text: tuple[str, ...] = ()) -> Any:
@@ -130,10 +153,9 @@ class RawTable:
             names = [str(one) for one in self._given.columns]
             return self._given.iloc[chosen, [names.index(name) for name in columns]].copy()
         if self._polars:
-            frame = self._given.collect() if hasattr(self._given, "collect") else self._given
-            return frame.select(columns)[chosen]
+            return self._given.select(columns)[chosen]
         if not self.csv:
-            return self._data.select(list(columns)).take(chosen).to_pandas()
+            return _without_views(self._data.select(list(columns))).take(chosen).to_pandas()
         kept: dict[str, Any] = dict.fromkeys(text, str)
         frame = pd.read_csv(
             self._file,
@@ -144,6 +166,30 @@ class RawTable:
             na_values={one: [""] if one in kept else sorted(NA_TEXTS) for one in columns} if kept else None,
         )
         return frame[list(columns)].iloc[chosen]
+
+
+def _objects(values: list[Any]) -> Any:
+    """Values as polars hands them to NumPy: None stays None."""
+    import pandas as pd
+
+    return pd.Series(values, dtype=object).array
+
+
+def _oldest() -> Any:
+    """What polars calls text that every Arrow library can take rows of."""
+    import polars as pl
+
+    return pl.CompatLevel.oldest()
+
+
+def _without_views(data: pa.Table) -> pa.Table:
+    """Views of text as text: Arrow takes no rows of them."""
+    import pyarrow as pa
+
+    for place, field in enumerate(data.schema):
+        if pa.types.is_string_view(field.type):
+            data = data.set_column(place, field.name, data[field.name].cast(pa.string()))
+    return data
 
 
 def _as_text(data: pa.Table) -> pa.Table:
@@ -166,11 +212,12 @@ def _with_held(attribute: Attribute, codes: Codes, raw: RawTable) -> Attribute:
     held = raw.held(attribute, codes)
     if held is None:
         return attribute
-    if attribute.kind != "category":
+    if not isinstance(attribute, Category):
         return replace(attribute, held=held)
     spelled = [attribute.labels[i] if label == MISSING else held.text(i) for i, label in enumerate(attribute.labels)]
     labels = tuple(
         own if own is not None and own.strip() == label.strip() else label
         for own, label in zip(spelled, attribute.labels, strict=True)
     )
-    return replace(attribute, held=held, labels=labels if len(set(labels)) == len(labels) else attribute.labels)
+    kept = labels if len(set(labels)) == len(labels) else attribute.labels
+    return replace(attribute, held=held, labels=kept)

@@ -23,6 +23,8 @@ _PARQUET = frozenset({".parquet", ".pq"})
 _SECONDS, _BYTES_PER_SECOND = 12.0, 20e6
 #: Tables that have been read in a child process, as they were then.
 _sound: set[tuple[str, int, int, int, int]] = set()
+#: A number as pandas reads one, a name such as "007" not among them.
+_NUMBER = re.compile(r"\s*[+-]?(?:(?:0|[1-9]\d{0,17})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?\s*")
 _SEPARATORS = {";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -205,7 +207,7 @@ def _read_csv(file: Path, delimiter: str) -> pa.Table:
         # Only an empty cell is missing: "NA" is a country code and "None" a fine label.
         convert_options=csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
     )
-    table = _with_zeros(table, file, delimiter)
+    table = _with_numbers(_with_zeros(table, file, delimiter))
     if table.num_columns == 1:
         header = table.column_names[0]
         other = next((mark for mark in _SEPARATORS if mark in header), None)
@@ -214,6 +216,29 @@ def _read_csv(file: Path, delimiter: str) -> pa.Table:
                 f"the table {str(file)!r} has a single column, whose name seems to be separated by "
                 f"{_SEPARATORS[other]}s: set delimiter = {other!r}."
             )
+    return table
+
+
+def _with_numbers(table: pa.Table) -> pa.Table:
+    """The table with columns of numbers as numbers where some cells say "NA" or the like, as pandas reads them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from fairbits.domain.raw import NA_TEXTS
+
+    gone = pa.array(sorted(NA_TEXTS), pa.string())
+    for place, field in enumerate(table.schema):
+        if not pa.types.is_string(field.type):
+            continue
+        texts = table[field.name].unique()
+        present = texts.filter(pc.invert(pc.is_in(texts, value_set=gone, skip_nulls=False))).drop_null()
+        if len(present) in (0, len(texts.drop_null())) or not all(map(_NUMBER.fullmatch, present.to_pylist())):
+            continue
+        column = table[field.name]
+        emptied = pc.if_else(pc.is_in(column, value_set=gone), pa.scalar(None, pa.string()), column)
+        whole = all("." not in text and "e" not in text.lower() for text in present.to_pylist())
+        trimmed = pc.utf8_trim_whitespace(emptied)
+        table = table.set_column(place, field.name, trimmed.cast(pa.int64() if whole else pa.float64()))
     return table
 
 

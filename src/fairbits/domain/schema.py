@@ -186,6 +186,18 @@ class Schema:
         return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected)
 
     @cached_property
+    def person_columns(self) -> tuple[int, ...]:
+        """Columns that tell two people apart: the free ones, and protected ones of which twins take some values only,
+        so that a person's own is one more.
+        """
+        return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected or attribute.open)
+
+    @cached_property
+    def protected_values_are_representatives(self) -> bool:
+        """Whether twins take some values of a protected number only: lower bounds, where all values count."""
+        return any(self.attributes[i].representatives for i in self.protected_columns)
+
+    @cached_property
     def movable_columns(self) -> tuple[int, ...]:
         """Columns of the attributes that a search may change."""
         return tuple(i for i in self.free_columns if not self.attributes[i].immutable)

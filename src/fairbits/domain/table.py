@@ -14,7 +14,16 @@ import numpy.typing as npt
 
 from fairbits.domain.arrow import numpy_of
 from fairbits.domain.attribute import Attribute, Codes
-from fairbits.domain.column import codes_of_column, codes_of_group, first_true, numbers, places_of, plain, text_of
+from fairbits.domain.column import (
+    codes_of_column,
+    codes_of_group,
+    first_true,
+    numbers,
+    places_of,
+    plain,
+    text_of,
+    with_nulls,
+)
 from fairbits.domain.schema import Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
 
@@ -50,6 +59,8 @@ class Table:
         Scores of a model that is not at hand, where the table has them.
     index
         The rows' own names in the owner's table (a pandas index), (n,); None where they are only counted.
+    person
+        A number for each row, the same for rows of one person, (n,); None where the table does not say.
     """
 
     codes: Codes
@@ -60,6 +71,7 @@ class Table:
     observed: Codes | None = None  # a column for each observed attribute of the schema; NaN where a value is missing
     scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
     index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
+    person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -86,6 +98,7 @@ class Table:
             None if self.observed is None else self.observed[chosen],
             None if self.scores is None else self.scores[chosen],
             None if self.index is None else self.index[chosen],
+            None if self.person is None else self.person[chosen],
         )
 
     def names(self) -> npt.NDArray[Any]:
@@ -141,8 +154,10 @@ def _line_of(file: Path, number: int) -> int | None:
         return None  # it was moved since: the number of the row is still right
 
 
-def table_from_arrow(data: pa.Table, schema: Schema, *, file: str | Path | None = None) -> Table:
-    """Codes of a table with the schema's columns; other columns are left alone."""
+def table_from_arrow(
+    data: pa.Table, schema: Schema, *, file: str | Path | None = None, person: str | None = None
+) -> Table:
+    """Codes of a table with the schema's columns; other columns are left alone, but for the id of the person."""
     origin = None if file is None else Path(file)
 
     def place(row: int) -> str:
@@ -150,6 +165,8 @@ def table_from_arrow(data: pa.Table, schema: Schema, *, file: str | Path | None 
 
     with rows_named(place=place):
         table = replace(_coded(data, schema), file=origin)
+        if person is not None:
+            table = replace(table, person=_persons(data, person))
     check_domain(table.codes, schema, place)
     return table
 
@@ -179,7 +196,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
     if attribute.columns:
         return codes_of_group(data, attribute)
-    column = plain(data[attribute.name])
+    column = with_nulls(plain(data[attribute.name]))
     there = ~numpy_of(column.is_null())
     codes = np.full(len(column), np.nan)
     if not there.any():
@@ -196,6 +213,20 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
             row,
         )
     return codes
+
+
+def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    """The number of the person of each row, from 0, by the column of their ids."""
+    if name not in data.column_names:
+        raise TableError(f"person {name!r} is not in the table; {choose_from(name, data.column_names)}")
+    column = with_nulls(plain(data[name]))
+    if column.null_count:
+        raise TableError.of_row(
+            f"person {name!r} has {column.null_count:,} missing ids, but each row must be somebody's; the first is "
+            f"{ROW}.",
+            first_true(column.is_null()),
+        )
+    return np.unique(np.array(column.to_pylist()), return_inverse=True)[1].astype(np.int64)
 
 
 def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:

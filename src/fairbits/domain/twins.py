@@ -1,14 +1,21 @@
-"""The twins of a person: the same person under every combination of protected values."""
+"""The twins of a person: the same person under every combination of protected values.
+
+Where twins take some values of a number only (ranges, steps), or where a person may lack a value, people have values
+of their own that no twin takes. These are twins as well: every combination with the person's own value in place of one
+that twins take. They stand after the m combinations that everybody has.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fairbits.domain.attribute import Codes, nearest
+from fairbits.domain.attribute import Codes
 from fairbits.domain.schema import Schema
 from fairbits.errors import SchemaError
 
@@ -24,6 +31,8 @@ class Twins:
         The attributes; at least one is protected.
     max_twins
         Largest number of combinations; by default what the schema says.
+    own
+        Whether a person's own value is one more where twins take some values only; without, all have the same twins.
 
     Raises
     ------
@@ -31,7 +40,7 @@ class Twins:
         If no attribute is protected, or if there are more combinations than that.
     """
 
-    def __init__(self, schema: Schema, *, max_twins: int | None = None):
+    def __init__(self, schema: Schema, *, max_twins: int | None = None, own: bool = True):
         limit = schema.max_twins if max_twins is None else max_twins
         if not schema.protected and not schema.observed:
             raise SchemaError(
@@ -50,22 +59,82 @@ class Twins:
                 f"coarsen {widest!r} with a larger step or ranges, or raise the limit (twins under [limits])."
             )
         domains = [schema.attributes[i].twin_values() for i in schema.protected_columns]
-        grid = np.meshgrid(*domains, indexing="ij")
         # Where protected attributes are only observed, a person's only twin is the person.
-        self.values: Codes = np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.empty((1, 0))
+        self.values: Codes = _product(domains)
+        self._domains = domains
+        self._open = [own and schema.attributes[i].open for i in schema.protected_columns]
+        every = _product([np.append(d, np.nan) if o else d for d, o in zip(domains, self._open, strict=True)])
+        mine = np.isnan(every).any(axis=1)
+        #: All combinations, those at a person's own value last; NaN where it is the person's own.
+        self.patterns: Codes = np.concatenate([every[~mine], every[mine]])
+        self._place_of = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
 
     @property
     def m(self) -> int:
-        """How many twins a person has (the person included)."""
+        """How many combinations everybody has (the person included, where twins take all values)."""
         return len(self.values)
+
+    @property
+    def most(self) -> int:
+        """How many twins a person can have, those at the person's own values included."""
+        return len(self.patterns)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Each combination as people read it, e.g. "30–39, White, Female"."""
+        return self.all_labels[: self.m]
+
+    @cached_property
+    def all_labels(self) -> tuple[str, ...]:
+        """The same, followed by those at a person's own values: "own age, White, Female"."""
         attributes = [self.schema.attributes[i] for i in self.columns]
         return tuple(
-            ", ".join(a.read_twin(code) for a, code in zip(attributes, row, strict=True)) for row in self.values
+            ", ".join(
+                f"own {a.name}" if np.isnan(code) else a.read_twin(code)
+                for a, code in zip(attributes, row, strict=True)
+            )
+            for row in self.patterns
         )
+
+    def label(self, twin: int, person: Codes) -> str:
+        """One twin of one person as people read it, the person's own value by its name."""
+        if twin < self.m:
+            return self.labels[twin]
+        own = zip(self.columns, self.patterns[twin], strict=True)
+        attributes = self.schema.attributes
+        return ", ".join(
+            attributes[i].read(person[i]) if np.isnan(code) else attributes[i].read_twin(code) for i, code in own
+        )
+
+    def as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
+        """People as one of their twins each, given by its position among all combinations."""
+        rows = codes.copy()
+        chosen = self.patterns[twins]
+        rows[:, self.columns] = np.where(np.isnan(chosen), codes[:, self.columns], chosen)
+        return rows
+
+    def own(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        """Which combinations at their own values people have beside the m that everybody has, (n, most − m)."""
+        known = self._known(codes)
+        wanted = np.isnan(self.patterns[self.m :])
+        return np.asarray((known.astype(np.int64) @ wanted.T.astype(np.int64)) == 0)
+
+    def has_own(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        """Who has a value of their own that no twin of others takes, (n,)."""
+        return np.asarray(~self._known(codes).all(axis=1))
+
+    def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        known = [np.isin(codes[:, i], d) for i, d in zip(self.columns, self._domains, strict=True)]
+        return np.stack(known, axis=1) if known else np.empty((len(codes), 0), np.bool_)
+
+    def place_of(self, codes: Codes) -> npt.NDArray[np.int64]:
+        """Position of people as they are among all their combinations, their own values as such."""
+        index = np.zeros(len(codes), dtype=np.int64)
+        for i, values, own in zip(self.columns, self._domains, self._open, strict=True):
+            place = np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)
+            place = np.where(np.isin(codes[:, i], values), place, len(values)) if own else place
+            index = index * (len(values) + own) + place
+        return np.asarray(self._place_of[index])
 
     def expand(self, codes: Codes) -> Codes:
         """All twins of a batch of people, (n, m, attributes): person first, then twin.
@@ -112,8 +181,8 @@ class Twins:
             piece[:, :, free] = batch[:, None, free]
             yield slice(start, start + len(batch)), piece
 
-    def index_of(self, codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Position of each person among their own twins: the nearest twin, where twins stand for ranges of values.
+    def index_of(self, codes: Codes) -> npt.NDArray[np.int64]:
+        """Position of the combination that stands for each person: by the ranges, where twins stand for ranges.
 
         Parameters
         ----------
@@ -122,11 +191,16 @@ class Twins:
 
         Returns
         -------
-        np.ndarray[tuple[int], np.dtype[np.int64]]
-            Positions from 0 to m − 1, (n,).
+        npt.NDArray[np.int64]
+            Positions from 0 to m − 1, (n,); a missing value that no twin takes counts as the first value.
         """
         index = np.zeros(len(codes), dtype=np.int64)
-        for i in self.columns:
-            values = self.schema.attributes[i].twin_values()
-            index = index * len(values) + nearest(values, codes[:, i])
+        for i, values in zip(self.columns, self._domains, strict=True):
+            index = index * len(values) + np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)
         return index
+
+
+def _product(domains: list[Codes]) -> Codes:
+    """All combinations, the last domain changing fastest; one empty one where there are no domains."""
+    grid = np.meshgrid(*domains, indexing="ij")
+    return np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.empty((1, 0))

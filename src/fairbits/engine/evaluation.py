@@ -110,7 +110,7 @@ def evaluate(
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:
     """Scores of all twins of every person."""
     ready = np.empty((len(codes), plan.m), np.float32)
-    ruler = Ruler(False, np.float32(0), False, np.float32(0), np.zeros(0), np.float32(0.5))
+    ruler = Ruler(False, np.float32(0), np.float32(0), False, np.float32(0), np.zeros(0), np.float32(0.5))
     _run(plan, codes, ruler=ruler, figures=empty_figures(0), ready=ready, threads=threads)
     return ready
 

@@ -71,8 +71,8 @@ def scratch(size: int) -> Scratch:
     skip = -buffer.ctypes.data % 64 // 4
     return Scratch(
         tile=buffer[skip : skip + size],
-        counts=np.zeros(2 * PEOPLE, np.float32),
-        bits=np.zeros(PEOPLE, np.float64),
+        counts=np.zeros(3 * PEOPLE, np.float32),
+        bits=np.zeros(2 * PEOPLE, np.float64),
     )
 
 

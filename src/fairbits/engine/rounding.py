@@ -65,10 +65,9 @@ def sizes_of(encoding: Encoding, column: int, values: Doubles, weights: Doubles)
 
 def ends_of(schema: Schema, column: int, twins: Twins) -> Doubles:
     """Values among which every other one of an attribute lies, where its encoding is a line; else all of them."""
-    place = np.flatnonzero(twins.columns == column)
-    if len(place):
+    place, attribute = np.flatnonzero(twins.columns == column), schema.attributes[column]
+    if len(place) and not (twins.most > twins.m and attribute.open):  # else people have values of their own
         return np.unique(twins.values[:, place[0]])
-    attribute = schema.attributes[column]
     if attribute.allowed:
         return np.array(attribute.allowed)
     if attribute.kind == "category":
@@ -111,27 +110,32 @@ class ScoreError:
     """How far any library's logits, and with them a score, can be from real arithmetic, over the whole domain."""
 
     logits: float
+    linear: bool = False
 
     def cuts(self, threshold: float) -> tuple[float, float]:
         """Scores that we computed below the first are unfavourable in every library, from the second on favourable."""
         apart = 2.0 * self.logits  # ours and the library's are both off
-        low, high = margin_cuts(threshold)
+        low, high = margin_cuts(threshold, linear=self.linear)
+        if self.linear:
+            return low - apart, high + apart
         down, up = special.expit(low - apart) - HEAD, special.expit(high + apart) + HEAD
         if apart == 0.0 and high == 0.0:
             up = 0.5  # no library makes less than a half of a logit of 0
         return float(down), float(up)
 
-    def apart(self, *, regression: bool, largest: float = 1.0) -> float:
-        """How far a score that we computed can be from any library's."""
-        if regression:
-            return 2.0 * self.logits + 4.0 * SINGLE * largest
+    def apart(self, largest: float = 1.0) -> float:
+        """How far a score that we computed can be from any library's, where none is larger."""
+        if self.linear:
+            return 2.0 * self.logits + (4.0 * SINGLE * largest if self.logits else 0.0)
         return min(1.0, self.logits) + 2.0 * HEAD  # two softmaxes whose logits differ by 2 e, each by a head's rounding
 
 
-def margin_cuts(threshold: float) -> tuple[float, float]:
+def margin_cuts(threshold: float, *, linear: bool = False) -> tuple[float, float]:
     """Logits below the first certainly give a score under the threshold, from the second on one that reaches it."""
     single = float(np.float32(threshold))
     low, high = min(threshold, single), max(threshold, single)
+    if linear:
+        return low, high
     down = float(special.logit(low - HEAD)) if low > HEAD else -NEVER
     if low == high == 0.5:
         return down - 1e-12, 0.0  # no library makes less than a half of a logit of 0
@@ -159,7 +163,7 @@ def score_error(network: Network, schema: Schema, encoding: Encoding, twins: Twi
     error = np.zeros(len(size)) if exact[0] else gamma(terms_of(encoding)) * size + TINY * len(encoding.parts)
     for layer in range(1, len(weights)):
         if not size.max(initial=0.0) < LARGEST:
-            return ScoreError(math.inf)
+            return ScoreError(math.inf, linear=network.head == "linear")
         activation = network.activations_after[layer - 1]
         low, high = low - 1e-9 * size, high + 1e-9 * size  # float64 rounds as well
         steepest = _STEEPEST.get(activation.name, max(1.0, abs(activation.alpha)))
@@ -181,9 +185,9 @@ def score_error(network: Network, schema: Schema, encoding: Encoding, twins: Twi
         lost = 0.0 if exact[layer] else gamma(len(w)) * size + TINY * len(w) * (1.0 + float(reach.sum()))
         error = np.abs(w).T @ error + lost
     if not size.max(initial=0.0) < LARGEST:
-        return ScoreError(math.inf)
+        return ScoreError(math.inf, linear=network.head == "linear")
     if network.head == "linear":
-        return ScoreError(float(error.max()))
+        return ScoreError(float(error.max()), linear=True)
     # A margin is the difference of two logits, itself rounded.
     return ScoreError(float(2.0 * error.max() + (0.0 if exact[-1] else 2.0 * SINGLE * size.max())))
 

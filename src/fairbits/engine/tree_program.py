@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import DecisionRule, Encoding, Twins
+from fairbits.engine.tree_leaves import Walks, leaves_of
 from fairbits.models import Ensemble, Link
 
 Ints = NDArray[np.int64]
@@ -105,7 +107,7 @@ class TreeProgram(NamedTuple):
 class TreePlan:
     """An ensemble over one encoding and one set of twins, ready to run.
 
-    ``slack`` is how far a sum can be from what the library adds up to, in the precision of sums: 0 where it is the same.
+    ``slack`` is how far a sum can be from what the library adds up to; 0 where they are the same.
     """
 
     program: TreeProgram
@@ -117,6 +119,7 @@ class TreePlan:
     slope: float
     divisor: float
     slack: float
+    walks: Callable[[], Walks]
     favourable: int
     complement: bool
     block: int
@@ -129,7 +132,8 @@ class TreePlan:
         rows = codes.copy()
         if self.twins is not None:
             rows[:, self.twins.columns] = self.twins.values[twins]
-        return self.ensemble.predictions(self.encoding.encode(rows))
+        inputs = self.ensemble.rounded(self.encoding.encode(rows))
+        return self.ensemble.predicted(leaves_of(self.ensemble, self.walks(), inputs, threads=1))
 
     @property
     def m(self) -> int:

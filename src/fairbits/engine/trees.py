@@ -26,9 +26,9 @@ from fairbits.engine.tree_program import Floats, Ints, TreePlan, TreeProgram
 from fairbits.errors import TableError
 from fairbits.models import HasTrees, apply_link, exact_link
 
-
 #: The relative error of one operation in double precision.
 UNIT = 2.0**-53
+_NOBODY = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def tree_plan(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins | None) -> TreePlan | None:
@@ -42,30 +42,33 @@ def tree_plan(model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins 
 def tree_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) -> NDArray[np.float32]:
     """The scores of all twins of every person."""
     ready = np.empty((len(codes), plan.m), np.float32)
+    doubts: list[tuple[Ints, Ints]] = []
 
     def keep(start: int, stop: int, sums: Floats) -> None:
         found = _chosen(plan, _predictions(plan, sums))
         ready[start:stop] = plan.rule.rounded(found)
-        people, twins = _doubtful(plan, found, sums)
-        if len(people):
-            ready[start + people, twins] = plan.rule.rounded(_chosen(plan, plan.exact(codes[start + people], twins)))
+        doubts.append(_doubtful(plan, found, sums, start))
 
     _run(plan, codes, keep, threads)
+    people, twins = (np.concatenate(found) for found in zip(_NOBODY, *doubts, strict=True))
+    if len(people):
+        ready[people, twins] = plan.rule.rounded(_chosen(plan, plan.exact(codes[people], twins)))
     return ready
 
 
 def tree_class_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) -> NDArray[np.float32]:
     """The predictions of all outputs for all twins of every person, (n, m, outputs)."""
     ready = np.empty((len(codes), plan.m, len(plan.program.base)), np.float32)
+    doubts: list[tuple[Ints, Ints]] = []
 
     def keep(start: int, stop: int, sums: Floats) -> None:
-        found = _predictions(plan, sums)
-        ready[start:stop] = found
-        people, twins = _doubtful(plan, found, sums)
-        if len(people):
-            ready[start + people, twins] = plan.exact(codes[start + people], twins)
+        ready[start:stop] = found = _predictions(plan, sums)
+        doubts.append(_doubtful(plan, found, sums, start))
 
     _run(plan, codes, keep, threads)
+    people, twins = (np.concatenate(found) for found in zip(_NOBODY, *doubts, strict=True))
+    if len(people):
+        ready[people, twins] = plan.exact(codes[people], twins)
     return ready
 
 
@@ -83,12 +86,11 @@ def _chosen(plan: TreePlan, predictions: Floats) -> Floats:
     return 1 - found if plan.complement else found
 
 
-def _doubtful(plan: TreePlan, found: Floats, sums: Floats) -> tuple[Ints, Ints]:
+def _doubtful(plan: TreePlan, found: Floats, sums: Floats, start: int) -> tuple[Ints, Ints]:
     """The people and twins whose predictions, (n, m) or (n, m, outputs), may be another float32 than the library's, or
     on the other side of the threshold."""
-    nobody = np.empty(0, np.int64)
     if plan.program.in_order or (plan.slack == 0 and plan.link == "identity"):
-        return nobody, nobody
+        return _NOBODY
     error = plan.slack / plan.divisor
     if plan.link in ("logistic", "logistic_each"):
         error = error * abs(plan.slope) / 4
@@ -97,7 +99,8 @@ def _doubtful(plan: TreePlan, found: Floats, sums: Floats) -> tuple[Ints, Ints]:
         error = np.abs(ends[1] - ends[0]).max()
     width = error + 16 * UNIT * np.abs(found)
     doubt = plan.rule.rounded(found - width) != plan.rule.rounded(found + width)
-    return np.nonzero(doubt.any(axis=-1) if doubt.ndim == 3 else doubt)  # type: ignore[return-value]
+    people, twins = np.nonzero(doubt.any(axis=-1) if doubt.ndim == 3 else doubt)
+    return start + people, twins
 
 
 def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:

@@ -42,8 +42,8 @@ def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
 
 
 def attributes_of(schema: Schema) -> list[dict[str, Any]]:
-    """The attributes that are not protected, each with the choices or the bounds of its field."""
-    return [_field(schema.attributes[column]) for column in schema.free_columns]
+    """The attributes that say who a person is, each with the choices or the bounds of its field."""
+    return [_field(schema.attributes[column]) for column in schema.person_columns]
 
 
 def _field(attribute: Attribute) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def figures_of(person: Portrait, evaluator: Evaluator) -> dict[str, Any]:
 def spread_of(evaluator: Evaluator, codes: Codes, layer: int) -> list[list[float]]:
     """The smallest and the largest output of each neuron of a layer over the twins of one person."""
     valid = evaluator.valid_twins(codes)
-    twins = evaluator.twins.expand(codes)[0]
+    twins = evaluator.twins.as_twins(np.repeat(codes, evaluator.m, axis=0), np.arange(evaluator.m))
     inputs = evaluator.encoding.encode(twins if valid is None else twins[valid[0]])
     model: Any = evaluator.model
     outputs = np.asarray(model.activations(inputs)[layer - 1], dtype=float)[:, :MAX_NEURONS]

@@ -2,7 +2,8 @@
 
 ``POST /scores`` with ``{"people": [{"age": "30–39", "sex": "Female", …}]}`` gives ``{"scores": […],
 "decisions": […]}``; ``GET /`` gives the proof, the attributes and what a decision costs. People are named by
-labels, as in the table.
+labels, as in the table. Nobody needs to declare a protected value: one that is left out, null or not in the schema gets
+the average over twins, as a guard gives it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbits.domain import MISSING, text_of
-from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
-from fairbits.repair import Guard
+from fairbits.domain import MISSING, Codes, Schema, text_of
+from fairbits.errors import FairbitsError, MissingDependencyError, OptionError, SchemaError
+from fairbits.repair import Guard, class_values
 
 try:
     from starlette.applications import Starlette
@@ -82,15 +83,30 @@ def answer(guard: Guard, document: Any) -> dict[str, Any]:
     if len(people) > MAX_PEOPLE:
         raise OptionError(f"the request names {len(people):,} people; send at most {MAX_PEOPLE:,} at a time.")
     schema = guard.schema
-    codes = np.stack([schema.codes_of({str(name): _text(value) for name, value in one.items()}) for one in people])
+    codes = np.stack([_codes(schema, {str(name): _text(value) for name, value in one.items()}) for one in people])
     if schema.regression:
         return {"scores": guard.people_scores(codes).tolist(), "proof": guard.proof}
     # Asked once: decisions are those of the scores beside them, also where a model varies.
     table = guard.people_class_scores(codes)
     decided = schema.rule.most_likely(table)
     found: dict[str, Any] = {"scores": table[:, schema.favourable_index].tolist()}
-    found["decisions"] = [schema.classes[int(index)] for index in decided]
+    classes = class_values(guard.subject)  # with the types of the owner's own labels
+    found["decisions"] = [classes[int(index)] for index in decided]
     return {**found, "proof": guard.proof}
+
+
+def _codes(schema: Schema, person: dict[str, str]) -> Codes:
+    """A person's codes; a protected value that is left out or not in the schema is NaN, and stands for nobody's."""
+    undeclared = []
+    for name in schema.protected:
+        try:
+            schema[name].code_of(person.get(name, ""))
+        except SchemaError:
+            undeclared.append(schema.column(name))
+            person = {**person, name: schema[name].read(schema[name].first)}
+    codes = schema.codes_of(person)
+    codes[undeclared] = np.nan
+    return codes
 
 
 def _text(value: Any) -> str:

@@ -17,13 +17,13 @@ from fairbits.explore.description import attributes_of, figures_of, setting_of, 
 from fairbits.explore.people import Gallery
 from fairbits.explore.request import PageRequest, asked_of
 from fairbits.explore.switches import Switches
-from fairbits.measure import Evaluator, variance_explained
+from fairbits.measure import Evaluator
 from fairbits.models import Do
 from fairbits.randomness import sampled_rows
 from fairbits.repair import Guard
 from fairbits.report import debugged_of, distance_words, evaluator_of_run, portrait_of
 from fairbits.store import Run, accepted_subject
-from fairbits.subject import Subject
+from fairbits.subject import Subject, variance_explained
 
 #: Sets of held neurons whose networks are kept ready.
 READY = 64

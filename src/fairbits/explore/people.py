@@ -55,5 +55,5 @@ class Gallery:
         return found
 
     def _person(self, name: str, codes: Codes, *, real: bool, own: int | None = None) -> dict[str, Any]:
-        free = self._evaluator.schema.free_columns
+        free = self._evaluator.schema.person_columns
         return {"name": name, "real": real, "k": None, "codes": [float(codes[i]) for i in free], "own": own}

@@ -48,12 +48,14 @@ def asked_of(document: Any, schema: Schema) -> PageRequest:
 
 
 def _person(values: Any, schema: Schema) -> Codes:
-    """One value for each attribute that is not protected, in the order of the schema."""
-    free = schema.free_columns
+    """One value for each attribute that says who a person is, in the order of the schema."""
+    free = schema.person_columns
     if not isinstance(values, list) or len(values) != len(free):
         found = f"{len(values)} values" if isinstance(values, list) else type(values).__name__
         raise OptionError(f"a person has {len(free)} values, one for each attribute, but got {found}.")
-    codes = np.array([attribute.low for attribute in schema.attributes], dtype=np.float64)
+    codes = np.array(
+        [attribute.twin_values()[0] if attribute.protected else attribute.low for attribute in schema.attributes]
+    )
     for column, value in zip(free, values, strict=True):
         codes[column] = _code(value, schema.attributes[column])
     return codes

@@ -74,7 +74,9 @@ def replay(subject: Subject, suite: Suite, *, threads: int | None = None, progre
             decisions[start : start + _CHUNK] = chosen
     flips = np.zeros(len(suite), dtype=np.bool_) if asked.schema.regression else np.asarray(found.flips)
     scores = np.asarray(own.scores, dtype=np.float64)
-    rule = rule_words(asked.schema.favourable, asked.schema.rule.threshold, probability=asked.schema.score_range is None)
+    rule = rule_words(
+        asked.schema.favourable, asked.schema.rule.threshold, probability=asked.schema.score_range is None
+    )
     return Answers(found.k.astype(np.int64), flips, scores, decisions, subject.identity.id, rule)
 
 

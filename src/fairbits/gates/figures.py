@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema, Twins
+from fairbits.domain import Schema, Twins, one_row_each, people_of
 from fairbits.errors import OptionError, TableError
 from fairbits.functions import normal_quantile
 from fairbits.gates import statistics
@@ -19,7 +18,7 @@ from fairbits.gates.policy import Policy, Requirement
 from fairbits.gates.statistics import PairedChange
 from fairbits.gates.suite import Suite
 from fairbits.measure import Estimate, Grouping, bits_limit, groupings_of
-from fairbits.proxies import fitted_log_ratios, log_ratios
+from fairbits.proxies import bits_change, bits_high, log_ratios
 from fairbits.randomness import generator
 
 #: Bits about an attribute need so many people whose value is known.
@@ -64,6 +63,10 @@ class FrozenFigures:
         self.schema, self.suite, self.policy = schema, suite, policy
         self.answers, self.before = answers, before
         self.sample = suite.sample
+        everybody = people_of(schema, suite.table)
+        #: The number of the person of each row, where people have several; for the sample alone.
+        self.everybody = everybody
+        self.people = None if everybody is None else everybody[self.sample]
         #: Changes share the chance of a false alarm; a threshold has its own.
         self.level = policy.confidence
         self.change_level = 1 - (1 - policy.confidence) / max(1, policy.changes)
@@ -139,7 +142,7 @@ class FrozenFigures:
         """The most bits that anybody can show, or shows."""
         schema = self.schema
         wide = not schema.probabilities or (len(schema.classes) > 2 and schema.scores == "vector")
-        limit = bits_limit(Twins(schema).m, self.suite.epsilon, regression=wide)
+        limit = bits_limit(Twins(schema).most, self.suite.epsilon, regression=wide)
         seen = [self.answers.bits.max(), *([] if self.before is None else [self.before.bits.max()])]
         return float(max(limit, *seen))
 
@@ -147,11 +150,13 @@ class FrozenFigures:
         return generator(self.policy.seed, "gate", name)
 
     def _flip_rate(self) -> CheckFigure:
-        return _figure(statistics.rate(self.answers.flips[self.sample], self.level), int(self.sample.sum()))
+        return _figure(
+            statistics.rate(self.answers.flips[self.sample], self.level, self.people), int(self.sample.sum())
+        )
 
     def _mean(self, values: Floats, low: float, high: float) -> CheckFigure:
         own = values[self.sample]
-        found = statistics.mean(own, self._rng("mean"), low=low, high=high, level=self.level)
+        found = statistics.mean(own, self._rng("mean"), low=low, high=high, level=self.level, people=self.people)
         return _figure(found, len(own))
 
     @cached_property
@@ -163,11 +168,15 @@ class FrozenFigures:
         held = self.suite.table.held_out
         return known & held if held is not None and (known & held).any() else known
 
+    @property
+    def _labelled_people(self) -> statistics.People:
+        return None if self.everybody is None else self.everybody[self._labelled]
+
     def _wrong(self, answers: Answers) -> Truths:
         return np.asarray(answers.decisions != self.suite.table.labels)[self._labelled]
 
     def _accuracy(self) -> CheckFigure:
-        found = statistics.rate(~self._wrong(self.answers), self.level)
+        found = statistics.rate(~self._wrong(self.answers), self.level, self._labelled_people)
         held = self.suite.table.held_out is not None and bool(self.suite.table.held_out[self._labelled].all())
         return _figure(found, int(self._labelled.sum()), "held-out rows" if held else "")
 
@@ -184,7 +193,7 @@ class FrozenFigures:
 
     def _impact(self) -> CheckFigure:
         level = 1 - (1 - self.level) / len(self.groups)
-        found = [statistics.impact(one, self._selected(self.answers), level) for one in self.groups]
+        found = [statistics.impact(one, self._selected(self.answers), level, self.people) for one in self.groups]
         known = [one for one in found if one is not None]
         people = int(self.sample.sum())
         if not known:
@@ -193,39 +202,32 @@ class FrozenFigures:
         low, high = min(one.low for one, _ in known), min(one.high for one, _ in known)
         return _figure(Estimate(value.value, min(low, value.value), max(high, value.value)), people, whose)
 
-    def _attributes(self, answers: Answers) -> Iterator[tuple[str, npt.NDArray[np.int64], int, Floats]]:
-        """Each attribute that enough people have: its name, their groups, how many there are, and their scores."""
-        scores = answers.scores[self.sample]
+    @cached_property
+    def _attributes(self) -> list[tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64], int]]:
+        """Each attribute that enough people have: its name, their rows in the sample, one each, and their groups."""
+        once = one_row_each(self.people, int(self.sample.sum()), self._rng("people"))
+        found = []
         for one in self.groups:
-            known = one.known
-            if known.sum() < MIN_KNOWN or (one.counts > 0).sum() < 2:
-                continue
-            present, codes = np.unique(one.codes[known], return_inverse=True)
-            yield one.name, codes.astype(np.int64), len(present), scores[known]
-
-    def _ratios(self, answers: Answers) -> list[tuple[str, Floats]]:
-        """For each attribute that enough people have: log-ratios of the guess from the score to the base rate."""
-        # The same halves for both models, so that people are compared with themselves.
-        return [
-            (name, log_ratios(codes, groups, scores, self._rng(f"indirect {name}")))
-            for name, codes, groups, scores in self._attributes(answers)
-        ]
+            rows = once[one.known[once]]
+            present, codes = np.unique(one.codes[rows], return_inverse=True)
+            if len(rows) >= MIN_KNOWN and len(present) > 1:
+                found.append((one.name, rows, codes.astype(np.int64), len(present)))
+        return found
 
     def _indirect(self) -> CheckFigure:
-        ratios = self._ratios(self.answers)
-        if not ratios:
+        if not self._attributes:
             return _unknown(int(self.sample.sum()), f"bits need {MIN_KNOWN} people of two groups or more")
-        level = 1 - (1 - self.level) / len(ratios)
-        ends = [(name, *_normal(one, level)) for name, one in ratios]
-        name, value, _, _ = max(ends, key=lambda one: one[1])
-        low = max(one[2] for one in ends)
-        # A guess on people whom it was not made of errs downwards, so it holds the lower end only; a threshold is held
-        # against the upper one, which the guess made of the people themselves gives: that one errs upwards.
-        fitted = [
-            _normal(fitted_log_ratios(codes, groups, scores), level)
-            for _, codes, groups, scores in self._attributes(self.answers)
-        ]
-        high = max(value, *(one[2] for one in fitted))
+        level = 1 - (1 - self.level) / len(self._attributes)
+        scores, ends = self.answers.scores[self.sample], []
+        for name, rows, codes, groups in self._attributes:
+            ratios = log_ratios(codes, groups, scores[rows], self._rng(f"indirect {name}"))
+            value = float(ratios.mean())
+            half = normal_quantile(0.5 + level / 2) * float(ratios.std(ddof=1)) / float(np.sqrt(len(rows)))
+            # A guess on people whom it was not made of errs downwards, so it holds the lower end only; a threshold is
+            # held against the upper one, which the guess made of the people themselves gives: that one errs upwards.
+            ends.append((value, value - half, bits_high(codes, groups, scores[rows], level=level), name))
+        value, _, _, name = max(ends)
+        low, high = max(one[1] for one in ends), max(value, *(one[2] for one in ends))
         found = Estimate(max(value, 0.0), max(min(low, value), 0.0), max(high, 0.0))
         return _figure(found, int(self.sample.sum()), name)
 
@@ -246,17 +248,19 @@ class FrozenFigures:
 
     def _flip_change(self) -> PairedChange:
         before, after = self._earlier().flips[self.sample], self.answers.flips[self.sample]
-        return statistics.rate_change(before, after, self._rng("flips"), level=self.change_level)
+        return statistics.rate_change(before, after, self._rng("flips"), level=self.change_level, people=self.people)
 
     def _mean_change(self, read: Callable[[Answers], Floats], limit: float) -> PairedChange:
         before, after = read(self._earlier())[self.sample], read(self.answers)[self.sample]
-        return statistics.mean_change(before, after, self._rng("change"), limit=limit, level=self.change_level)
+        rng, level = self._rng("change"), self.change_level
+        return statistics.mean_change(before, after, rng, limit=limit, level=level, people=self.people)
 
     def _accuracy_change(self) -> PairedChange | None:
         if not self._labelled.any():
             return None
         before, after = self._wrong(self._earlier()), self._wrong(self.answers)
-        return statistics.rate_change(before, after, self._rng("accuracy"), level=self.change_level)
+        rng, level = self._rng("accuracy"), self.change_level
+        return statistics.rate_change(before, after, rng, level=level, people=self._labelled_people)
 
     def _impact_change(self) -> PairedChange | None:
         level = 1 - (1 - self.change_level) / len(self.groups)
@@ -264,26 +268,24 @@ class FrozenFigures:
         if np.array_equal(before, after) and np.array_equal(self._earlier().scores, self.answers.scores):
             return PairedChange(0.0, 0.0, 0.0, 0, 0)  # the same answers: nothing can have moved
         found = [
-            statistics.impact_change(one, before, after, self._rng(f"impact {one.name}"), level=level)
+            statistics.impact_change(
+                one, before, after, self._rng(f"impact {one.name}"), level=level, people=self.people
+            )
             for one in self.groups
         ]
         known = [one for one in found if one is not None]
         return statistics.widest(known) if known else None
 
     def _indirect_change(self) -> PairedChange | None:
-        pairs = list(zip(self._ratios(self._earlier()), self._ratios(self.answers), strict=True))
-        if not pairs:
+        if not self._attributes:
             return None
-        level = 1 - (1 - self.change_level) / len(pairs)
-        ends = [_normal(after - before, level) for (_, before), (_, after) in pairs]
+        level = 1 - (1 - self.change_level) / len(self._attributes)
+        before, after = self._earlier().scores[self.sample], self.answers.scores[self.sample]
+        ends = [
+            bits_change(codes, groups, before[rows], after[rows], level=level)
+            for _, rows, codes, groups in self._attributes
+        ]
         return statistics.widest([PairedChange(value, low, high, 0, 0) for value, low, high in ends])
-
-
-def _normal(values: Floats, level: float) -> tuple[float, float, float]:
-    """A mean and both ends by the normal law."""
-    value = float(values.mean())
-    half = normal_quantile(0.5 + level / 2) * float(values.std(ddof=1)) / float(np.sqrt(len(values)))
-    return value, value - half, value + half
 
 
 def _figure(found: Estimate, people: int, detail: str = "") -> CheckFigure:
@@ -292,9 +294,3 @@ def _figure(found: Estimate, people: int, detail: str = "") -> CheckFigure:
 
 def _unknown(people: int, reason: str) -> CheckFigure:
     return CheckFigure(None, None, None, people, reason=reason)
-
-
-def figures_document(figure: CheckFigure) -> dict[str, Any]:
-    """The measured part of a check in gate.json."""
-    names = ("value", "low", "high", "people", "detail", "reason", "p_value")
-    return {name: getattr(figure, name) for name in names}

@@ -67,7 +67,7 @@ def findings_of(
     rows = np.flatnonzero(who)
     if len(rows) == 0:
         return [], 0
-    free = list(schema.free_columns)
+    free = list(schema.person_columns)
     _, first, counts = np.unique(suite.table.codes[rows][:, free], axis=0, return_index=True, return_counts=True)
     rose = np.zeros(len(suite), dtype=np.int64) if before is None else answers.k - before.k
     picked = rows[first]

@@ -3,7 +3,7 @@
 Frozen people are a sample of people like them, so a rate or a mean has an interval; against a baseline the same people
 are compared with themselves, which is far sharper than two separate intervals. Flips: the exact one-sided test of
 McNemar (1947) on those whose answer changed. Bits and k: a paired bootstrap (Rubin 1981) whose ends hold for rare
-changes too, see :func:`fairbits.measure.bounded_means`.
+changes too, see :func:`fairbits.measure.bounded_means`. Where people have several rows, all of these draw people.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.measure import Estimate, Grouping, bounded_means, lowest_ratio, wilson
+from fairbits.measure import Estimate, Grouping, bounded_means, lowest_ratio, rate_of, worth_of
 
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+#: The number of the person of each row; None where each is somebody else.
+People = npt.NDArray[np.int64] | None
 #: Groups of fewer people are named elsewhere, and left out of ratios.
 MIN_GROUP = 30
 #: Draws of a bootstrap over a few cells: cheap, so more than usual.
@@ -52,43 +54,57 @@ def mcnemar(worse: int, better: int) -> float:
     return float(betainc(worse, better + 1, 0.5))
 
 
-def rate(hits: Truths, level: float) -> Estimate:
+def rate(hits: Truths, level: float, people: People = None) -> Estimate:
     """A share of people with its interval."""
-    return wilson(int(np.count_nonzero(hits)), len(hits), level=level)
+    return rate_of(hits, people=people, level=level)
 
 
-def mean(values: Floats, rng: np.random.Generator, *, low: float, high: float, level: float) -> Estimate:
+def mean(
+    values: Floats, rng: np.random.Generator, *, low: float, high: float, level: float, people: People = None
+) -> Estimate:
     """A mean of figures between two ends, with its interval."""
-    return bounded_means(values[:, None], rng, lows=low, highs=high, level=level)[0]
+    return bounded_means(values[:, None], rng, lows=low, highs=high, level=level, people=people)[0]
 
 
-def rate_change(before: Truths, after: Truths, rng: np.random.Generator, *, level: float) -> PairedChange:
-    """How a share of people rose between two answers about the same people."""
-    worse, better = int((after & ~before).sum()), int((before & ~after).sum())
-    found = mean(after.astype(np.float64) - before, rng, low=-1.0, high=1.0, level=level)
+def rate_change(
+    before: Truths, after: Truths, rng: np.random.Generator, *, level: float, people: People = None
+) -> PairedChange:
+    """How a share of people rose between two answers about the same people.
+
+    Whoever has several rows counts once in the test, by which way most of those that changed went.
+    """
+    moved = after.astype(np.float64) - before
+    found = mean(moved, rng, low=-1.0, high=1.0, level=level, people=people)
+    own = moved if people is None else np.bincount(people, weights=moved)
+    worse, better = int((own > 0).sum()), int((own < 0).sum())
     return PairedChange(found.value, found.low, found.high, worse, better, mcnemar(worse, better))
 
 
-def mean_change(before: Floats, after: Floats, rng: np.random.Generator, *, limit: float, level: float) -> PairedChange:
+def mean_change(
+    before: Floats, after: Floats, rng: np.random.Generator, *, limit: float, level: float, people: People = None
+) -> PairedChange:
     """How a mean rose between two answers about the same people."""
     moved = after - before
-    found = mean(moved, rng, low=-limit, high=limit, level=level)
-    return PairedChange(found.value, found.low, found.high, int((moved > 0).sum()), int((moved < 0).sum()))
+    found = mean(moved, rng, low=-limit, high=limit, level=level, people=people)
+    own = moved if people is None else np.bincount(people, weights=moved)
+    return PairedChange(found.value, found.low, found.high, int((own > 0).sum()), int((own < 0).sum()))
 
 
-def impact(groups: Grouping, selected: Truths, level: float) -> tuple[Estimate, str] | None:
+def impact(groups: Grouping, selected: Truths, level: float, people: People = None) -> tuple[Estimate, str] | None:
     """The lowest selection rate of a group over the highest, with an interval, and whose it is.
 
     The interval is that of :func:`fairbits.measure.lowest_ratio`.
     """
     counts, chosen = _counted(groups, selected)
+    worth = _worth(groups, [selected], people) / np.maximum(counts, 1)
+    counts, chosen = counts * worth, chosen * worth
     fit = np.flatnonzero(counts >= MIN_GROUP)
     found = lowest_ratio(chosen[fit], counts[fit], level=level)
     return None if found is None else (found[0], f"{groups.name} {groups.labels[fit[found[1]]]}")
 
 
 def impact_change(
-    groups: Grouping, before: Truths, after: Truths, rng: np.random.Generator, *, level: float
+    groups: Grouping, before: Truths, after: Truths, rng: np.random.Generator, *, level: float, people: People = None
 ) -> PairedChange | None:
     """How far the lowest ratio of selection rates dropped, by a paired bootstrap over people.
 
@@ -99,13 +115,15 @@ def impact_change(
     """
     counts, old = _counted(groups, before)
     new = _counted(groups, after)[1]
-    fit = np.flatnonzero(counts >= MIN_GROUP)
+    worth = _worth(groups, [before, after, before != after], people)
+    fit = np.flatnonzero(worth >= MIN_GROUP)
     if len(fit) < 2 or old[fit].sum() == 0 or new[fit].sum() == 0:
         return None
     known = groups.known
     worse, better = int((before & ~after)[known].sum()), int((after & ~before)[known].sum())
     cells = np.zeros((len(counts), 4))
     np.add.at(cells, (groups.codes[known], 2 * before[known].astype(int) + after[known]), 1)
+    cells *= (worth / np.maximum(counts, 1))[:, None]
     drawn = rng.standard_gamma(np.broadcast_to(cells[fit], (DRAWS, len(fit), 4)))
     extra = rng.standard_exponential((DRAWS, len(fit)))
     outside = 0.5 - level / 2
@@ -141,6 +159,17 @@ def _lowest_pairs(rates: Floats, outside: float) -> list[tuple[int, int]]:
     times = np.bincount(rates.argmin(axis=1) * groups + rates.argmax(axis=1), minlength=groups * groups)
     often = np.flatnonzero(times > outside * len(rates) / 10)
     return [(int(pair) // groups, int(pair) % groups) for pair in often if pair // groups != pair % groups]
+
+
+def _worth(groups: Grouping, answers: Sequence[Truths], people: People) -> Floats:
+    """How many independent people each group is worth, by the answer of which it is worth least."""
+    counts = groups.counts.astype(np.float64)
+    if people is None:
+        return counts
+    for code in np.flatnonzero(counts):
+        here = groups.codes == code
+        counts[code] = min(worth_of(answer[here], people[here]) for answer in answers)
+    return counts
 
 
 def _counted(groups: Grouping, selected: Truths) -> tuple[Floats, Floats]:

@@ -77,6 +77,8 @@ class Suite:
             kept = np.empty(0) if array is None else np.ascontiguousarray(array)
             found.update(f"{kept.dtype.str}{kept.shape}".encode())
             found.update(kept.astype(kept.dtype.newbyteorder("<"), copy=False).tobytes())
+        if table.person is not None:  # suites of tables that say nothing keep the identity that they have
+            found.update(np.ascontiguousarray(table.person, dtype="<i8").tobytes())
         return found.hexdigest()[:16]
 
     def description(self) -> dict[str, Any]:
@@ -175,6 +177,7 @@ def with_cases(suite: Suite, codes: Codes, numbers: npt.NDArray[np.int64]) -> Su
         None
         if table.observed is None
         else np.concatenate([table.observed, np.full((n, table.observed.shape[1]), np.nan)]),
+        person=None if table.person is None else np.concatenate([table.person, table.person.max() + 1 + np.arange(n)]),
     )
     return replace(suite, table=more, origin=np.concatenate([suite.origin, np.full(n, CASE, dtype=np.int64)]))
 

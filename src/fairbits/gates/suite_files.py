@@ -33,6 +33,8 @@ def write_suite(suite: Suite, path: Path) -> None:
         columns["label"] = table.labels
     if table.held_out is not None:
         columns["held_out"] = table.held_out
+    if table.person is not None:
+        columns["person"] = table.person
     columns |= {"number": numbers_of(table), "origin": suite.origin}
     described = suite.description()
     kept = {name: described[name] for name in described if name not in ("people", "rows", "cases")}
@@ -102,8 +104,9 @@ def _people(table: Any, path: Path, schema: Schema) -> Table:
             raise damaged(path, "suite", "column 'label' holds something else than classes")
     held_out = column_of(table, "held_out", path, "suite", truth=True) if "held_out" in table.column_names else None
     numbers = column_of(table, "number", path, "suite", whole=True)
+    person = column_of(table, "person", path, "suite", whole=True) if "person" in table.column_names else None
     try:
         check_domain(codes, schema)
     except FairbitsError as error:
         raise damaged(path, "suite", str(error).rstrip(".")) from None
-    return Table(codes, labels, held_out, numbers, None, observed)
+    return Table(codes, labels, held_out, numbers, None, observed, person=person)

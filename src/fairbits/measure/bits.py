@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import OptionError
-from fairbits.measure.partition import Members, assign, check_epsilon, check_partition, max_classes
+from fairbits.measure.partition import assign, check_epsilon, check_partition, class_masses, max_classes, sweeps
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,7 +65,7 @@ class Qid:
         OptionError
             If the order is negative.
         """
-        return renyi(self.masses, order)
+        return self.q_inf if order == 0 else renyi(self.masses, order)  # a class that nobody is in is one all the same
 
 
 def qid(
@@ -109,20 +109,18 @@ def qid(
     ([4, 1], [2.0, 0.0])
     """
     table = checked_scores(scores)
-    members = assign(table, check_epsilon(epsilon), check_partition(partition), bounded=bounded)
-    masses = class_masses(members, checked_weights(weights, table.shape[1]))
-    k = members.max(axis=1) + 1
+    shares = checked_weights(weights, table.shape[1])
+    if check_partition(partition) == "constrained":
+        up, down = sweeps(table, check_epsilon(epsilon))
+        k = up.max(axis=1) + 1
+        both = [class_masses(members, shares) for members in (up, down)]
+        one, other = (renyi(masses, 1.0) for masses in both)
+        masses = np.where((other > one + 1e-12)[:, None], both[1], both[0])
+    else:
+        members = assign(table, check_epsilon(epsilon), "grid", bounded=bounded)
+        k, masses = members.max(axis=1) + 1, class_masses(members, shares)
     low, high = table.min(axis=1).astype(np.float64), table.max(axis=1).astype(np.float64)
     return Qid(k, np.log2(k), renyi(masses, 1.0), high - low, low, high, masses)
-
-
-def class_masses(members: Members, weights: Floats) -> Floats:
-    """The share of each class, (n, largest k)."""
-    n, m = members.shape
-    classes = int(members.max()) + 1
-    flat = members + classes * np.arange(n)[:, None]
-    shares = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
-    return shares.reshape(n, classes).astype(np.float64)
 
 
 def renyi(masses: Floats, order: float) -> Floats:

@@ -25,6 +25,11 @@ class Decided:
     selected: npt.NDArray[np.bool_] | None
     labels: npt.NDArray[np.bool_] | None
 
+    def take(self, rows: npt.NDArray[np.int64]) -> Decided:
+        """The same for some of the people."""
+        selected, labels = (None if one is None else one[rows] for one in (self.selected, self.labels))
+        return Decided(self.scores[rows], selected, labels)
+
 
 def decided_rows(subject: Subject, *, rows: npt.NDArray[np.int64] | None = None) -> Decided:
     """Score people as they are, by the model or from the table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache, cached_property
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Schema, Truth, Twins, Unseen, Validity
+from fairbits.domain import DEFAULT_THRESHOLD, Attribute, Codes, Encoding, Schema, Truth, Twins, Unseen, Validity
 from fairbits.engine import (
     Contributions,
     Evaluation,
@@ -63,7 +63,8 @@ class Evaluator:
     """Asks one model about people and all their twins, under one tolerance and one partition.
 
     Rules of the schema that look at protected attributes leave some people fewer twins: figures are about those that
-    can exist. ``rows`` are real people, who exist whatever the rules say.
+    can exist. ``rows`` are real people, who exist whatever the rules say. Where twins take some values of a number
+    only, a person's own value is one more, unless ``own`` is False.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Evaluator:
         partition: str = "constrained",
         threads: int | None = None,
         rows: Codes | None = None,
+        own: bool = True,
     ):
         if threads is not None and threads < 1:
             raise OptionError(f"threads is {threads}; at least one is needed.")
@@ -87,7 +89,7 @@ class Evaluator:
                 f"the network takes {model.inputs} inputs, but the attributes make {self.encoding.width}; "
                 f"check that the model belongs to this table."
             )
-        self.twins = Twins(schema)
+        self.twins = Twins(schema, own=own)
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
@@ -127,15 +129,42 @@ class Evaluator:
             epsilon=self.epsilon,
             partition=self.partition,
             threads=self.threads,
+            own=self.twins.most > self.twins.m,
         )
         other.validity = self.validity  # it knows the real people
         self._latest = model, other
         return other
 
+    @cached_property
+    def over_values(self) -> Evaluator:
+        """The same over the values that all twins take, without people's own: what everybody can be compared in."""
+        if self.twins.most == self.twins.m:
+            return self
+        other = self._alike()
+        other.validity = Validity(self.schema, other.twins, self.validity.rows)
+        return other
+
+    @cached_property
+    def by_rules(self) -> Evaluator:
+        """The same about the people and twins that schema and rules allow, whoever the table has beside them."""
+        real = self.validity.any and self.validity.rows is not None
+        return self._alike() if real or self.twins.most > self.twins.m else self
+
+    def _alike(self) -> Evaluator:
+        return Evaluator(
+            self.model,
+            self.schema,
+            self.encoding,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            threads=self.threads,
+            own=False,
+        )
+
     @property
     def m(self) -> int:
-        """How many twins a person has."""
-        return self.twins.m
+        """How many twins a person can have, those at the person's own values included."""
+        return self.twins.most
 
     @property
     def bits_limit(self) -> float:
@@ -160,9 +189,20 @@ class Evaluator:
             return not np.isin(asked[asked >= 0], protected).any()
         if not isinstance(self.model, Network):
             return False
-        first = self.encoding.first_layer(self.model.weights[0], self.model.biases[0])
-        added = [first.contribution(i, self.twins.values[:, place]) for place, i in enumerate(columns)]
-        return all(bool((part == part[:1]).all()) for part in added)
+        return all(self._without_weight(self.model.weights[0], int(i)) for i in columns)
+
+    def _without_weight(self, weights: npt.NDArray[Any], column: int) -> bool:
+        """Whether a first layer gives an attribute no weight.
+
+        Weights that are equal and not 0 (one for each label) are some: they are added at other places of the sum, and
+        float32 may round that otherwise.
+        """
+        part = self.encoding.parts[column]
+        if isinstance(part, Unseen):
+            return True
+        inputs = np.asarray(part.encode(_telling(self.schema.attributes[column])))
+        alike = bool((inputs == inputs[:1]).all())  # never where one is missing: NaN is not itself
+        return alike or (bool(np.isfinite(inputs).all()) and not weights[part.columns].any())
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person: k, Q∞, Q1, span, extreme twins, flips."""
@@ -176,7 +216,21 @@ class Evaluator:
         return Evaluation.concatenate(pieces)
 
     def scores(self, codes: Codes) -> npt.NDArray[np.float32]:
-        """Scores of every twin of every person."""
+        """Scores of every twin of every person; where somebody has fewer, the first one's score fills the place."""
+        return self._with_own(codes, self._value_scores(codes), self.row_scores)
+
+    def _with_own(self, codes: Codes, found: npt.NDArray[Any], ask: Callable[[Codes], Any]) -> npt.NDArray[Any]:
+        """Scores at the values that all twins take, followed by those at people's own values."""
+        twins = self.twins
+        if twins.most == twins.m:
+            return found
+        person, slot = np.nonzero(twins.own(codes))
+        mine = np.repeat(found[:, :1], twins.most - twins.m, axis=1)
+        if len(person):
+            mine[person, slot] = ask(twins.as_twins(codes[person], twins.m + slot))
+        return np.concatenate([found, mine], axis=1)
+
+    def _value_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         if self._plan is not None:
             return scores(self._plan, codes, threads=self.threads)
         if self._trees is not None:
@@ -184,20 +238,27 @@ class Evaluator:
             return self._checked(found.ravel(), slice(0, len(codes))).reshape(found.shape)
         if self._at_once is not None:
             return self._at_once.twin_scores(codes)
-        result = np.empty((len(codes), self.m), dtype=np.float32)
+        result = np.empty((len(codes), self.twins.m), dtype=np.float32)
         for rows, block in self.twins.blocks(codes):
             flat = block.reshape(-1, block.shape[-1])
-            result[rows] = self._checked(self.model.scores(self.encoding.encode(flat)), rows).reshape(-1, self.m)
+            result[rows] = self._checked(self.model.scores(self.encoding.encode(flat)), rows).reshape(-1, self.twins.m)
         return result
 
     def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         """Probabilities of all classes for every twin of every person, for models with three classes or more."""
         if self._trees is not None:
-            return tree_class_scores(self._trees, codes, threads=self.threads)
-        if self._at_once is not None:
-            return self._at_once.twin_class_scores(codes)
-        assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
-        return self._class_scores(codes)
+            found = tree_class_scores(self._trees, codes, threads=self.threads)
+        elif self._at_once is not None:
+            found = self._at_once.twin_class_scores(codes)
+        else:
+            assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
+            found = self._class_scores(codes)
+        return self._with_own(codes, found, self._row_class_scores)
+
+    def _row_class_scores(self, rows: Codes) -> npt.NDArray[np.float32]:
+        if self._lone_trees is not None:
+            return tree_class_scores(self._lone_trees, rows, threads=self.threads)[:, 0]
+        return np.asarray(self.model.class_scores(self.encoding.encode(rows)), np.float32)  # type: ignore[attr-defined]
 
     def favoured(self, codes: Codes, scores: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.bool_] | None:
         """Which twins of every person are decided favourably, (n, m)."""
@@ -207,6 +268,21 @@ class Evaluator:
             return self.schema.rule.favours_row(self.class_scores(codes))
         rule = self.schema.rule
         return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
+
+    def decided(
+        self, codes: Codes, scores: npt.NDArray[np.float32] | None = None, table: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[np.int64] | None:
+        """What is decided about every twin, (n, m): a class where all are compared, else whether it is the favourable
+        one; None for a regression. Scores that are known need not be asked for again.
+        """
+        if self.schema.regression:
+            return None
+        if self.by_vector:
+            return self.schema.rule.most_likely(self.class_scores(codes) if table is None else table)
+        if table is not None:
+            return self.schema.rule.favours_row(table).astype(np.int64)
+        found = self.favoured(codes, scores)
+        return None if found is None else found.astype(np.int64)
 
     @property
     def native(self) -> bool:
@@ -226,8 +302,8 @@ class Evaluator:
     def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
         """Slope of the logit margin per unit of code, at one twin of each person."""
         if self._plan is not None:
-            return gradients(self._plan, codes, twins, threads=self.threads).astype(np.float64)
-        rows = self._as_twins(codes, twins)
+            return gradients(self._plan, codes, self._stands_for(codes, twins), threads=self.threads).astype(np.float64)
+        rows = self.twins.as_twins(codes, twins)
         return self.encoding.pull_back(self._input_gradients(rows), rows)
 
     def contributions(self, columns: npt.NDArray[np.integer[Any]]) -> Contributions:
@@ -239,8 +315,8 @@ class Evaluator:
     def foresight(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
         """First-order forecast of what changes of code do to the logit margin, at one twin of each person."""
         if self._plan is not None:
-            return foresight(self._plan, codes, twins, threads=self.threads)
-        rows = self._as_twins(codes, twins)
+            return foresight(self._plan, codes, self._stands_for(codes, twins), threads=self.threads)
+        rows = self.twins.as_twins(codes, twins)
         found = self._input_gradients(rows)
         return Foresight(self.encoding.pull_back(found, rows).astype(np.float32), arranged(found, self.encoding))
 
@@ -251,8 +327,8 @@ class Evaluator:
         return np.where(np.isfinite(found), found, np.zeros((), found.dtype))
 
     def valid_twins(self, codes: Codes) -> Truth | None:
-        """Which twins can exist under the rules."""
-        return self.validity.twins(codes) if self.validity.about_twins else None
+        """Which twins can exist under the rules, and which of those at people's own values are theirs."""
+        return self.validity.twins(codes) if self.validity.about_twins or self.twins.most > self.twins.m else None
 
     @cached_property
     def _lone_plan(self) -> Plan | None:
@@ -268,17 +344,20 @@ class Evaluator:
 
     def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """Score of one twin of each person."""
-        if self._lone_plan is not None:
-            return scores(self._lone_plan, self._as_twins(codes, twins), threads=self.threads)[:, 0]
-        if self._lone_trees is not None:
-            return tree_scores(self._lone_trees, self._as_twins(codes, twins), threads=self.threads)[:, 0]
-        if self._at_once is not None:
+        if self._at_once is not None and (twins < self.twins.m).all():
             return self._at_once.twin_scores(codes)[np.arange(len(codes)), twins]
+        return self.row_scores(self.twins.as_twins(codes, twins))
+
+    def row_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
+        """Scores of people as they are."""
+        if self._lone_plan is not None:
+            return scores(self._lone_plan, codes, threads=self.threads)[:, 0]
+        if self._lone_trees is not None:
+            return tree_scores(self._lone_trees, codes, threads=self.threads)[:, 0]
         result = np.empty(len(codes), dtype=np.float32)
         for start in range(0, len(codes), _CHUNK):
             rows = slice(start, min(start + _CHUNK, len(codes)))
-            encoded = self.encoding.encode(self._as_twins(codes[rows], twins[rows]))
-            result[rows] = np.asarray(self.model.scores(encoded), dtype=np.float32)
+            result[rows] = np.asarray(self.model.scores(self.encoding.encode(codes[rows])), dtype=np.float32)
         bad = np.flatnonzero(~np.isfinite(result))
         if len(bad):
             raise ModelError.of_row(
@@ -286,7 +365,7 @@ class Evaluator:
                 f"check its inputs.",
                 int(bad[0]),
             )
-        return result
+        return np.clip(result, 0, 1) if self.schema.probabilities else result
 
     @property
     def has_layers(self) -> bool:
@@ -296,7 +375,7 @@ class Evaluator:
     def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
         """Outputs of every layer for one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
-        rows = self._as_twins(codes, twins)
+        rows = self.twins.as_twins(codes, twins)
         with _one_core():
             return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
 
@@ -305,22 +384,24 @@ class Evaluator:
     ) -> npt.NDArray[np.float64]:
         """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
-        rows = self._as_twins(codes, twins)
+        rows = self.twins.as_twins(codes, twins)
         with _one_core():
             found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
         return self.encoding.pull_back(found, rows)
 
-    def _as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
-        rows = codes.copy()
-        rows[:, self.twins.columns] = self.twins.values[twins]
-        return rows
+    def _stands_for(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
+        """For directions only: the twin among those that everybody has which stands for a person's own."""
+        if self.twins.most == self.twins.m:
+            return twins
+        return np.where(twins < self.twins.m, twins, self.twins.index_of(self.twins.as_twins(codes, twins)))
 
     def _evaluate(self, codes: Codes) -> Evaluation:
         if self.by_vector:
-            return self._in_blocks(codes, len(self.schema.classes), self._vector_figures)
-        if self.validity.about_twins or self._plan is None:
-            return self._in_blocks(codes, 1, self._score_figures)
-        return evaluate(
+            return self._in_blocks(codes, len(self.schema.classes))
+        if not self._at_once_by_kernel(codes):
+            return self._in_blocks(codes, 1)
+        assert self._plan is not None  # noqa: S101 - just asked
+        found = evaluate(
             self._plan,
             codes,
             epsilon=self.epsilon,
@@ -328,22 +409,49 @@ class Evaluator:
             threshold=self.threshold,
             threads=self.threads,
         )
+        if self.twins.most == self.twins.m:
+            return found
+        return replace(found, m=self.m, twins=np.full(len(codes), self.twins.m, np.int32))
 
-    def _in_blocks(self, codes: Codes, width: int, figures: Callable[[Codes], Evaluation]) -> Evaluation:
+    def _at_once_by_kernel(self, codes: Codes) -> bool:
+        """Whether a compiled kernel scores and counts in one go: all these people have the same twins."""
+        if self._plan is None or self.by_vector or self.validity.about_twins:
+            return False
+        return self.twins.most == self.twins.m or not self.twins.has_own(codes).any()
+
+    def _in_blocks(self, codes: Codes, width: int) -> Evaluation:
         """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
         people = max(1, _SCORES // (self.m * width))
         pieces = []
         for start in range(0, max(len(codes), 1), people):
             with rows_named(start):
-                pieces.append(figures(codes[start : start + people]))
+                pieces.append(self._answers(codes[start : start + people])[0])
         return Evaluation.concatenate(pieces)
 
-    def _vector_figures(self, codes: Codes) -> Evaluation:
-        return self.figures_of_classes(self.class_scores(codes), self.valid_twins(codes))
+    def answers(
+        self, codes: Codes, *, progress: Progress | None = None
+    ) -> Iterator[tuple[slice, Evaluation, npt.NDArray[np.int64] | None]]:
+        """A few people at a time: their figures, and what is decided about each of their twins (None: nothing is)."""
+        people = max(1, _SCORES // (self.m * max(1, len(self.schema.classes))))
+        for start in range(0, len(codes), people):
+            piece = slice(start, min(start + people, len(codes)))
+            with rows_named(start):
+                if self._at_once_by_kernel(codes[piece]):
+                    yield piece, self._evaluate(codes[piece]), self.decided(codes[piece])
+                else:  # a foreign model is asked once: it may answer otherwise the next time
+                    yield piece, *self._answers(codes[piece])
+            if progress is not None:
+                progress(piece.stop, len(codes))
 
-    def _score_figures(self, codes: Codes) -> Evaluation:
+    def _answers(self, codes: Codes) -> tuple[Evaluation, npt.NDArray[np.int64] | None]:
+        valid = self.valid_twins(codes)
+        table: npt.NDArray[np.float32] | None
+        if self.by_vector:
+            table = self.class_scores(codes)
+            return self.figures_of_classes(table, valid), self.decided(codes, table=table)
         table = None if self._class_scores is None else self.class_scores(codes)
-        return self.figures_of_scores(self.scores(codes), self.valid_twins(codes), table=table)
+        scores = self.scores(codes)
+        return self.figures_of_scores(scores, valid, table=table), self.decided(codes, scores, table)
 
     def figures_of_scores(
         self, scores: npt.NDArray[np.float32], valid: Truth | None = None, *, table: npt.NDArray[Any] | None = None
@@ -383,13 +491,22 @@ class Evaluator:
             bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
             what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
-            person = rows.start + int(np.argmax(bad)) // self.m
+            person = rows.start + int(np.argmax(bad)) // self.twins.m
             raise ModelError.of_row(
                 f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
                 f"{ROW}); {remedy}.",
                 person,
             )
         return np.clip(table, 0, 1) if self.schema.probabilities else table
+
+
+def _telling(attribute: Attribute) -> Codes:
+    """Values that tell whether a first layer gives an attribute any weight: those of twins, the ends, a missing one."""
+    if attribute.kind == "category":
+        return attribute.values()
+    last = attribute.allowed[-1] if attribute.allowed else attribute.upper
+    ends = [attribute.first, last] + ([] if attribute.gap is None else [attribute.gap])
+    return np.unique(np.concatenate([attribute.twin_values(), ends]))
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import MISSING, Attribute, Schema, Table, nearest
+from fairbits.domain import Attribute, Schema, Table
 from fairbits.errors import OptionError, TableError
 
 #: The code of a person whose value is missing.
@@ -93,17 +93,16 @@ def groupings_of(schema: Schema, table: Table) -> tuple[Grouping, ...]:
 
 
 def grouping_of(attribute: Attribute, codes: npt.NDArray[np.floating]) -> Grouping:
-    """The groups of one attribute; a missing value, or the label "(missing)", is unknown."""
+    """The groups of one attribute, a number by its ranges; whoever lacks a value is unknown."""
     values = np.asarray(codes, dtype=np.float64)
     known = np.isfinite(values)
-    if attribute.labels and MISSING in attribute.labels:
-        known &= values != attribute.code_of(MISSING)
+    if attribute.gap is not None:
+        known &= values != attribute.gap
     if not known.any():
         raise TableError(f"protected attribute {attribute.name!r} has no value in any row; leave it out.")
     place = np.full(len(values), UNKNOWN, dtype=np.int64)
     if attribute.ranges:
-        marks = attribute.twin_values()
-        place[known] = nearest(marks, values[known])
+        place[known] = np.searchsorted(attribute.cuts, values[known], side="right")
         return Grouping(attribute.name, tuple(name for name, _ in attribute.ranges), place)
     present, own = np.unique(values[known], return_inverse=True)
     if attribute.labels or len(present) <= MAX_GROUPS:

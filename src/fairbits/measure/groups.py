@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import MISSING, people_of
 from fairbits.measure.decided import Decided, decided_rows
 from fairbits.measure.groupings import Grouping, crossed, groupings_of, intersections
-from fairbits.measure.intervals import Estimate, bounded_means, student_mean, wilson
+from fairbits.measure.intervals import Estimate, bounded_means, rate_of, ratio_ends, student_mean
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
 
@@ -41,12 +42,12 @@ class GroupRow:
         Share whose label is the favourable class.
     selection_rate
         Share that is decided favourably.
-    impact_ratio
-        The selection rate divided by the highest rate of a group of at least 30 people.
+    impact_ratio, impact_ratio_low, impact_ratio_high
+        The selection rate divided by the highest rate of a group of at least 30 people, with its 95 % interval.
     mean_score
         Mean score.
-    scoring_rate, scoring_ratio
-        Share whose score lies above the median of everybody, and that divided by the highest rate.
+    scoring_rate, scoring_ratio, scoring_ratio_low, scoring_ratio_high
+        Share whose score lies above the median of everybody, and that divided by the highest rate, with its interval.
     tpr, fpr
         Share decided favourably among those labelled favourable, and among the others.
     precision
@@ -57,6 +58,8 @@ class GroupRow:
         Whether there are fewer than 30 people, so that the group counts in no ratio.
     under_two_percent
         Whether the group has less than 2 % of the people.
+    missing
+        Whether it is those whose value is missing: a group of its own that counts in no ratio.
     """
 
     group: str
@@ -74,6 +77,11 @@ class GroupRow:
     calibration: Estimate | None
     small: bool
     under_two_percent: bool
+    impact_ratio_low: float | None = None
+    impact_ratio_high: float | None = None
+    scoring_ratio_low: float | None = None
+    scoring_ratio_high: float | None = None
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,7 @@ class GroupTable:
     people
         People whose group is known.
     unknown
-        People whose value is missing; they are in no group.
+        People whose value is missing: the group "(missing)", the last one.
     median
         Median score of everybody, those of unknown group included: the scoring rate is the share above it.
     groups
@@ -120,46 +128,54 @@ def group_table(
     selected: npt.NDArray[np.bool_] | None = None,
     labels: npt.NDArray[np.bool_] | None = None,
     probabilities: bool = True,
+    people: Rows | None = None,
 ) -> GroupTable:
-    """The figures of every group."""
+    """The figures of every group; intervals draw people where ``people`` says whose the rows are."""
     n = len(grouping)
     median = None if scores is None else float(np.median(scores))
     above = None if scores is None or median is None else np.asarray(scores > median)
     found: list[dict[str, Any]] = []
-    for label, here in zip(grouping.labels, grouping.members(), strict=True):
-        people = len(here)
-        if people == 0:
+    missing = np.flatnonzero(~grouping.known)
+    sizes: list[int] = []  # people in each group, as far as chance is concerned
+    for label, here in [*zip(grouping.labels, grouping.members(), strict=True), (MISSING, missing)]:
+        count = len(here)
+        if count == 0:
             continue
+        own = None if people is None else people[here]
+        sizes.append(count if own is None else len(np.unique(own)))
         one: dict[str, Any] = {
             "group": label,
-            "people": people,
-            "share": people / n,
-            "small": people < MIN_PEOPLE,
-            "under_two_percent": people / n < MIN_SHARE,
-            "base_rate": None if labels is None else _rate(labels[here]),
-            "selection_rate": None if selected is None else _rate(selected[here]),
-            "scoring_rate": None if above is None else _rate(above[here]),
-            **_means(scores, labels, here, rng, probabilities=probabilities),
-            **_errors(selected, labels, here),
+            "missing": here is missing,
+            "people": count,
+            "share": count / n,
+            "small": sizes[-1] < MIN_PEOPLE,
+            "under_two_percent": count / n < MIN_SHARE,
+            "base_rate": None if labels is None else _rate(labels[here], own),
+            "selection_rate": None if selected is None else _rate(selected[here], own),
+            "scoring_rate": None if above is None else _rate(above[here], own),
+            **_means(scores, labels, here, rng, probabilities=probabilities, people=own),
+            **_errors(selected, labels, here, own),
         }
         found.append(one)
-    _ratios(found, "selection_rate", "impact_ratio")
-    _ratios(found, "scoring_rate", "scoring_ratio")
-    unknown = int((~grouping.known).sum())
-    return GroupTable(grouping.name, n, unknown, median, tuple(GroupRow(**one) for one in found))
+    _ratios(found, sizes, "selection_rate", "impact_ratio")
+    _ratios(found, sizes, "scoring_rate", "scoring_ratio")
+    return GroupTable(grouping.name, n, len(missing), median, tuple(GroupRow(**one) for one in found))
 
 
-def _rate(hits: npt.NDArray[np.bool_]) -> Estimate | None:
-    return None if len(hits) == 0 else wilson(int(np.count_nonzero(hits)), len(hits))
+def _rate(hits: npt.NDArray[np.bool_], people: Rows | None) -> Estimate | None:
+    return None if len(hits) == 0 else rate_of(hits, people=people)
 
 
 def _errors(
-    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Rows
+    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Rows, people: Rows | None
 ) -> dict[str, Estimate | None]:
     if selected is None or labels is None:
         return {"tpr": None, "fpr": None, "precision": None}
     chosen, truth = selected[here], labels[here]
-    return {"tpr": _rate(chosen[truth]), "fpr": _rate(chosen[~truth]), "precision": _rate(truth[chosen])}
+    parts = {"tpr": (chosen, truth), "fpr": (chosen, ~truth), "precision": (truth, chosen)}
+    return {
+        name: _rate(hits[among], None if people is None else people[among]) for name, (hits, among) in parts.items()
+    }
 
 
 def _means(
@@ -169,33 +185,47 @@ def _means(
     rng: np.random.Generator,
     *,
     probabilities: bool,
+    people: Rows | None,
 ) -> dict[str, Estimate | None]:
     if scores is None:
         return {"mean_score": None, "calibration": None}
     own = np.asarray(scores[here], dtype=np.float64)
     if not probabilities:
-        return {"mean_score": student_mean(own), "calibration": None}
+        return {"mean_score": student_mean(own, people=people), "calibration": None}
     own = np.clip(own, 0.0, 1.0)
     if labels is None:
-        return {"mean_score": _bounded([own], rng, (0.0,), (1.0,))[0], "calibration": None}
-    mean, gap = _bounded([own, labels[here] - own], rng, (0.0, -1.0), (1.0, 1.0))
+        return {"mean_score": _bounded([own], rng, (0.0,), (1.0,), people)[0], "calibration": None}
+    mean, gap = _bounded([own, labels[here] - own], rng, (0.0, -1.0), (1.0, 1.0), people)
     return {"mean_score": mean, "calibration": gap}
 
 
 def _bounded(
-    columns: Sequence[Floats], rng: np.random.Generator, lows: tuple[float, ...], highs: tuple[float, ...]
+    columns: Sequence[Floats],
+    rng: np.random.Generator,
+    lows: tuple[float, ...],
+    highs: tuple[float, ...],
+    people: Rows | None,
 ) -> list[Estimate]:
     """Means with intervals: by the normal law where it is near enough, else by a bounded bootstrap."""
-    return bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400, many=200, nearness=0.05)
+    return bounded_means(
+        np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400, many=200, nearness=0.05, people=people
+    )
 
 
-def _ratios(found: list[dict[str, Any]], rate: str, ratio: str) -> None:
+def _ratios(found: list[dict[str, Any]], sizes: list[int], rate: str, ratio: str) -> None:
     """Each rate over the highest of a group that is large enough; the law compares within one table."""
-    rates = [one[rate].value for one in found if one[rate] is not None and not one["small"]]
-    highest = max(rates, default=0.0)
+    fit = [one[rate] is not None and not one["small"] and not one["missing"] for one in found]
+    rated = [one for one, fits in zip(found, fit, strict=True) if fits]
+    highest = max((one[rate].value for one in rated), default=0.0)
     for one in found:
-        fits = one[rate] is not None and not one["small"] and highest > 0
-        one[ratio] = one[rate].value / highest if fits else None
+        one[ratio] = None
+    if not highest > 0:
+        return
+    people = np.array(sizes, dtype=np.float64)[fit]
+    hits = np.array([one[rate].value for one in rated]) * people
+    for one, low, high in zip(rated, *ratio_ends(hits, people), strict=True):
+        value = one[rate].value / highest
+        one |= {ratio: value, f"{ratio}_low": min(low, value), f"{ratio}_high": min(max(high, value), 1.0)}
 
 
 def subject_groups(
@@ -210,6 +240,7 @@ def subject_groups(
         decided = decided_rows(subject, rows=chosen)
     groupings = groupings_of(subject.schema, table)
     every = [*groupings, *(crossed(some) for some in intersections(groupings))]
+    people = people_of(subject.schema, table)
     return tuple(
         group_table(
             one,
@@ -218,6 +249,7 @@ def subject_groups(
             selected=decided.selected,
             labels=decided.labels,
             probabilities=subject.schema.probabilities,
+            people=people,
         )
         for one in every
     )

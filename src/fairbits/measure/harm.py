@@ -33,6 +33,7 @@ def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
     For each attribute the other protected attributes take all their combinations, so the figures say what this one
     attribute does. Twins that cannot exist are left out.
     """
+    evaluator = evaluator.over_values
     attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
     if not attributes or not len(codes):
         return ()

@@ -1,4 +1,8 @@
-"""How sure a figure is: intervals for rates and means, and what finding nobody is worth."""
+"""How sure a figure is: intervals for rates and means, and what finding nobody is worth.
+
+Where several rows are one person, ``people`` numbers the person of each row: the figure stays that of the rows, and its
+interval draws people (:mod:`fairbits.domain.people`).
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,9 @@ FEW = 200
 #: Hits (or misses) up to which Wilson's inner end gives way to the Poisson quantile, for small and for other samples.
 FEW_HITS, FEW_TRIALS = (2, 3), 50
 
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -45,6 +52,50 @@ class Estimate:
         return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
+def rate_of(hits: npt.NDArray[np.bool_], *, people: Integers | None = None, level: float = 0.95) -> Estimate:
+    """The share of rows that are hit, with Wilson's interval over rows, or over as many independent ones as the people
+    are worth: the variance of the share among people says how many (Kish 1965, "design effect").
+    """
+    count, n = int(np.count_nonzero(hits)), len(hits)
+    if people is None or n == 0:
+        return wilson(count, n, level=level)
+    rate, worth = count / n, worth_of(hits, people)
+    z = normal_quantile(0.5 + level / 2)
+    low, high = _score_interval(rate, worth, z)
+    few = FEW_HITS[worth > FEW_TRIALS]
+    # Where few people are hit (or missed), the exact end for as many: the normal law is too narrow there.
+    if 0 < rate * worth <= few:
+        low = gamma_quantile(max(1, int(rate * worth)), 1 - level) / worth
+    if 0 < (1 - rate) * worth <= few:
+        high = 1 - gamma_quantile(max(1, int((1 - rate) * worth)), 1 - level) / worth
+    return Estimate(rate, min(max(low, 0.0), rate), min(max(high, rate), 1.0))
+
+
+def worth_of(hits: npt.NDArray[np.bool_], people: Integers) -> float:
+    """How many independent rows would tell the share of hits as well as these people do: at most as many as there are.
+
+    Where nobody, or everybody, is hit, they are worth as many as there are people.
+    """
+    sums, sizes = _by_person(np.asarray(hits, dtype=np.float64)[:, None], people)
+    n, persons = len(hits), len(sizes)
+    rate = float(sums.sum() / n)
+    spread = float(((sums[:, 0] - rate * sizes) ** 2).sum()) * persons / max(persons - 1, 1)
+    return min(rate * (1 - rate) * n * n / spread, float(n)) if spread > 0 else float(persons)
+
+
+def _score_interval(rate: float, trials: float, z: float) -> tuple[float, float]:
+    centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
+    return centre - half, centre + half
+
+
+def _by_person(values: npt.NDArray[np.float64], people: Integers) -> tuple[npt.NDArray[np.float64], Floats]:
+    """Sums of columns over each person's rows, (people, columns), and their number of rows."""
+    own = np.unique(people, return_inverse=True)[1]
+    sizes = np.bincount(own).astype(np.float64)
+    return np.column_stack([np.bincount(own, weights=column) for column in values.T]), sizes
+
+
 def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
     """A rate with Wilson's score interval (Wilson 1927), mended where events are rare.
 
@@ -55,9 +106,7 @@ def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
         raise OptionError(f"0 <= hits <= trials and trials >= 1 must hold, but got {hits} of {trials}.")
     z = normal_quantile(0.5 + level / 2)
     rate = hits / trials
-    centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
-    low, high = centre - half, centre + half
+    low, high = _score_interval(rate, trials, z)
     few = FEW_HITS[trials > FEW_TRIALS]
     if 1 <= hits <= few:
         low = gamma_quantile(hits, 1 - level) / trials
@@ -76,6 +125,7 @@ def bounded_means(
     resamples: int = RESAMPLES,
     many: int = MANY,
     nearness: float = NEARNESS,
+    people: Integers | None = None,
 ) -> list[Estimate]:
     """Means of the columns of an (n, c) array whose values are known to lie between ``lows`` and ``highs``.
 
@@ -84,19 +134,23 @@ def bounded_means(
     Learned-Miller and Thomas 2019). Such an interval never leaves the range, and it holds for rare cases too, where a
     plain bootstrap of people who are all alike has no width at all. For values of 0 and 1 it is Clopper and Pearson's.
     For thousands of people whose values are not too skewed the normal law says the same, and is used.
+    The one more person of a table of repeated ones has as many rows as people have on average.
     """
     values = np.asarray(columns, dtype=np.float64)
     if values.ndim != 2 or len(values) == 0:
         raise OptionError(f"a mean needs at least one person, but got an array of shape {values.shape}.")
     bottom, top = (np.broadcast_to(np.asarray(ends, dtype=np.float64), values.shape[1]) for ends in (lows, highs))
-    centre = values.mean(axis=0)
-    if len(values) >= many:
-        half = _normal_halves(values - centre, level, nearness)
+    centre, rows = values.mean(axis=0), len(values)
+    sums, sizes = (values, np.ones(rows)) if people is None else _by_person(values, people)
+    usual = rows / len(sums)
+    if len(sums) >= many:
+        half = _normal_halves((sums - centre * sizes[:, None]) / usual, level, nearness)
         if half is not None:
             return _estimates(centre, np.maximum(centre - half, bottom), np.minimum(centre + half, top))
-    kinds, counts = values, np.ones(len(values), np.int64)
-    if len(values) > ALIKE:  # people alike share one weight
-        kinds, counts = np.unique(values, axis=0, return_counts=True)
+    counts = np.ones(len(sums), np.int64)
+    if len(sums) > ALIKE:  # people alike share one weight
+        kinds, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
+        sums, sizes = kinds[:, :-1], kinds[:, -1]
     drawn = np.empty((2, resamples, values.shape[1]))
     shapes = np.append(counts, 1.0)  # the last is the one more person: a gamma weight of shape 1 is exponential
     single = bool((shapes == 1).all())
@@ -106,8 +160,8 @@ def bounded_means(
         size = (some.stop - start, len(shapes))
         # Where everybody is single, exponential weights are the same draws in half the time.
         weights = rng.standard_exponential(size) if single else rng.standard_gamma(shapes, size)
-        summed, one_more = weights[:, :-1] @ kinds, weights[:, -1:]
-        total = weights.sum(axis=1, keepdims=True)
+        summed, one_more = weights[:, :-1] @ sums, usual * weights[:, -1:]
+        total = (weights[:, :-1] @ sizes)[:, None] + one_more
         drawn[0, some] = (summed + one_more * bottom) / total
         drawn[1, some] = (summed + one_more * top) / total
     outside = 0.5 - level / 2
@@ -160,10 +214,14 @@ def bootstrap_means(
     return [Estimate(float(c), float(lo), float(hi)) for c, lo, hi in zip(centre, lows, highs, strict=True)]
 
 
-def student_mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+def student_mean(values: npt.ArrayLike, *, level: float = 0.95, people: Integers | None = None) -> Estimate:
     """A mean of values without a known range, with Student's interval."""
     given = np.asarray(values, dtype=np.float64)
-    mean, n, upper = float(given.mean()), len(given), 0.5 + level / 2
+    mean, upper = float(given.mean()), 0.5 + level / 2
+    if people is not None:  # each person's part of the mean in place of each row
+        sums, sizes = _by_person(given[:, None], people)
+        given = (sums[:, 0] - mean * sizes) / float(sizes.mean())
+    n = len(given)
     if n < 2:
         return Estimate(mean, -np.inf, np.inf)
     if n <= FEW:
@@ -242,6 +300,26 @@ def lowest_ratio(hits: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0
     pairs = ~np.eye(len(people), dtype=bool)
     low, high = (float((middle * np.exp(sign * half))[pairs].min()) for sign in (-1.0, 1.0))
     return Estimate(value, min(low, value), min(max(high, value), 1.0)), lowest
+
+
+def ratio_ends(
+    hits: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0.95
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Ends of the intervals of each group's rate over the highest of all, whichever that truly is.
+
+    A rate over the highest is the lowest of its ratios to the others: each of them gets the interval of Katz and others
+    (1978), half a person added to every count, and they share the error.
+    """
+    found, people = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    if len(people) < 2:
+        return np.ones(len(people)), np.ones(len(people))
+    z = normal_quantile(1 - (1 - level) / (2 * (len(people) - 1)))
+    inside = (found + 0.5) / (people + 0.5)
+    spread = np.maximum(1 / (found + 0.5) - 1 / (people + 0.5), 0.0)
+    middle, half = inside[:, None] / inside, z * np.sqrt(spread[:, None] + spread)
+    others = np.where(np.eye(len(people), dtype=bool), np.inf, 0.0)
+    low, high = ((middle * np.exp(sign * half) + others).min(axis=1) for sign in (-1.0, 1.0))
+    return np.minimum(low, 1.0), np.minimum(high, 1.0)
 
 
 def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> float:

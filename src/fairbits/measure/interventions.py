@@ -26,6 +26,7 @@ class InterventionFigures:
 
 def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool = False) -> InterventionFigures:
     """All at once for a native network; one by one for other models, and where whole vectors are compared."""
+    evaluator = evaluator.over_values
     model = evaluator.model
     valid = evaluator.valid_twins(people)
     if isinstance(model, Network) and not evaluator.by_vector and not (bits and valid is not None):

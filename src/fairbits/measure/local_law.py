@@ -29,6 +29,8 @@ class FilingRow:
     rate: float | None
     impact_ratio: float | None
     mark: str
+    impact_ratio_low: float | None = None
+    impact_ratio_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,16 @@ def _table(table: GroupTable) -> FilingTable:
     decides = any(one.selection_rate is not None for one in table.groups)
     rows = []
     for one in table.groups:
+        if one.missing:
+            continue  # counted apart, as unknown
         rate = one.selection_rate if decides else one.scoring_rate
-        ratio = one.impact_ratio if decides else one.scoring_ratio
+        name = "impact_ratio" if decides else "scoring_ratio"
+        ratio, low, high = (getattr(one, f"{name}{end}") for end in ("", "_low", "_high"))
         marks = (["fewer than 30 people: no ratio"] if one.small else []) + (
             ["under 2 % of the data"] if one.under_two_percent else []
         )
-        rows.append(FilingRow(one.group, one.people, None if rate is None else rate.value, ratio, "; ".join(marks)))
+        rows.append(
+            FilingRow(one.group, one.people, None if rate is None else rate.value, ratio, "; ".join(marks), low, high)
+        )
     kind = "selection rate" if decides else "scoring rate"
     return FilingTable(table.attribute, table.people, table.unknown, kind, tuple(rows))

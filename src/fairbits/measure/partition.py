@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.engine import tolerance_of
 from fairbits.errors import OptionError, choose_from
 
 Partition = Literal["constrained", "grid"]
@@ -38,14 +39,31 @@ def assign(
 
 
 def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
-    """The smallest partition in which no class holds two scores further than ε apart.
+    """The smallest partition in which no class holds two scores further than ε apart, but for a rounding margin.
 
-    Sorted greedy sweep: open a class at the smallest score not yet covered, close it where the distance passes ε.
+    Sorted greedy sweep: open a class at the smallest score not yet covered, close it where the distance passes ε. From
+    the highest score downwards there are as many classes, of other sizes: of the two, the partition that shows more
+    bits (upwards among equals), so that it is the same for a score and for 1 minus the score.
+    """
+    up, down = sweeps(scores, epsilon)
+    own = np.full(scores.shape[1], 1 / scores.shape[1])
+    better = _entropy(down, own) > _entropy(up, own) + 1e-12
+    return np.where(better[:, None], down, up)
+
+
+def sweeps(scores: npt.NDArray[np.floating], epsilon: float) -> tuple[Members, Members]:
+    """The classes of every score by the sweep upwards and by the one downwards, both counted from the lowest score.
+
     Scores are compared in their own precision, so that float32 scores give what the float32 engine gives.
     """
+    up, down = (_swept(one, epsilon) for one in (scores, -scores))
+    return up, down.max(axis=1, keepdims=True) - down
+
+
+def _swept(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
     order = np.argsort(scores, axis=1, kind="stable")
     ranked = np.take_along_axis(scores, order, axis=1)
-    tolerance = scores.dtype.type(epsilon)
+    tolerance = scores.dtype.type(tolerance_of(epsilon))
     sorted_members = np.zeros(scores.shape, dtype=np.int64)
     opened = ranked[:, 0].copy()
     current = np.zeros(len(scores), dtype=np.int64)
@@ -55,6 +73,22 @@ def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
         current = current + new
         sorted_members[:, j] = current
     return _unsort(sorted_members, order)
+
+
+def _entropy(members: Members, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Shannon's bits of the classes of each person."""
+    masses = class_masses(members, weights)
+    logs = np.log2(masses, out=np.zeros_like(masses), where=masses > 0)
+    return np.asarray(-(masses * logs).sum(axis=1))
+
+
+def class_masses(members: Members, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The share of each class, (n, largest k)."""
+    n, m = members.shape
+    classes = int(members.max()) + 1
+    flat = members + classes * np.arange(n)[:, None]
+    shares = np.bincount(flat.ravel(), weights=np.broadcast_to(weights, (n, m)).ravel(), minlength=n * classes)
+    return shares.reshape(n, classes).astype(np.float64)
 
 
 def grid(scores: npt.NDArray[np.floating], epsilon: float, *, bounded: bool | None = None) -> Members:

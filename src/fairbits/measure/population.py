@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema, Table
+from fairbits.domain import Schema, Table, people_of
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
-from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, wilson
+from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
+from fairbits.measure.limits import Kind, Limit, kind_of, twin_limits
 from fairbits.measure.noise import Noise
+from fairbits.measure.support import Support, alone, flips_within
 
 CONFIDENCE = 0.95
 
@@ -25,7 +29,9 @@ class Person:
     Parameters
     ----------
     row
-        Position in the table measured, from 0; ``table.place(row)`` is what people call it.
+        What the owner's table calls the row: its index, or the position from 0 where it has none, as in ``to_frame()``.
+    position
+        Position in the table measured, from 0; ``table.place(position)`` is what messages call it.
     rows
         How many rows of the table are this person, whatever their protected values.
     k, q_inf, q_1
@@ -40,7 +46,8 @@ class Person:
         What is known about the person, in words, by attribute.
     """
 
-    row: int  # position in the table measured, counted from 0; ``table.place(row)`` is what people call it
+    row: Any  # what the owner's table calls it, as in the index of ``to_frame()``
+    position: int  # in the table measured, from 0
     rows: int  # how many rows of the table are this person, whatever their protected values
     k: int
     q_inf: float
@@ -63,7 +70,7 @@ class Stake:
     highest: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Measurement:
     """The bits of everybody in a table.
 
@@ -79,8 +86,17 @@ class Measurement:
         Share of people with more than one class of twins.
     flip_rate
         Share of people whose twins do not all get the same decision; None for a regression.
+    flip_rate_supported
+        The same among twins whose protected values at least ten rows of the table have.
+    flip_rate_by
+        The same where only one attribute varies, the others at the person's own values, by attribute.
+    supported
+        How many combinations of protected values at least ten rows have.
     noise
         What asking again came to; None where the model always answers the same.
+    people
+        The number of the person of each row, where people have several; None where each row is somebody else. Figures
+        are those of rows; their intervals draw people.
     """
 
     evaluation: Evaluation
@@ -91,7 +107,16 @@ class Measurement:
     q_1_mean: Estimate
     split_rate: Estimate
     flip_rate: Estimate | None  # a regression has no label to flip
+    flip_rate_supported: Estimate | None = None
+    flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
+    supported: int = 0
     noise: Noise | None = None  # None where the model always answers the same
+    people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+
+    @property
+    def persons(self) -> int:
+        """How many people the rows are."""
+        return len(self) if self.people is None else len(np.unique(self.people))
 
     @property
     def schema(self) -> Schema:
@@ -113,8 +138,8 @@ class Measurement:
         Returns
         -------
         pandas.DataFrame
-            ``k``, ``q_inf``, ``q_1``, ``low``, ``high`` and ``flips``; the index ``row`` holds the numbers of the rows
-            in the table as it was given, counted from 1.
+            ``k``, ``q_inf``, ``q_1``, ``low``, ``high`` and ``flips``; the index ``row`` is that of the owner's table,
+            or the position of the row in it from 0, as everywhere (``worst()[0].row``).
 
         Raises
         ------
@@ -126,10 +151,9 @@ class Measurement:
         except ImportError:
             raise MissingDependencyError("pandas", "pandas", "a frame of everybody's figures") from None
         found = self.evaluation
-        numbers = np.arange(1, len(self) + 1) if self.table.numbers is None else self.table.numbers
         names = ("k", "q_inf", "q_1", "low", "high", "flips")
         columns = {name: np.asarray(getattr(found, name)) for name in names}
-        return pd.DataFrame(columns, index=pd.Index(numbers, name="row"))
+        return pd.DataFrame(columns, index=pd.Index(self.table.names(), name="row"))
 
     def _repr_html_(self) -> str:
         from fairbits.domain import html_table
@@ -149,11 +173,25 @@ class Measurement:
         names = ", ".join(self.schema.protected)
         return html_table(f"{len(self):,} people, {evaluator.m} twins each ({names})", rows)
 
+    @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """What was not asked: facts that stand beside the figures that they limit."""
+        found = [*twin_limits(self.schema)]
+        if self.supported < self.evaluator.twins.m:
+            names = ("flip_rate", "split_rate", "k_mean", "q_inf_mean", "q_1_mean")
+            found.append(Limit("support", names, count=self.supported, of=self.evaluator.twins.m))
+        return tuple(found)
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of figures about these rows they are: exact, or lower bounds where twins take some values only."""
+        return kind_of(self.limits)
+
     @property
     def twins_removed(self) -> int:
         """How many twins cannot exist under the rules."""
-        twins = self.evaluation.twins
-        return 0 if twins is None else len(self) * self.evaluator.m - int(twins.sum())
+        left, twins = self.evaluation.twins, self.evaluator.twins
+        return 0 if left is None else len(self) * twins.m + int(twins.own(self.table.codes).sum()) - int(left.sum())
 
     def histogram(self) -> dict[int, int]:
         """How many people at each k."""
@@ -164,7 +202,7 @@ class Measurement:
         """Nobody examined exceeds these bits; how rare such people are at most among people drawn like these."""
         return {
             "bits": float(self.evaluation.q_inf.max()),
-            "rate": rate_bound(len(self), confidence=CONFIDENCE),
+            "rate": rate_bound(self.persons, confidence=CONFIDENCE),
             "confidence": CONFIDENCE,
         }
 
@@ -172,6 +210,7 @@ class Measurement:
         """The headline figures under their fixed names."""
         figures: dict[str, Any] = {
             "rows": len(self),
+            "people": self.persons,
             "m": self.evaluator.m,
             "bits_limit": self.evaluator.bits_limit,
             "epsilon": self.evaluator.epsilon,
@@ -180,6 +219,9 @@ class Measurement:
             "rules": [rule.text for rule in self.schema.rules],
             "twins_removed": self.twins_removed,
             "blind": self.evaluator.blind,
+            "kind": self.kind,
+            "limits": [one.document() for one in self.limits],
+            "supported_twins": self.supported,
             "k_max": int(self.evaluation.k.max()),
             "q_inf_max": float(self.evaluation.q_inf.max()),
             "q_1_max": float(self.evaluation.q_1.max()),
@@ -187,8 +229,10 @@ class Measurement:
             "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
         }
-        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate"):
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_supported"):
             figures |= Estimate.named(name, getattr(self, name))
+        for end, name in {"value": "flip_rate_by", "low": "flip_rate_by_low", "high": "flip_rate_by_high"}.items():
+            figures[name] = {attribute: getattr(rate, end) for attribute, rate in self.flip_rate_by.items()}
         return figures
 
     def worst(self, top: int = 10) -> list[Person]:
@@ -219,37 +263,36 @@ class Measurement:
         return [self._person(row, int((free == free[row]).all(axis=1).sum())) for row in chosen]
 
     def _person(self, row: int, rows: int) -> Person:
-        figures, labels = self.evaluation, self.evaluator.twins.labels
+        figures, twins, codes = self.evaluation, self.evaluator.twins, self.table.codes[row]
+        name = self.table.names()[row]
         return Person(
-            row=row,
+            row=name.item() if isinstance(name, np.generic) else name,
+            position=row,
             rows=rows,
             k=int(figures.k[row]),
             q_inf=float(figures.q_inf[row]),
             q_1=float(figures.q_1[row]),
             low=float(figures.low[row]),
             high=float(figures.high[row]),
-            worst=labels[figures.low_twin[row]],
-            best=labels[figures.high_twin[row]],
+            worst=twins.label(int(figures.low_twin[row]), codes),
+            best=twins.label(int(figures.high_twin[row]), codes),
             flips=bool(figures.flips[row]),
-            attributes=self.schema.read(self.table.codes[row]),
+            attributes=self.schema.read(codes),
         )
 
     def stakes(self) -> list[Stake]:
         """Per protected value: how often it is the one with the lowest, and with the highest score."""
-        split = self.evaluation.k > 1
-        lowest = _shares(self.evaluation.low_twin[split], self.evaluator.m)
-        highest = _shares(self.evaluation.high_twin[split], self.evaluator.m)
-        twins = self.evaluator.twins
+        split = np.flatnonzero(self.evaluation.k > 1)
+        twins, people = self.evaluator.twins, self.table.codes[split]
+        ends = [twins.as_twins(people, one[split]) for one in (self.evaluation.low_twin, self.evaluation.high_twin)]
         found = []
-        for position, column in enumerate(twins.columns):
+        for column in twins.columns:
             attribute = self.schema.attributes[column]
-            for code in attribute.twin_values():
-                here = twins.values[:, position] == code
-                found.append(
-                    Stake(
-                        attribute.name, attribute.read_twin(code), float(lowest[here].sum()), float(highest[here].sum())
-                    )
-                )
+            # A person's own value counts for the one that stands for it, that of the same range.
+            places = [attribute.twin_place(end[:, column]) for end in ends]
+            for value, code in enumerate(attribute.twin_values()):
+                lowest, highest = (float((place == value).sum()) / max(len(split), 1) for place in places)
+                found.append(Stake(attribute.name, attribute.read_twin(code), lowest, highest))
         return found
 
 
@@ -264,19 +307,38 @@ def measure_table(
     """Evaluate everybody in a table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
+    support = Support(evaluator, table.codes if evaluator.validity.rows is None else evaluator.validity.rows)
+    names, twins = evaluator.schema.protected, evaluator.twins
+    narrow = np.zeros((1 + len(names), len(table)), np.bool_)  # who flips among supported twins, and by each attribute
+    figures = []
     with rows_named(place=table.place):
-        evaluation = evaluator.evaluate(table.codes, progress=progress)
+        for piece, found, decided in evaluator.answers(table.codes, progress=progress):
+            figures.append(found)
+            if decided is None:
+                continue
+            codes = table.codes[piece]
+            there = evaluator.valid_twins(codes)
+            masks = [support.twins(codes), *(alone(twins, codes, place) for place in range(len(names)))]
+            for kept, mask in zip(narrow, masks, strict=True):
+                kept[piece] = flips_within(decided, mask if there is None else mask & there)
+    evaluation = Evaluation.concatenate(figures)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
-    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit))
-    n = len(evaluation.k)
-    flips = None
-    if not evaluator.schema.regression:
-        flips = wilson(int(evaluation.flips.sum()), n)
-    split = wilson(int((evaluation.k > 1).sum()), n)
-    return Measurement(evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, flips, noise)
-
-
-def _shares(twins: npt.NDArray[np.int32], m: int) -> npt.NDArray[np.float64]:
-    counts = np.bincount(twins, minlength=m).astype(np.float64)
-    return counts / max(counts.sum(), 1.0)
+    people = people_of(evaluator.schema, table)
+    k_mean, q_inf_mean, q_1_mean = bounded_means(
+        columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
+    )
+    split = rate_of(evaluation.k > 1, people=people)
+    measured = Measurement(
+        evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
+    )
+    measured = replace(measured, supported=support.count)
+    if evaluator.schema.regression:
+        return measured
+    supported, *each = (rate_of(one, people=people) for one in narrow)
+    return replace(
+        measured,
+        flip_rate=rate_of(evaluation.flips, people=people),
+        flip_rate_supported=supported,
+        flip_rate_by=dict(zip(names, each, strict=True)),
+    )

@@ -21,6 +21,7 @@ from .black_box import own_scale as own_scale
 from .black_box import reason as reason
 from .black_box import whole_of as whole_of
 from .callables import is_reference as is_reference
+from .callables import named_object as named_object
 from .direction import favourable_output as favourable_output
 from .direction import names_decide as names_decide
 from .direction import order_note as order_note

@@ -24,8 +24,8 @@ from fairbits.models.options import ModelOptions, Output
 class Owner:
     """How a model's owner asks it: with rows of the table as they are, past schema, codes and native forms.
 
-    ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with the
-    model's own ``names``, or our encoded rows ("inputs", where only the library is bypassed and not the schema). It
+    ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with
+    the model's own ``names``, or our encoded rows ("inputs", where a native form is compared with its library). It
     gives one number per row or one column per output. ``reverse`` says that a single score speaks of the other class;
     None: it speaks of the second one. ``classes`` are its outputs by name, where the model as it is loaded does not say
     them again. ``library`` makes the model anew as one that is asked and not read, with the

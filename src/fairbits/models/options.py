@@ -32,7 +32,8 @@ class ModelOptions:
     attributes that the model sees, in its order (default: all). ``output`` says what comes out, a probability, a logit
     or a value (default: told from the model), and ``score_of`` which of two classes a single output speaks of.
     ``input_format`` is what goes into a model that brings its own preprocessing. ``factory`` makes the module that a
-    file of weights belongs to. ``layers`` names the layers of a PyTorch module to look into. The rest is for
+    file of weights belongs to. ``train`` names your own training, ``module:function``, called with people, labels and a
+    seed to make a model like this one. ``layers`` names the layers of a PyTorch module to look into. The rest is for
     endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` (of a whole request) and
     ``wait`` in seconds.
 
@@ -44,7 +45,7 @@ class ModelOptions:
     ----------
     trust, trust_code, trust_pickle, credential, max_model_bytes, max_rows, max_seconds
         What is granted to files and endpoints: see above.
-    favourable, columns, output, score_of, input_format, factory, layers
+    favourable, columns, output, score_of, input_format, factory, train, layers
         How the model is read: see above.
     batch
         Rows that the model is asked about at a time.
@@ -70,6 +71,7 @@ class ModelOptions:
     score_of: str | None = None
     input_format: InputFormat | None = None
     factory: str | None = None
+    train: str | None = None
     layers: tuple[str, ...] | None = None
     batch: int = BATCH
     authorization_env: str | None = None
@@ -103,7 +105,7 @@ class ModelOptions:
             raise OptionError(
                 f"the model's credential_header is {self.credential_header!r}; give a header such as X-Api-Key."
             )
-        for name in ("factory", "authorization_env", "credential"):
+        for name in ("factory", "train", "authorization_env", "credential"):
             value = getattr(self, name)
             if not (value is None or isinstance(value, str)):
                 raise OptionError(f"the model's {name} is {value!r}; it must be a text.")

@@ -8,7 +8,6 @@ levels, imputed values, bins). What came out is then held against the encoders o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,8 @@ Transform = Callable[[Codes], Any]
 _POINTS, PEOPLE = 257, 512
 #: A whole number with a larger domain is not tabulated when it is not scaled evenly.
 _MAX_VALUES = 200_000
-#: The same for models that compare: smaller ones are always tabulated.
-_MAX_EXACT = 10_000
+#: The same for one that may be missing.
+_MAX_GAPPED = 10_000
 
 
 class NotColumnwise(NotNative):
@@ -42,61 +41,26 @@ class RefusedRows(ModelError):
     """A model's own preprocessing does not take the rows that it is given."""
 
 
-def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str], *, exact: bool = False) -> Encoding:
+def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str]) -> Encoding:
     """The encoding that a function from rows of codes to rows of inputs amounts to."""
     seen = set(columns)
     base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
-    if exact:
-        transform = _filled(transform)
     start = inputs_of(transform, base, schema)
     parts: list[Part] = []
     owner = np.full(start.shape[1], -1)
     for i, attribute in enumerate(schema.attributes):
-        part = _part(transform, schema, base, start[0], i, exact) if attribute.name in seen else Unseen()
+        part = _part(transform, schema, base, start[0], i) if attribute.name in seen else Unseen()
         if (owner[part.columns] >= 0).any():
             raise NotColumnwise
         owner[part.columns] = i
         parts.append(part)
     fixed = {int(column): float(start[0, column]) for column in np.flatnonzero(owner < 0)}
-    encoding = Encoding(parts, fixed=fixed, dtype=np.float64 if exact else np.float32)
+    encoding = Encoding(parts, fixed=fixed)
     _verify(encoding, transform, schema)
-    return _emptied(encoding) if exact else encoding
+    return encoding
 
 
-#: Stands for a missing input while encoders are asked: no encoder makes it of a value, and comparisons work on it.
-_GONE = -(2.0**1000)
-
-
-def _filled(transform: Transform) -> Transform:
-    def filled(codes: Codes) -> Any:
-        found = transform(codes)
-        dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
-        try:
-            dense = np.asarray(dense, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ModelError("the model's preprocessing leaves values that are no numbers.") from None
-        return np.where(np.isnan(dense), _GONE, dense)
-
-    return filled
-
-
-def _emptied(encoding: Encoding) -> Encoding:
-    """The encoding with missing inputs as NaN again."""
-    parts = [
-        Lookup(part.columns, np.where(part.table == _GONE, np.nan, part.table), part.low)
-        if isinstance(part, Lookup)
-        else replace(part, missing=np.nan)
-        if isinstance(part, Numeric) and part.missing == _GONE
-        else part
-        for part in encoding.parts
-    ]
-    fixed = {column: np.nan if value == _GONE else value for column, value in encoding.fixed.items()}
-    return Encoding(parts, fixed=fixed, dtype=encoding.dtype)
-
-
-def _part(
-    transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int, exact: bool = False
-) -> Part:
+def _part(transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int) -> Part:
     attribute = schema.attributes[i]
     points = _some_values(attribute)
     found = _asked(transform, schema, base, i, points)
@@ -104,9 +68,8 @@ def _part(
     if len(columns) == 0:
         return Unseen()
     if attribute.kind != "category" and attribute.gap is not None:
-        return _part_with_gap(transform, schema, base, start, i, points, exact)
-    tabulated = exact and attribute.discrete and attribute.upper - attribute.low < _MAX_EXACT
-    if attribute.kind != "category" and len(columns) == 1 and not tabulated:
+        return _part_with_gap(transform, schema, base, start, i)
+    if attribute.kind != "category" and len(columns) == 1:
         straight = _straight(points, found[:, columns[0]], int(columns[0]))
         if straight is not None:
             return straight
@@ -121,29 +84,19 @@ def _part(
     return Lookup(columns, table, int(attribute.low))
 
 
-def _part_with_gap(
-    transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int, points: Codes, exact: bool
-) -> Part:
-    """A number that may be missing: a table where it is whole; a line, and what a gap becomes, for models that compare.
-
-    A network's first layer has no place for a line with a gap, so that a real number makes a black box of it.
-    """
+def _part_with_gap(transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int) -> Part:
+    """A whole number that may be missing: a table. A network's first layer has no place for a line with a gap."""
     attribute, gap = schema.attributes[i], schema.attributes[i].gap
     assert gap is not None  # noqa: S101 - asked before
-    if attribute.discrete and attribute.upper - gap < _MAX_EXACT:
-        values = attribute.values() if attribute.allowed else np.arange(attribute.low, attribute.upper + 1)
-        points = np.concatenate([[gap], values])
-        found = _asked(transform, schema, base, i, points)
-        columns = np.flatnonzero((found != start).any(axis=0))
-        table = np.zeros((int(attribute.upper - gap) + 1, len(columns)))  # codes that nobody has stay 0
-        table[(points - gap).astype(np.int64)] = found[:, columns]
-        return Lookup(columns, table, int(gap)) if len(columns) else Unseen()
-    found = _asked(transform, schema, base, i, np.concatenate([points, [gap]]))
-    columns = np.flatnonzero((found != start).any(axis=0))
-    line = _straight(points, found[:-1, columns[0]], int(columns[0])) if len(columns) == 1 else None
-    if line is None or not exact:
+    if not attribute.discrete or attribute.upper - gap >= _MAX_GAPPED:
         raise NotColumnwise(attribute.name)
-    return replace(line, gap=gap, missing=float(found[-1, columns[0]]))
+    values = attribute.values() if attribute.allowed else np.arange(attribute.low, attribute.upper + 1)
+    points = np.concatenate([[gap], values])
+    found = _asked(transform, schema, base, i, points)
+    columns = np.flatnonzero((found != start).any(axis=0))
+    table = np.zeros((int(attribute.upper - gap) + 1, len(columns)))  # codes that nobody has stay 0
+    table[(points - gap).astype(np.int64)] = found[:, columns]
+    return Lookup(columns, table, int(gap)) if len(columns) else Unseen()
 
 
 def _some_values(attribute: Attribute) -> Codes:
@@ -174,8 +127,8 @@ def _asked(transform: Transform, schema: Schema, base: Codes, i: int, points: Co
         raise
 
 
-def inputs_of(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[Any]:
-    """What preprocessing makes of people, as finite numbers."""
+def inputs_of(transform: Transform, rows: Codes, schema: Schema, *, missing: bool = False) -> npt.NDArray[Any]:
+    """What preprocessing makes of people, as finite numbers, or NaN where some may be ``missing``."""
     try:
         found = transform(rows)
     except FairbitsError:
@@ -191,7 +144,7 @@ def inputs_of(transform: Transform, rows: Codes, schema: Schema) -> npt.NDArray[
         raise ModelError(
             f"the model's preprocessing made {dense.shape} of {len(rows)} rows of {len(schema)} attributes."
         )
-    if not np.isfinite(dense).all():
+    if not (~np.isinf(dense) if missing else np.isfinite(dense)).all():
         raise ModelError("the model's preprocessing makes NaN or infinite inputs.")
     return dense
 
@@ -210,7 +163,6 @@ def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Nu
 def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
     people = random_people(schema, PEOPLE, lacking=True)
     theirs = inputs_of(transform, people, schema)
-    exact = theirs.astype(np.float64)
-    size = float(np.abs(np.where(exact == _GONE, 0.0, exact)).max())
+    size = float(np.abs(theirs.astype(np.float64)).max())
     if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + size)):
         raise NotColumnwise

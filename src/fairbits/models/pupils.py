@@ -20,7 +20,7 @@ from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.direction import output_order
 from fairbits.models.estimator import opened_estimator
-from fairbits.models.estimator_copies import fresh_estimator
+from fairbits.models.estimator_copies import fit_again, fresh_estimator
 from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions
 from fairbits.models.predictor_facts import classes_of, names_of
@@ -153,7 +153,7 @@ def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, lessons: _Lesson
     for step in steps:
         rows = step.transform(rows)
     fresh = fresh_estimator(final, seed)
-    fresh.fit(rows, lessons.labels, **({} if lessons.weights is None else {"sample_weight": lessons.weights}))
+    fit_again(fresh, rows, lessons.labels, {} if lessons.weights is None else {"sample_weight": lessons.weights})
     if not steps:
         return fresh
     made = inner = copy.deepcopy(whole)
@@ -187,7 +187,8 @@ def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons, se
     while hasattr(part, "steps"):
         where, part = f"{where}__{part.steps[-1][0]}", part.steps[-1][1]
     weights = {} if lessons.weights is None else {f"{where}__sample_weight": lessons.weights}
-    return made.fit(rows, lessons.labels, **weights)
+    fit_again(made, rows, lessons.labels, weights)
+    return made
 
 
 def _strip(estimator: Any, gone: set[Any], *, framed: bool) -> None:

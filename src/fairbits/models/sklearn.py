@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from fairbits.models.sklearn_networks import LOGISTIC, is_linear, is_perceptron,
 from fairbits.models.sklearn_pipelines import final_of, is_pipeline, taken_apart, winner
 from fairbits.models.skops_data import StoredObject
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
+from fairbits.models.trees.behind import trees_behind
 from fairbits.models.trees.ensemble import Ensemble
 from fairbits.models.trees.model import TreeModel
 from fairbits.models.trees.scorecard import scorecard_of
@@ -75,14 +75,14 @@ def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | Non
 def own_threshold(estimator: Any) -> float | None:
     """The cut-off of a classifier that decides by another than one half, on the probability of its last class."""
     final = final_of(estimator)
-    for name in ("best_threshold_", "threshold"):
-        found = attribute(final, name)
-        if type(final).__name__ in ("TunedThresholdClassifierCV", "FixedThresholdClassifier") and isinstance(
-            found, float | int | np.number
-        ):
-            first = text_of(attribute(final, "pos_label")) == text_of(list(final.classes_)[0])
-            return float(np.nextafter(1 - found, np.inf)) if first else float(found)
-    return None
+    name = {"TunedThresholdClassifierCV": "best_threshold_", "FixedThresholdClassifier": "threshold"}
+    found = attribute(final, name.get(type(final).__name__, ""))
+    if not isinstance(found, float | np.number) or attribute(final, "response_method") == "decision_function":
+        return None
+    if not callable(attribute(estimator, "predict_proba")):
+        return None  # its decisions are asked for
+    first = text_of(attribute(final, "pos_label")) == text_of(next(iter(final.classes_)))
+    return float(np.nextafter(1 - found, np.inf)) if first else float(found)
 
 
 def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -174,9 +174,12 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
     if not steps and not prepares:
         return from_booster(final, schema, options)
     read = settled(read_object(final, schema), schema, options)
-    encoding = _behind(estimator, steps, schema, options, partial(encoding_of, exact=True), exact=True)
-    if encoding.width != read.ensemble.features:
-        raise NotNative(f"its encoders make {encoding.width} columns, and its trees take {read.ensemble.features}.")
+
+    def behind(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
+        return trees_behind(read.ensemble, transform, schema, tuple(columns), steps)
+
+    ensemble, encoding = _behind(estimator, steps, schema, options, behind, exact=True)
+    read = replace(read, ensemble=ensemble)
     return with_encoding(read, encoding, schema, (*read.notes, *_order_note(estimator, schema, options)))
 
 
@@ -257,7 +260,9 @@ def _behind(
     _check_width(estimator, columns, schema)
 
     def asked(as_text: tuple[str, ...]) -> _Read:
-        decoder = Decoder(schema, columns, as_text=as_text, categorical=exact and not as_text and _by_dtype(estimator))
+        by_dtype = exact and not as_text and _by_dtype(estimator)
+        # What a step makes of a float32 is read off exact numbers, and held against real rows afterwards.
+        decoder = Decoder(schema, columns, as_text=as_text, categorical=by_dtype, typed=False)
         way: InputFormat = options.input_format or ("array" if names is None else "frame")
         named = isinstance(estimator, StoredObject) and way == "frame"
         decode = decoder.mapping if named else _rows_of(decoder, way, names)

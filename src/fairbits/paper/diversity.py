@@ -28,7 +28,7 @@ class Diversity:
         attributes = [problem.schema.attributes[i] for i in problem.person]
         self._categories = np.array([attribute.kind == "category" for attribute in attributes])
         self._width = np.array([attribute.upper - attribute.low or 1.0 for attribute in attributes])
-        own = evaluator.scores_at(problem.rows, evaluator.twins.index_of(problem.rows))
+        own = evaluator.row_scores(problem.rows)
         cut = float(np.median(own)) if problem.schema.regression else evaluator.threshold
         tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0)
         self._tree = tree.fit(problem.rows[:, problem.person], own >= cut)

@@ -1,6 +1,7 @@
 from .bits import ScoreBits as ScoreBits
+from .bits import bits_change as bits_change
+from .bits import bits_high as bits_high
 from .bits import chained_bits as chained_bits
-from .bits import fitted_log_ratios as fitted_log_ratios
 from .bits import log_ratios as log_ratios
 from .bits import score_bits as score_bits
 from .matched import Matching as Matching

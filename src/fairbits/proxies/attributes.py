@@ -34,8 +34,17 @@ class AttributeWork:
     """Studies one attribute after the other; they share scores, the justified attributes and what those predict."""
 
     def __init__(
-        self, subject: Subject, decided: Decided, justified: tuple[str, ...], seed: int, columns: bool, say: Progress
+        self,
+        subject: Subject,
+        decided: Decided,
+        justified: tuple[str, ...],
+        seed: int,
+        columns: bool,
+        say: Progress,
+        *,
+        rows: npt.NDArray[np.int64],
     ):
+        self.rows = rows  # of the whole table, that the people here are
         self.subject, self.decided, self.names, self.seed, self.say = subject, decided, justified, seed, say
         self.with_columns = columns
         schema = subject.schema
@@ -71,8 +80,14 @@ class AttributeWork:
                 matched = matched_people(
                     groups, self.features, self.categorical, self.decided.scores, rng, epsilon=self._tolerance()
                 )
+                if matched is not None:
+                    pairs = [replace(one, row=self._row(one.row), other=self._row(one.other)) for one in matched.pairs]
+                    matched = replace(matched, pairs=tuple(pairs))
         pair = best_pair(groups, self.decided.scores)
         return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched, pair=pair)
+
+    def _row(self, place: int) -> int:
+        return int(self.rows[place])
 
     def several(self, some: tuple[Grouping, ...]) -> AttributeStudy:
         """Study an intersection of attributes, by the chain rule."""

@@ -27,8 +27,8 @@ MIXED = 0.01
 #: Shuffles of the attribute: many where people are few and chance is large.
 MAX_SHUFFLES, MIN_SHUFFLES, SHUFFLED_PEOPLE = 20, 4, 400_000
 #: Bins of a table that is fitted to the people themselves, at least (coarse ones would hide what the score tells), and
-#: people for each free number of it: what the table makes of chance grows with its cells.
-FITTED_BINS, FITTED_PEOPLE = 16, 80
+#: people for each cell of it: what the table makes of chance grows with its cells.
+FITTED_BINS, FITTED_PEOPLE = 16, 10
 LEVEL = 0.95
 #: The halves learn from each other, so the mean varies more than people do, by 2 % where the tables are smallest; a
 #: bound without any bias would hold in just under 95 % of samples.
@@ -75,19 +75,67 @@ def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating],
     return _Cut(scores, n_groups, rng).log_ratios(codes)
 
 
-def fitted_log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating]) -> Floats:
-    """The same with frequencies of the people themselves; their mean can only be too large, not too small.
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedBits:
+    """Log-ratios with frequencies of the people themselves: their mean can only be too large for the bins there are.
 
     The likeliest table of a sample makes it likelier than the true one does, so the mean exceeds that of the true
-    log-ratios, whose mean in turn is I(A;S) of the binned score in the long run: what an upper bound rests on.
+    log-ratios, whose mean in turn is I(A;S) of the binned score in the long run. ``surplus`` is by how much on average
+    (Miller 1955): it depends on the cells, not on what the score tells. ``lost`` is what bins hide of a finer score,
+    as far as coarser bins show it: where bins lose in proportion to their width, 5/3 of the step from 5/8 of them.
     """
-    everybody = np.ones(len(scores), dtype=np.bool_)
-    filled = len(scores) // (FITTED_PEOPLE * max(1, n_groups - 1))
-    bins, size = _binned(scores, everybody, int(np.clip(filled, FITTED_BINS, BINS)))
-    cells = np.zeros((size, n_groups))
-    np.add.at(cells, (bins, codes), 1)
-    given = cells[bins, codes] / cells.sum(axis=1)[bins]
-    return np.asarray(np.log2(given) - np.log2(cells.sum(axis=0)[codes] / len(codes)))
+
+    ratios: Floats
+    surplus: float
+    lost: float
+
+    @classmethod
+    def of(cls, codes: Integers, n_groups: int, scores: npt.NDArray[np.floating]) -> FittedBits:
+        """As many bins as there are ten people for each cell, within limits."""
+        bins = int(np.clip(len(codes) // (FITTED_PEOPLE * max(1, n_groups)), FITTED_BINS, BINS))
+        ratios, surplus = _fitted(codes, n_groups, scores, bins)
+        coarse, more = _fitted(codes, n_groups, scores, 5 * bins // 8)
+        step = float(ratios.mean() - surplus - coarse.mean() + more)
+        return cls(ratios, surplus, max(0.0, 5 / 3 * step))
+
+
+def _fitted(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], bins: int) -> tuple[Floats, float]:
+    places, size = _binned(scores, np.ones(len(scores), dtype=np.bool_), bins)
+    cells = np.bincount(places * n_groups + codes, minlength=size * n_groups).reshape(size, n_groups)
+    given = cells[places, codes] / cells.sum(axis=1)[places]
+    base = cells.sum(axis=0) / len(codes)
+    freedom = np.count_nonzero(cells) - size - np.count_nonzero(base) + 1
+    return np.log2(given) - np.log2(base[codes]), freedom / (2 * len(codes) * np.log(2))
+
+
+def bits_high(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], *, level: float = LEVEL) -> float:
+    """An upper end of I(A;S) for people who are each in one row, two-sided at this level."""
+    found = FittedBits.of(codes, n_groups, scores)
+    return float(found.ratios.mean()) + found.lost + _half(found.ratios, level)
+
+
+def bits_change(
+    codes: Integers,
+    n_groups: int,
+    before: npt.NDArray[np.floating],
+    after: npt.NDArray[np.floating],
+    *,
+    level: float = LEVEL,
+) -> tuple[float, float, float]:
+    """How far I(A;S) rises from one score of the same people to another, with both ends.
+
+    Guesses on people whom they were not made of err downwards, and by how much hangs on what there is to learn: their
+    difference is off by that. Fitted tables of equally many bins err upwards by what their cells come to, which is
+    known, and everybody is compared with themselves.
+    """
+    old, new = (FittedBits.of(codes, n_groups, scores) for scores in (before, after))
+    moved = new.ratios - old.ratios
+    value, half = float(moved.mean()) - new.surplus + old.surplus, _half(moved, level)
+    return value, value - half - old.lost, value + half + new.lost
+
+
+def _half(values: Floats, level: float) -> float:
+    return WIDENED * normal_quantile(0.5 + level / 2) * float(values.std(ddof=1)) / float(np.sqrt(len(values)))
 
 
 class _Cut:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
-from fairbits.proxies.bits import log_ratios, score_bits
+from fairbits.proxies.bits import bits_change, score_bits
 
 #: A column that leaves no more than this share of the mistakes of a guess without it is a copy of the attribute;
 #: fewer mistakes than so many without it show nothing.
@@ -50,9 +49,6 @@ def column_bits(
     known = groups.known
     people, own, strata = codes[known], groups.take(known), None if strata is None else strata[known]
     given = np.asarray(scores, dtype=np.float64)[known]
-    seed = int(rng.integers(2**31))
-    before = log_ratios(own.codes, len(own.labels), given, np.random.default_rng(seed))
-    z = normal_quantile(0.975) / np.sqrt(max(1, len(given)))
     found = []
     for i, name in enumerate(names):
         if i in skip:
@@ -62,11 +58,7 @@ def column_bits(
         if ask is not None:
             changed = people.copy()
             changed[:, i] = people[_permuted(len(people), strata, rng), i]
-            # The same halves as before, so that only the column makes the difference.
-            after = log_ratios(own.codes, len(own.labels), ask(changed), np.random.default_rng(seed))
-            lost = before - after
-            centre, half = float(lost.mean()), z * float(lost.std(ddof=1)) if len(lost) > 1 else 0.0
-            fall = (centre, centre - half, centre + half)
+            fall = bits_change(own.codes, len(own.labels), ask(changed), given)
         copy = _is_copy(people[:, i], own.codes, len(own.labels))
         mean, low, high = fall
         found.append(ColumnBits(name, alone.bits, alone.low, alone.placebo, mean, low, high, copy))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import one_row_each, people_of
 from fairbits.errors import OptionError
 from fairbits.measure import (
     Decided,
@@ -21,7 +22,7 @@ from fairbits.measure import (
     group_table,
     grouping_of,
     measure_table,
-    wilson,
+    rate_of,
 )
 from fairbits.proxies.bits import ScoreBits, score_bits
 from fairbits.proxies.calendar import dated_periods, in_time_order
@@ -76,24 +77,31 @@ def periods_of(
     evaluator: Evaluator | None = None,
 ) -> tuple[Period, ...]:
     """Every period by itself, in order."""
-    probabilities = not subject.schema.regression
+    people = people_of(subject.schema, subject.table)
     found = []
     for code, label in enumerate(over.labels):
         rows = np.flatnonzero(over.codes == code)
         if len(rows) == 0:
             continue
-        selected = None if decided.selected is None else decided.selected[rows]
-        labels = None if decided.labels is None else decided.labels[rows]
-        scores = decided.scores[rows]
+        here, whose = decided.take(rows), None if people is None else people[rows]
+        once = one_row_each(whose, len(rows), rng)
         bits, tables = [], []
         for one in groupings:
-            own = one.take(rows)
-            enough = own.known.sum() >= MIN_PEOPLE and (own.counts > 0).sum() > 1
-            bits.append(PeriodBits(one.name, score_bits(own, scores, rng) if enough else None))
+            own, single = one.take(rows), one.take(rows[once])
+            enough = single.known.sum() >= MIN_PEOPLE and (single.counts > 0).sum() > 1
+            bits.append(PeriodBits(one.name, score_bits(single, here.scores[once], rng) if enough else None))
             tables.append(
-                group_table(own, rng, scores=scores, selected=selected, labels=labels, probabilities=probabilities)
+                group_table(
+                    own,
+                    rng,
+                    scores=here.scores,
+                    selected=here.selected,
+                    labels=here.labels,
+                    probabilities=not subject.schema.regression,
+                    people=whose,
+                )
             )
-        rate = None if selected is None else wilson(int(selected.sum()), len(rows))
+        rate = None if here.selected is None else rate_of(here.selected, people=whose)
         direct = _direct(subject, rows, MAX_TWIN_SCORES // len(over.labels), rng, evaluator)
         found.append(Period(label, len(rows), rate, *direct, tuple(bits), tuple(tables)))
     return tuple(found)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from fairbits.domain import one_row_each, people_of
 from fairbits.errors import SchemaError
 from fairbits.measure import Evaluator, decided_rows, groupings_of, intersections, subject_groups
 from fairbits.proxies.attributes import AttributeWork, Progress
@@ -41,11 +43,21 @@ def study_subject(
     groupings = groupings_of(schema, subject.table)
     say("groups")
     groups = subject_groups(subject, generator(seed, "proxies", "groups"), decided=decided)
-    work = AttributeWork(subject, decided, chosen, seed, columns, say)
-    singles = [work.single(one) for one in groupings]
-    several = [work.several(some) for some in intersections(groupings)]
+    # Bits, placebos and matches are about people: of those with several rows, one is drawn by lot.
+    people = people_of(schema, subject.table)
+    rows = one_row_each(people, len(subject.table), generator(seed, "proxies", "people"))
+    drawn, own = groupings, replace(subject, table=subject.table.rows(rows)) if people is not None else subject
+    if people is not None:
+        drawn = tuple(one.take(rows) for one in groupings)
+    work = AttributeWork(own, decided.take(rows), chosen, seed, columns, say, rows=rows)
+    singles = [work.single(one) for one in drawn]
+    several = [work.several(some) for some in intersections(drawn)]
     periods: tuple[Period, ...] = ()
-    notes = work.notes(groupings, singles)
+    notes = work.notes(drawn, singles)
+    if people is not None:
+        notes.append(
+            f"bits and matches are about one row of each person, by lot: {len(rows):,} of {len(people):,} rows."
+        )
     if over is not None:
         say(f"periods of {over.name}")
         rng = generator(seed, "proxies", "periods")

@@ -19,6 +19,7 @@ from .records import Attack as Attack
 from .records import Attacked as Attacked
 from .records import Estimates as Estimates
 from .records import Figures as Figures
+from .records import FileCheck as FileCheck
 from .records import GroupRate as GroupRate
 from .records import Proof as Proof
 from .records import RepairCandidate as RepairCandidate
@@ -26,3 +27,4 @@ from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
 from .run import repair_run as repair_run
 from .run import study as study
+from .writers.facts import class_values as class_values

@@ -2,9 +2,9 @@
 
 A candidate that was trained flatters itself on the rows that it was trained on, and so does the model as it came. So
 proposals learn from ``training`` alone, the choice looks at ``plan`` alone, and what is shown is ``held_out``. Where
-the subject holds rows out, those are cut in two for the choice and the judgement, and neither the model nor a candidate has
-seen any of them. Where it holds none out, half of the table trains candidates and a quarter each chooses and judges:
-candidates have not seen those, the model may have.
+the subject holds rows out, those are cut in two for the choice and the judgement, and neither the model nor a candidate
+has seen any of them. Where it holds none out, half of the table trains candidates and a quarter each chooses and
+judges: candidates have not seen those, the model may have.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def _rows(subject: Subject, rng: np.random.Generator) -> tuple[list[Table], bool
     parts = np.split(order, [len(order) - 2 * quarter, len(order) - quarter])
     note = (
         "the subject holds no rows out, so candidates learn from half of its table, and a quarter each was set aside "
-        "to choose and to judge on. The model itself may have been trained on those: then it looks better there than "
-        "it is, and losses look larger; rows that it has not seen would tell."
+        "to choose and to judge on. But the model may have been trained on them: then it looks better there than it "
+        "is, and losses look larger; rows that it has not seen would tell."
     )
     return [known.rows(part) for part in parts], False, [note]
 

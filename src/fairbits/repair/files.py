@@ -108,6 +108,7 @@ def document(result: RepairResult) -> dict[str, Any]:
             "after": None if result.attack_after is None else asdict(result.attack_after),
         },
         "files": [path.name for path in result.files],
+        "written": [asdict(check) for check in result.written],
         "subject_file": None if result.subject_file is None else result.subject_file.name,
         "warnings": list(result.warnings),
         "about_blinding": WARNING,

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Schema, nearest
+from fairbits.domain import Codes, Schema
 from fairbits.repair.records import GroupRate, RepairGroup
 
 #: A rate over fewer people than this says little, and is left out.
@@ -56,8 +56,12 @@ def _figures(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Fl
 
 def _as_twins(schema: Schema, columns: tuple[int, ...], rows: Codes) -> Codes:
     """The protected values of the rows; where twins stand for ranges of them, the range is the group."""
-    found = [schema.attributes[i].twin_values() for i in columns]
-    return np.column_stack([v[nearest(v, rows[:, i])] for i, v in zip(columns, found, strict=True)])
+    found = []
+    for i in columns:
+        attribute = schema.attributes[i]
+        place = attribute.twin_place(rows[:, i])
+        found.append(np.where(place < 0, rows[:, i], attribute.twin_values()[np.maximum(place, 0)]))
+    return np.column_stack(found)
 
 
 def _rates(name: str, favoured: Flags, deserved: Flags) -> GroupRate:

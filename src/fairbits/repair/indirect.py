@@ -41,6 +41,7 @@ def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[
     if len(people) > limit:
         people = people.rows(np.linspace(0, len(people) - 1, limit).astype(np.int64))
     rows = people.codes
+    evaluator = evaluator.over_values
     scores = evaluator.scores(rows).astype(np.float64)
     valid = evaluator.valid_twins(rows)
     if valid is not None:

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.data import Fitted
 from fairbits.domain import Codes, Schema, Table
 from fairbits.engine import Evaluation
 from fairbits.errors import CapabilityError
-from fairbits.measure import Evaluator, Measure, evaluator_of, variance_explained
+from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Model, Network, kind_of
 from fairbits.repair.evidence import Half
 from fairbits.repair.groups import group_figures
@@ -20,8 +21,8 @@ from fairbits.repair.indirect import IndirectBits, indirect_bits
 from fairbits.repair.margins import CONFIDENCE, Loss, accuracy_loss, balanced_loss, variance_loss
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Figures, Fitted, RepairGroup
-from fairbits.subject import Subject, balanced_accuracy, decided
+from fairbits.repair.records import Figures, RepairGroup
+from fairbits.subject import Subject, balanced_accuracy, decided, variance_explained
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
 #: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.

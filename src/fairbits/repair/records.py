@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairbits.domain import Encoding, quality
+from fairbits.data import Fitted
+from fairbits.domain import quality
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model
 
@@ -132,15 +133,6 @@ class Attack(Protocol):
         """Attack for as long as planned, or for exactly so many evaluations."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A model of the subject's own kind, fitted anew: how it is asked, and what can be written to a file."""
-
-    model: Model
-    encoding: Encoding
-    estimator: Any = None
-
-
 @dataclass(frozen=True, slots=True)
 class RepairCandidate:
     """A model that could be shipped instead, with what was done to it and how it does on evidence it has not seen.
@@ -261,6 +253,43 @@ class RepairEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class FileCheck:
+    """A written file, asked about held-out rows as its owner would, against the model that was judged.
+
+    Attributes
+    ----------
+    file
+        Its name.
+    kept
+        Whether it says the same; if not, it was removed, and ``why`` says what differs.
+    library
+        What opened and asked it, with the version.
+    fresh
+        Whether that was a process of its own (a model that lives in memory alone is asked here).
+    rows, equal
+        Held-out rows that were asked about, and those whose scores and decisions are the same.
+    tolerance, largest
+        How far a score may lie from the judged one as a share of the scores' scale, and how far one did.
+    compared
+        What was compared: scores, decisions, classes and their types, twins (k), missing and unknown values …
+    k_max
+        The largest k among all twins of some of the people, by the file; None where scores are no single numbers.
+    """
+
+    file: str
+    kept: bool
+    library: str = ""
+    fresh: bool = True
+    rows: int = 0
+    equal: int = 0
+    tolerance: float = 0.0
+    largest: float | None = None
+    compared: tuple[str, ...] = ()
+    k_max: int | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RepairResult:
     """Everything that ``fairbits repair`` found, and the files that it wrote.
 
@@ -294,6 +323,8 @@ class RepairResult:
         Figures of the model as it is on held-out rows, with intervals.
     folder
         Of the run, with all that was written.
+    written
+        Every file that was written, asked again in a fresh process; those that were removed for it too.
     """
 
     subject: str
@@ -320,6 +351,7 @@ class RepairResult:
     left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
     estimates_before: Estimates | None = None
     folder: Path | None = None  # of the run
+    written: tuple[FileCheck, ...] = ()  # every file that was written, asked again; those that were not kept too
 
     def __repr__(self) -> str:
         before = self.before_held_out.k_mean

@@ -7,7 +7,7 @@ proposals of somebody's own. What they may learn from, are chosen on and are jud
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
@@ -21,18 +21,18 @@ from fairbits.repair.candidates import compared_people, judged_all, proposed
 from fairbits.repair.choice import SLACK, pick
 from fairbits.repair.estimates import estimates_of
 from fairbits.repair.evidence import Halves, split
-from fairbits.repair.export import export
 from fairbits.repair.files import write
 from fairbits.repair.judgement import Judged, Setting, judge
-from fairbits.repair.placement import Export, remove_old
 from fairbits.repair.proposals.average import GUARD_WARNING
 from fairbits.repair.proposals.blind import WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
-from fairbits.repair.proposals.registry import STANDARD, TRIALS, asked_by_name, proposers_of
+from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
+from fairbits.repair.proposals.tune import TRIALS
 from fairbits.repair.records import Attack, Attacked, Figures, RepairCandidate, RepairGroup, RepairResult
+from fairbits.repair.writers import Export, export, remove_old
 from fairbits.shape import reading
-from fairbits.store import Run, check_writable, read_parquet, subject_of
+from fairbits.store import Run, check_writable, note_checks, read_parquet, subject_of
 from fairbits.subject import Subject
 
 MAX_ACCURACY_LOSS = 0.02
@@ -173,7 +173,7 @@ def repair_run(
         judgement = next(judged for one, judged in found.judged if one is chosen)
         groups = found.before[1].groups, judgement.groups
         watch("writing and checking the repaired model")
-        written = _written(chosen, about, opened.folder, people)
+        written = _written(chosen, about, opened.folder, people, setting)
         if not written.files:
             reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
             chosen = None
@@ -182,7 +182,7 @@ def repair_run(
             candidates = [kept if one is chosen else one for one in candidates]
             chosen = kept
     if write_all:
-        candidates = _all_written(candidates, chosen, about, opened.folder, people, found.notes, watch)
+        candidates = _all_written(candidates, chosen, about, opened.folder, people, setting, found.notes, watch)
     result = RepairResult(
         subject=about.name,
         seed=seed,
@@ -214,13 +214,25 @@ def repair_run(
         left_out=found.left_out,
         estimates_before=estimates_of(found.before[1], setting),
         folder=opened.folder,
+        written=written.checks,
     )
+    note_checks(opened.folder, written_file=[asdict(check) for check in written.checks])
     write(result, opened.folder, opened.content(), made_with=opened.manifest["identity"])
     return result
 
 
-def _written(one: RepairCandidate, subject: Subject, folder: Path, people: Codes) -> Export:
-    return export(one.network, subject, folder, people, fitted=one.fitted, source=one.source)
+def _written(one: RepairCandidate, subject: Subject, folder: Path, people: Codes, setting: Setting) -> Export:
+    return export(
+        one.network,
+        subject,
+        folder,
+        people,
+        fitted=one.fitted,
+        source=one.source,
+        k_max=one.k_max_proved,
+        epsilon=setting.epsilon,
+        partition=setting.partition,
+    )
 
 
 def _names(written: Export, folder: Path) -> tuple[str, ...]:
@@ -234,6 +246,7 @@ def _all_written(
     subject: Subject,
     folder: Path,
     people: Codes,
+    setting: Setting,
     notes: list[str],
     watch: Watch,
 ) -> list[RepairCandidate]:
@@ -246,7 +259,7 @@ def _all_written(
         watch(f"writing and checking {one.name}")
         place = folder / OTHERS / _folder_name(one.name)
         place.mkdir(parents=True, exist_ok=True)
-        written = _written(one, subject, place, people)
+        written = _written(one, subject, place, people, setting)
         notes += [f"{one.name}: {line}" for line in written.warnings]
         found.append(replace(one, files=_names(written, folder)))
     return found

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf, log2, prod
 from pathlib import Path
 from typing import Any, Unpack
 
-from fairbits.certify import certify_options, read_statements
+from fairbits.certify import (
+    Contradiction,
+    Sighting,
+    Statement,
+    certify_options,
+    contradictions,
+    read_statements,
+    repair_sightings,
+    withdraw_statements,
+    withdrawn,
+)
 from fairbits.domain import GrantOptions, joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
@@ -17,17 +27,17 @@ from fairbits.report.commands import commands
 from fairbits.report.debugged import debugged_of
 from fairbits.report.identity import check_stages
 from fairbits.report.manifest import FACES, files_of
-from fairbits.report.record import About, Remaking, ReportData, Searched
-from fairbits.report.repaired import repaired_of
+from fairbits.report.record import About, Measured, Remaking, ReportData, Searched
+from fairbits.report.repaired import Repaired, repaired_of
 from fairbits.report.sections.decided import Opening, made_by, sources_of
+from fairbits.report.sections.measure import FLIPS_BY, keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.measure import NAME as MEASURED
-from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows, measured_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.proxies import lead, proxies_of
 from fairbits.report.sections.search import FIELDS, NEEDED, near_of, searched_of, summary_of_run
 from fairbits.report.sections.verdict import gate_of
 from fairbits.shape import check_fields, check_record, reading
-from fairbits.store import SUMMARY, Run, accepted_subject
+from fairbits.store import SUMMARY, Run, accepted_subject, note_checks
 from fairbits.subject import Subject, between_notes, quality_of
 
 
@@ -50,7 +60,8 @@ def compute_report(
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
         check_record(measured)
-        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool}
+        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool, "kind": str}
+        texts |= {"limits": list[dict[str, Any]]} | dict.fromkeys(FLIPS_BY, dict[str, float])
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
@@ -60,7 +71,16 @@ def compute_report(
         searched = searched_of(run, summary)
         check_record(searched)
     people = worst + found_people(evaluator, run)
-    facts = _about(about, evaluator)
+    facts, repaired = _about(about, evaluator), repaired_of(run.folder)
+    statements = read_statements(run.folder)
+    against = _contradictions(run, facts, measured, summary, statements, repaired)
+    statements = withdrawn(statements, against)
+    withdraw_statements(run.folder, statements)
+    if any(one.claim is None and one.model == "model" for one in against):
+        facts = replace(facts, blind=False)
+    if repaired is not None and any(one.model == "repaired" for one in against):
+        mends = tuple(replace(one, k_max_proved=None) if one.chosen else one for one in repaired.repairs)
+        repaired = replace(repaired, proof="", k_max_proved=None, repairs=mends)
     if measured.noise is not None:
         facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
     study = proxies_of(run.folder, about)
@@ -68,10 +88,11 @@ def compute_report(
         summary,
         rows_k_max=measured.figures["k_max"],
         rows_exact=measured.complete,
-        blind=evaluator.blind,
+        blind=facts.blind,
         limit=round(2**evaluator.bits_limit) if measured.noise is None else None,
     )
     bits = log2(max(one.k or 1 for one in near))
+    note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against])
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     direct = words.sentence(facts, bits, measured.noise)
     return ReportData(
@@ -87,10 +108,11 @@ def compute_report(
         axes=axes_of(evaluator),
         people=tuple(people),
         debugged=debugged_of(run.folder),
-        repaired=repaired_of(run.folder),
+        repaired=repaired,
         remaking=_remaking(run, searched, study),
         warnings=(*run.warnings(), *_unfinished(run)),
-        certified=read_statements(run.folder),
+        certified=statements,
+        contradictions=against,
         proxies=study,
         opening=Opening(
             people=words.people_sentence(facts, measured),
@@ -102,6 +124,30 @@ def compute_report(
         gate_of_another=gate_of_another,
         files=files_of(run.folder, leave_out=FACES),
     )
+
+
+def _contradictions(
+    run: Run,
+    about: About,
+    measured: Measured,
+    summary: Mapping[str, Any],
+    statements: Sequence[Statement],
+    repaired: Repaired | None,
+) -> tuple[Contradiction, ...]:
+    """Everything that the run claims, against everything that it has seen; a model that varies claims nothing."""
+    if measured.noise is not None:
+        return ()
+    epsilon = about.epsilon if about.partition == "constrained" else None
+    flips = 0 if measured.flip_rate is None else round(measured.flip_rate.value * measured.rows)
+    seen = [
+        Sighting(source="rows", flips=flips, k=measured.figures["k_max"], epsilon=epsilon),
+        Sighting(source="search", flips=summary.get("id_cases"), k=summary.get("k_max"), epsilon=epsilon),
+        *repair_sightings(run.folder, epsilon=epsilon),
+    ]
+    bounds = [("model", 1)] if about.blind else []
+    if repaired is not None and repaired.k_max_proved is not None:
+        bounds.append(("repaired", repaired.k_max_proved))
+    return contradictions(statements, seen, bounds=bounds, epsilon=epsilon)
 
 
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
@@ -129,7 +175,8 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         regression=schema.regression,
         model=_model_words(subject),
         notes=_notes(subject, evaluator),
-        quality=subject.quality or quality_of(subject.model, subject.encoding, schema, subject.table),
+        quality=subject.quality
+        or quality_of(subject.model, subject.encoding, schema, subject.table, test=subject.test),
         blind=evaluator.blind,
     )
 

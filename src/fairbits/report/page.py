@@ -49,6 +49,7 @@ def sections(data: ReportData) -> list[str]:
 
 
 def _opening(data: ReportData, second: Text) -> Iterator[Block]:
+    yield from paragraphs((f"Error: {one.said()}" for one in data.contradictions), "warning")
     said = plainly(data.proxies, data.about.blind)
     yield from paragraphs(said, "second")
     if second:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairbits.certify import Statement
-from fairbits.measure import Estimate, Harm, Noise, Stake
+from fairbits.certify import Contradiction, Statement
+from fairbits.measure import Estimate, Harm, Limit, Noise, Stake
 from fairbits.report.debugged import Debugged
 from fairbits.report.manifest import FileHash
 from fairbits.report.repaired import Repaired
@@ -81,6 +81,8 @@ class Measured:
     bound_rate: float
     bound_confidence: float
     noise: Noise | None = None
+    flip_rate_supported: Estimate | None = None
+    limits: tuple[Limit, ...] = ()
     harms: tuple[Harm, ...] = ()
     harmed_people: int = 0
 
@@ -88,6 +90,16 @@ class Measured:
     def complete(self) -> bool:
         """Whether all rows were examined, so that the figures are exact."""
         return self.rows == self.rows_total
+
+    @property
+    def bounded(self) -> bool:
+        """Whether twins take some values only, so that the figures are lower bounds where all values count."""
+        return self.figures.get("kind") == "lower bound"
+
+    @property
+    def kind(self) -> str:
+        """What kind of figures about the rows they are."""
+        return "statistical" if not self.complete or self.noise else "lower bound" if self.bounded else "exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +174,7 @@ class ReportData:
     remaking: Remaking
     warnings: tuple[str, ...]
     certified: tuple[Statement, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
     proxies: Mapping[str, Any] | None = None
     opening: Opening = field(default_factory=Opening)
     gate: Mapping[str, Any] | None = None

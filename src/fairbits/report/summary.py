@@ -45,6 +45,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "made_by": data.opening.made_by,
             "sources": [asdict(one) for one in data.opening.sources],
             "warnings": list(data.warnings),
+            "contradictions": [one.document() for one in data.contradictions],
         },
         "measure": {
             **measured.figures,

@@ -71,6 +71,8 @@ def people_sentence(about: About, measured: Measured) -> str:
         measured.flip_rate,
         epsilon=about.epsilon,
         complete=measured.complete,
+        supported=measured.flip_rate_supported,
+        bounded=measured.bounded,
     )
 
 
@@ -78,7 +80,7 @@ def people_kind(about: About, measured: Measured) -> str:
     """What kind of figure the first sentence gives."""
     if about.blind:
         return "proved"
-    return "exact" if measured.complete and measured.noise is None else "statistical"
+    return measured.kind
 
 
 def examined(about: About, measured: Measured, searched: Searched) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.errors import FairbitsError
-from fairbits.measure import Evaluator, Measure
+from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do
 from fairbits.scale.coordinator import carry_out
 from fairbits.scale.executors.options import ExecutorOptions, open_executor
@@ -69,14 +69,10 @@ def try_out_by(executor_options: ExecutorOptions) -> TryOut | None:
 
 def _prepare(shared: _Shared) -> _Bench:
     subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
-    evaluator = Evaluator(
-        subject.model,
-        subject.schema,
-        subject.encoding,
-        epsilon=shared.epsilon,
-        partition=shared.partition,
-        threads=shared.threads,
-    )
+    # The same as in one process: it knows the rows of the table, which exist whatever the rules say.
+    evaluator = evaluator_of(
+        subject, epsilon=shared.epsilon, partition=shared.partition, threads=shared.threads
+    ).over_values
     return _Bench(evaluator, subject, shared)
 
 

@@ -214,7 +214,7 @@ class Oracle:
             asked, keys, new = asked[: last + 1], keys[: last + 1], new[new <= last]
             figures = figures.rows(np.arange(last + 1))
             mine = None if mine is None else mine[: last + 1]
-        self._count(figures, mine, origin)
+        self._count(asked, figures, mine, origin)
         self._record(asked, figures, mine, origin, keys, new)
         if self._watch is not None:
             self._watch(self.tally, self.seconds)
@@ -427,11 +427,13 @@ class Oracle:
             flat["decisions"] = np.where(missing, 1, figures.decisions)
         return replace(figures, **{name: v.astype(getattr(figures, name).dtype) for name, v in flat.items()})
 
-    def _count(self, figures: Evaluation, seeds: Indices | None, origin: str) -> None:
+    def _count(self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str) -> None:
         tally, n = self.tally, len(figures.k)
         tally.evaluations += n
         tally.queries += n * figures.m
-        tally.twins_removed += 0 if figures.twins is None else n * figures.m - int(figures.twins.sum())
+        if figures.twins is not None:
+            twins = self.evaluator.twins
+            tally.twins_removed += n * twins.m + int(twins.own(people).sum()) - int(figures.twins.sum())
         tally.moves_removed += self.problem.moves_removed
         self.problem.moves_removed = 0
         tally.k_max = max(tally.k_max, int(figures.k.max()))

@@ -64,7 +64,7 @@ class Problem:
         self.moves_removed = 0
         #: What strategies that climb the bits raise: k, or 2 to the power of Q1.
         self.measure: Measure = "q_inf"
-        self.person = np.array(self.schema.free_columns, dtype=np.int64)
+        self.person = np.array(self.schema.person_columns, dtype=np.int64)
         self.free = np.array(self.schema.movable_columns, dtype=np.int64)
         if len(self.free) == 0:
             raise OptionError("every attribute is protected or immutable, so there is nothing to search over.")

@@ -20,6 +20,7 @@ from .location import new_folder as new_folder
 from .location import place_of as place_of
 from .manifest import SCORES_RECORD as SCORES_RECORD
 from .manifest import check_same as check_same
+from .manifest import note_checks as note_checks
 from .manifest import provenance as provenance
 from .manifest import timestamp as timestamp
 from .records import Case as Case

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import platform
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +15,7 @@ from fairbits._version import __version__
 from fairbits.domain import Schema
 from fairbits.errors import OptionError
 from fairbits.shape import check_fields, check_record, reading
-from fairbits.store.files import plain, read_json
+from fairbits.store.files import plain, read_json, write_json
 from fairbits.store.folder import RUN
 from fairbits.subject import Quality, document_of_schema, schema_of_document
 
@@ -28,13 +29,14 @@ FIELDS: dict[str, Any] = {
     **dict.fromkeys(("created", "updated", "subject", "strategy", "partition", "measure", "made_by"), str),
     **dict.fromkeys(("parts", "cases", "seed", "repeats"), int),
     **dict.fromkeys(("content", "source", "ray"), str | None),
-    **dict.fromkeys(("identity", "options", "schema", "scale"), dict[str, Any]),
+    **dict.fromkeys(("identity", "options", "schema", "scale", "checks"), dict[str, Any]),
     "versions": dict[str, str],
     "budget": dict[str, float | list[int] | None],
     "noise": dict[str, float] | None,
     "quality": dict[str, float | str | None] | None,
     **dict.fromkeys(("within", "batch", "threads", "workers", "shards"), int | None),
     "protected": list[str],
+    "checks": dict[str, Any],
     "epsilon": float,
     "min_plausibility": float | None,
     "as_is": bool,
@@ -109,7 +111,18 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """The part of run.json that the search wrote."""
-    return {name: value for name, value in record.items() if name not in (*OWN, "made_by")}
+    return {name: value for name, value in record.items() if name not in (*OWN, "made_by", "checks")}
+
+
+def note_checks(folder: Path, **checks: Any) -> None:
+    """Put checks (round trip, written file, contradictions) on record in the run.json of a run that nobody writes."""
+    if not (folder / RUN).is_file():
+        return
+    record = read_json(folder / RUN)
+    known = {**record.get("checks", {}), **plain(checks)}
+    if record.get("status") != "running" and known != record.get("checks"):
+        with suppress(OSError):  # a folder that may only be read: the page says it all the same
+            write_json(folder / RUN, record | {"checks": known})
 
 
 def schema_of(record: Mapping[str, Any]) -> Schema:

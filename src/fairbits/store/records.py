@@ -1,6 +1,7 @@
 """What is kept about a case: its codes under the names of the attributes, and its figures.
 
-One row is one distinct individual: the attributes that are not protected, and what its twins experience. An attribute
+One row is one distinct individual: the attributes that are not protected (and a protected one of which twins take some
+values only, because a person's own is one more), and what its twins experience. An attribute
 whose name is taken (by a figure, or by another attribute that differs only in case, which SQL does not see) is stored
 as ``attribute_<name>``.
 """
@@ -110,7 +111,7 @@ class Layout:
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that are stored, in column order."""
-        return tuple(self.schema.attributes[i] for i in self.schema.free_columns)
+        return tuple(self.schema.attributes[i] for i in self.schema.person_columns)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -142,7 +143,7 @@ class Layout:
         strange = (set(figures) - {"q_inf", "span"}) ^ set(_GIVEN)
         if strange:
             raise ValueError(f"figures are {', '.join(_GIVEN)}; missing or unknown: {', '.join(sorted(strange))}")
-        arrays = [_codes(codes[:, i], field) for i, field in zip(self.schema.free_columns, self.arrow, strict=False)]
+        arrays = [_codes(codes[:, i], field) for i, field in zip(self.schema.person_columns, self.arrow, strict=False)]
         known = dict(figures)
         if "q_inf" not in known:
             known["q_inf"] = np.log2(known["k"])
@@ -154,11 +155,11 @@ class Layout:
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def codes_of(self, batch: pa.RecordBatch) -> Codes:
-        """Codes from stored rows; protected attributes get their lowest value."""
+        """Codes from stored rows; protected attributes whose every value twins take get their lowest."""
         rows = np.empty((batch.num_rows, len(self.schema)), dtype=np.float64)
         for i in self.schema.protected_columns:
-            rows[:, i] = self.schema.attributes[i].low
-        for i, name in zip(self.schema.free_columns, self.names, strict=True):
+            rows[:, i] = self.schema.attributes[i].twin_values()[0]
+        for i, name in zip(self.schema.person_columns, self.names, strict=True):
             rows[:, i] = numpy_of(batch.column(batch.schema.get_field_index(name)))
         return rows
 

@@ -17,7 +17,7 @@ ROWS = "rows.parquet"
 def row_names(schema: Schema) -> dict[str, str]:
     """Names under which a filter knows the protected attributes of a case's row."""
     taken = {name.casefold() for name in (*FIGURES, *WORDS)}
-    taken |= {schema.attributes[i].name.casefold() for i in schema.free_columns}
+    taken |= {schema.attributes[i].name.casefold() for i in schema.person_columns}
     names = {}
     for name in schema.protected:
         shown = name

@@ -233,7 +233,7 @@ class Run:
         reader = self._safely(lambda: self._questions.ranked(where=where, top=top), where=where)
         if not labels:
             return reader
-        words = self.twins.labels
+        words = self.twins.all_labels
         questions = self._questions
         schema = questions.decoded(reader.schema.empty_table(), words).schema
 
@@ -265,7 +265,7 @@ class Run:
         """
         table = self.cases(where=where, top=top, labels=False)
         figures = [name for name in FIGURES if name not in ("low_twin", "high_twin")]
-        labels = self.twins.labels
+        labels = self.twins.all_labels
         found = []
         for row in table.to_pylist():
             person = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,12 @@ _ROUNDING = 1e-5
 Ask = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
-def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -> Quality:
-    """Score the rows of a table as they are, once, and compare with their labels."""
+def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *, test: Table | None = None) -> Quality:
+    """Score the rows of a table as they are, once, and compare with their labels, or with those of a test table."""
+    if test is not None and test.labels is not None and len(test):
+        judged = quality_of(model, encoding, schema, replace(test, held_out=np.ones(len(test), np.bool_)))
+        rows = quality_of(model, encoding, schema, table)
+        return replace(judged, rows=rows.rows, favourable_rate=rows.favourable_rate, base_rate=rows.base_rate)
     max_rows = MAX_ROWS if isinstance(model, Network) else MAX_FOREIGN_ROWS
     chosen = sampled_rows(len(table), max_rows, np.random.default_rng(0))
     labels = None if table.labels is None else table.labels[chosen]
@@ -37,14 +42,15 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table) -
         scores = _in_chunks(lambda rows: np.asarray(model.scores(rows)), encoding, table, chosen)
         decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
     _check_scores(scores, table, chosen, probabilities=schema.probabilities)
-    return _agreement(schema, scores, decisions, labels)
+    held_out = None if table.held_out is None else table.held_out[chosen]
+    return _agreement(schema, scores, decisions, labels, held_out)
 
 
 def quality_of_scores(schema: Schema, table: Table) -> Quality:
     """The same from the scores that the table holds of a model that is not at hand."""
     scores = np.asarray(table.scores, dtype=np.float32)
     decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
-    return _agreement(schema, scores, decisions, table.labels)
+    return _agreement(schema, scores, decisions, table.labels, table.held_out)
 
 
 def _agreement(
@@ -52,6 +58,7 @@ def _agreement(
     scores: npt.NDArray[np.float32],
     decisions: npt.NDArray[np.int64] | None,
     labels: npt.NDArray[np.float64] | None,
+    held_out: npt.NDArray[np.bool_] | None,
 ) -> Quality:
     return agreement(
         favourable=schema.favourable,
@@ -62,6 +69,7 @@ def _agreement(
         scores=scores,
         labels=labels,
         own=schema.favourable_index,
+        held_out=held_out,
     )
 
 

@@ -14,6 +14,7 @@ from fairbits.domain import (
     Schema,
     check_target,
     is_there,
+    people_notes,
     plain,
     read_arrow,
     scores_of_column,
@@ -30,6 +31,7 @@ from fairbits.subject.toml import read_document, schema_of_document, section_of
 _SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
+    "person",
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
@@ -64,6 +66,9 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         raise SchemaError(f"[table] target is {str(target)[:40]!r}; it must be the name of a column, in quotes.")
     _check_described(document, target, data.column_names, file)
     check_target(target, data.column_names)
+    person = table_section.get("person")
+    if person is not None and not isinstance(person, str):
+        raise SchemaError(f"[table] person is {str(person)[:40]!r}; it must be the name of a column, in quotes.")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
     schema = _with_missing(schema, table_section.get("missing"), data)
     if "score" in table_section:
@@ -71,7 +76,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     options = _options(model_section, grants)
     source = _source(model_section, file)
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
-    table = table_from_arrow(data, schema, file=place)
+    table = table_from_arrow(data, schema, file=place, person=person)
     raw = RawTable(place, data, delimiter=str(table_section.get("delimiter", ",")))
     schema = with_held(schema, table.codes, raw)
     loaded = read_model(source, schema, options)
@@ -130,7 +135,7 @@ def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path
             f"[table] score is {column!r}, but the target has {len(schema.classes)} classes, and one score does not "
             f"decide between them; give the model, or leave the target out."
         )
-    table = table_from_arrow(data, schema, file=place)
+    table = table_from_arrow(data, schema, file=place, person=section_of(document, "table").get("person"))
     # Without a target the scores may be probabilities or not: nothing is decided then.
     table = replace(table, scores=scores_of_column(data, column, regression=schema.regression))
     return Subject(
@@ -139,7 +144,7 @@ def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path
         Recorded(len(schema)),
         Encoding(()),
         table,
-        notes=("the model is not at hand: the scores are those of the table.",),
+        notes=("the model is not at hand: the scores are those of the table.", *people_notes(schema, table)),
         source=str(file.resolve()),
     )
 

@@ -60,7 +60,12 @@ def settled_order(
     categories = tuple(one.name for one in schema.attributes if one.kind == "category")
     numbers = tuple(name for name in schema.names if name not in categories)
     plain = Encoding.one_hot(schema).with_gaps(schema)
-    if loaded.encoding is not None or options.columns is not None or table.labels is None or not encoding.same_as(plain):
+    if (
+        loaded.encoding is not None
+        or options.columns is not None
+        or table.labels is None
+        or not encoding.same_as(plain)
+    ):
         return encoding, ()
     if not categories or not numbers:
         return encoding, ()

@@ -79,6 +79,7 @@ def subject_of_table(
     max_twins: int = MAX_TWINS,
     threshold: float | None = None,
     name: str = "subject",
+    person: str | None = None,
     options: ModelOptions | None = None,
     as_is: bool = False,
 ) -> Subject:
@@ -91,6 +92,7 @@ def subject_of_table(
     file = table if isinstance(table, str | Path) else None
     data = arrow_of(table, max_rows=options.max_rows)
     chosen = (protected,) if isinstance(protected, str) else tuple(protected)
+    ignored = (*ignored, *(() if person is None or person in ignored else (person,)))
     asked: dict[str, Any] = {
         "target": target,
         "protected": chosen,
@@ -105,7 +107,7 @@ def subject_of_table(
     raw = RawTable(table, data)
 
     def made(one: Schema, chosen: ModelOptions = options) -> Subject:
-        people = replace(table_from_arrow(data, one, file=file), index=raw.index)
+        people = replace(table_from_arrow(data, one, file=file, person=person), index=raw.index)
         one = with_held(one, people.codes, raw)
         loaded = read_model(model, one, chosen)
         subject = make_subject(name, loaded, one, people, options=chosen, original=model, raw=raw)
@@ -133,7 +135,9 @@ def _agreeing(subject: Subject, made: Callable[[Schema, ModelOptions], Subject])
 
 
 def _with_quality(subject: Subject) -> Subject:
-    return replace(subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table))
+    return replace(
+        subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table, test=subject.test)
+    )
 
 
 def _first_fitting(made: Callable[[Schema], _Made], schema: Schema, others: Callable[[], Iterable[Schema]]) -> _Made:

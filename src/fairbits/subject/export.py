@@ -81,10 +81,12 @@ def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
     import pyarrow as pa
 
     columns: dict[str, object] = {}
-    for i, attribute in enumerate(subject.schema.attributes):
-        own = subject.table.codes[:, i]
+    watched = np.empty((len(subject.table), 0)) if subject.table.observed is None else subject.table.observed
+    held = (*zip(subject.schema.attributes, subject.table.codes.T, strict=True),)
+    for attribute, own in (*held, *zip(subject.schema.observed, watched.T, strict=False)):
         for label, name in enumerate(attribute.columns):
-            columns[name] = (own == label).astype(np.int64)
+            if name:
+                columns[name] = (own == label).astype(np.int64)
         if not attribute.columns:
             columns[attribute.name] = _column(attribute, own, codes_only=codes)
     if subject.schema.target is not None and subject.table.labels is not None:
@@ -95,7 +97,13 @@ def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
     return pa.table(columns)
 
 
-def _column(attribute: Attribute, codes: Codes, *, codes_only: bool = False) -> object:
+def _column(attribute: Attribute, codes: Codes, *, codes_only: bool = False) -> pa.Array:
+    """A column as it was, with nothing where a value is missing: no code of a gap, no NaN."""
+    import pyarrow as pa
+
+    lacking = np.isnan(codes) if attribute.gap is None else np.isnan(codes) | (codes == attribute.gap)
     if attribute.kind == "category" and not codes_only:
-        return np.array(attribute.labels, dtype=object)[codes.astype(np.int64)]
-    return codes.astype(np.int64) if attribute.discrete else codes
+        labels = np.array(attribute.labels, dtype=object)[np.where(lacking, 0, codes).astype(np.int64)]
+        return pa.array(labels, pa.string(), mask=lacking)
+    values = np.where(lacking, attribute.low, codes)
+    return pa.array(values.astype(np.int64) if attribute.discrete else values, mask=lacking)

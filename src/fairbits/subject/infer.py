@@ -31,6 +31,9 @@ from fairbits.errors import SchemaError, TableError, choose_from
 MAX_CLASSES = 20
 #: A dictionary of numbers (a pandas category of them) with at most this many is a category.
 MAX_NUMBERS = 1000
+#: A protected column of at most so many different whole numbers with gaps between them holds codes, where each has on
+#: average at least so many rows.
+MAX_CODES, ROWS_PER_CODE = 20, 5
 #: In a shorter table, values that all differ say nothing yet.
 MIN_ROWS = 20
 #: Text of which so many of the rows have a value of their own names people, and is nothing that they share.
@@ -245,7 +248,7 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
         return Category(name=name, labels=labels, protected=protected, holds=holds)
     low, high = float(values.min()), float(values.max())
     whole = bool((values == np.rint(values)).all())
-    if whole and len(only := places_of(name, values)):
+    if whole and len(only := places_of(name, values, protected=protected)):
         only = tuple(only.tolist())
         gap: Any = "model" if missing else None
         return Integer(name=name, low=low, high=high, protected=protected, missing=gap, allowed=only)
@@ -253,10 +256,16 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
     return kind_of_number(name=name, low=low, high=high, protected=protected, missing="model" if missing else None)
 
 
-def places_of(name: str, values: Any) -> Any:
-    """The values of a column of whole numbers that name places, such as postal codes: others do not exist."""
+def places_of(name: str, values: Any, *, protected: bool = False) -> Any:
+    """The values of a column of whole numbers that are names: postal codes, or protected codes with gaps between them.
+
+    Nobody has race 3 where the table knows 1, 2, 6 and 9.
+    """
     found = np.unique(values)
-    return found if _PLACE.search(name) and 2 < len(found) <= MAX_NUMBERS else found[:0]
+    if _PLACE.search(name) or not protected:
+        return found if _PLACE.search(name) and 2 < len(found) <= MAX_NUMBERS else found[:0]
+    gaps = 1 < len(found) <= MAX_CODES and found[-1] - found[0] >= len(found)
+    return found if gaps and len(values) >= ROWS_PER_CODE * len(found) else found[:0]
 
 
 def _look_otherwise(texts: list[str]) -> bool:

@@ -46,7 +46,7 @@ OPTION = "option "
 MANNER = frozenset(
     (
         *("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds"),
-        *("batch", "authorization_env", "credential_header"),
+        *("batch", "authorization_env", "credential_header", "train"),
         *("timeout", "retries", "wait", "concurrency", "rate", "cache"),
     )
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,21 @@ _FEW = 20
 _HALVINGS = 60
 
 Floats = npt.NDArray[Any]
+#: Which rows accuracy is about: such as the model was not trained on, such as it was, or nobody knows.
+RowsJudged = Literal["held-out", "training", "unknown"]
+_ROWS_WORDS: dict[str, str] = {
+    "held-out": "held-out rows",
+    "training": "rows it was trained on",
+    "unknown": "rows it may have been trained on",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
     """What a model decides about the rows of its table, and how that agrees with their labels.
 
-    Figures that make no sense here (no labels, a regression, a class that never occurs) are None.
+    Figures that make no sense here (no labels, a regression, a class that never occurs) are None. Whatever compares with
+    labels is about held-out rows where there are some; else ``accuracy_on`` says that the model may know the rows.
     """
 
     rows: int
@@ -40,6 +48,14 @@ class Quality:
     r2: float | None = None
     rank_correlation: float | None = None
     off: str | None = None
+    accuracy_on: RowsJudged = "unknown"
+    accuracy_rows: int | None = None
+
+    @property
+    def judged_words(self) -> str:
+        """Which rows the comparison with labels is about."""
+        rows = "" if self.accuracy_rows is None else f"{self.accuracy_rows:,} "
+        return f"on {rows}{_ROWS_WORDS[self.accuracy_on]}"
 
     @property
     def reversed(self) -> bool:
@@ -58,21 +74,25 @@ class Quality:
     def of_figures(cls, figures: dict[str, Any]) -> Quality:
         """Undo ``figures``: the record from what a file keeps."""
         names = {"rule": "decision", "rows": "quality_rows"}
-        return cls(**{name: figures.get(names.get(name, name)) for name in cls.__slots__})  # type: ignore[arg-type]
+        found = {name: figures.get(names.get(name, name)) for name in cls.__slots__}
+        return cls(**{**found, "accuracy_on": found["accuracy_on"] or "unknown"})  # type: ignore[arg-type]
 
     def lines(self) -> tuple[str, ...]:
         """The figures in one or two lines of words."""
         rule = f"{self.rule[:1].upper()}{self.rule[1:]}"
         if self.r2 is not None:
             rank = "" if self.rank_correlation is None else f", rank correlation {self.rank_correlation:.2f}"
-            return (f"{shortened(rule, 160)}.", f"Against the labels: variance explained {self.r2:.1%}{rank}.")
+            judged = f"Against the labels, {self.judged_words}: variance explained {self.r2:.1%}{rank}."
+            return (f"{shortened(rule, 160)}.", judged)
         shares = "" if self.favourable_rate is None else f": {self.favourable_rate:.1%} of {self.rows:,} rows"
         labelled = "" if self.base_rate is None else f"; labelled so: {self.base_rate:.1%}"
         first = f"{shortened(rule, 160)}{shares}{labelled}."
         parts = [] if self.accuracy is None else [f"accuracy {self.accuracy:.1%}"]
         if self.auc is not None:
             parts.append(f"AUC {self.auc:.3f} (95 % interval {self.auc_low:.3f} to {self.auc_high:.3f})")
-        return (first, f"Against the labels: {', '.join(parts)}." if parts else "There are no labels to compare with.")
+        if not parts:
+            return (first, "There are no labels to compare with.")
+        return (first, f"Against the labels, {self.judged_words}: {', '.join(parts)}.")
 
 
 def agreement(
@@ -85,21 +105,29 @@ def agreement(
     labels: Floats | None,
     own: int,
     probability: bool = True,
+    held_out: npt.NDArray[np.bool_] | None = None,
 ) -> Quality:
-    """The figures from plain arrays."""
+    """The figures from plain arrays; the labels of held-out rows alone are compared with, where there are some."""
     rule = rule_words(favourable, threshold, probability=probability)
     known: dict[str, Any] = {"rows": len(scores), "rule": rule, "threshold": threshold}
+    if favoured is not None and len(favoured):
+        known["favourable_rate"] = float(favoured.mean())
+    if favourable is not None and labels is not None and len(labels):
+        known["base_rate"] = float((labels == own).mean())
+    known["accuracy_on"] = "unknown" if held_out is None else "held-out" if held_out.any() else "training"
+    if held_out is not None and held_out.any():
+        scores = scores[held_out]
+        decisions = None if decisions is None else decisions[held_out]
+        labels = None if labels is None else labels[held_out]
+    known["accuracy_rows"] = None if labels is None else len(labels)
     if favourable is None:
         if labels is not None and len(labels):
             known |= {"r2": variance_explained(scores, labels), "rank_correlation": rank_correlation(scores, labels)}
             known["off"] = another_unit(scores, labels)
         return Quality(**known)
-    if favoured is not None and len(favoured):
-        known["favourable_rate"] = float(favoured.mean())
     if labels is None or not len(labels):
         return Quality(**known)
     positive = labels == own
-    known["base_rate"] = float(positive.mean())
     if decisions is not None:
         right = decisions == labels
         known["accuracy"] = float(right.mean())

@@ -74,7 +74,7 @@ def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
     )
 
 
-def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
+def numeric_schema(data: pa.Table, *, everything: bool = False, **asked: Any) -> Schema | None:
     """The schema with texts such as "02139" as numbers, for a model that was trained without their zeros."""
     import pyarrow as pa
 
@@ -90,7 +90,7 @@ def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
     if not read:
         return None
     try:
-        found = draft_schema(changed, **asked)
+        found = draft_schema(changed, **asked, everything=everything)
     except FairbitsError:
         return None
     note = f"texts of digits are taken as numbers, because the model does not take them as texts: {', '.join(read)}."
@@ -99,7 +99,8 @@ def numeric_schema(data: pa.Table, **asked: Any) -> Schema | None:
 
 def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema, ...]:
     """What else a model may have been trained on, for one that does not take the schema as it is."""
-    found = (wider_schema(data, schema, **asked), numeric_schema(data, **asked))
+    wider = wider_schema(data, schema, **asked)
+    found = (wider, numeric_schema(data, **asked), wider and numeric_schema(data, **asked, everything=True))
     return tuple(one for one in found if one is not None)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules
+from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes
 from fairbits.errors import ModelError, SchemaError
 from fairbits.models import (
     Endpoint,
@@ -31,7 +31,7 @@ from fairbits.subject.identity import Identity, identity_of
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import Probe, still_answers
 from fairbits.subject.quality import Quality
-from fairbits.subject.round_trip import Difference, RoundTrip, round_trip
+from fairbits.subject.round_trip import RoundTrip, round_trip
 
 #: Values of a protected number that a note lists.
 MAX_SHOWN = 8
@@ -85,7 +85,9 @@ class Subject:
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
     origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
-    round_trip: RoundTrip = RoundTrip()  # how answers about untouched rows agree with those that are measured
+    round_trip: RoundTrip = field(
+        default_factory=RoundTrip
+    )  # how answers about untouched rows agree with those that are measured
     doubt: str | None = None  # why the table is probably not what the model was trained on, by the labels
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
@@ -117,7 +119,7 @@ class Subject:
         """
         if self.table.scores is not None:
             return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
-        found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table)
+        found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
         against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         if against is None or self.as_is:
             return replace(self, quality=found)
@@ -148,9 +150,11 @@ class Subject:
         schema = self.schema.with_protected(names)
         if schema is self.schema:
             return self
-        old = _protected_notes(self.schema, self.encoding)
+        old, new = (
+            (*_protected_notes(one, self.encoding), *people_notes(one, self.table)) for one in (self.schema, schema)
+        )
         notes = tuple(note for note in self.notes if note not in old)
-        return replace(self, schema=schema, notes=(*notes, *_protected_notes(schema, self.encoding)))
+        return replace(self, schema=schema, notes=(*notes, *new))
 
     def with_repeats(self, repeats: int) -> Subject:
         """The same subject with the mean of several answers of the model as its score.
@@ -175,6 +179,17 @@ class Subject:
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
         return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
+
+    def lines(self) -> tuple[str, ...]:
+        """What stands at the head of every output: how it decides, how well, and whether it is asked as its owner asks.
+
+        Returns
+        -------
+        tuple[str, ...]
+            Sentences.
+        """
+        quality = () if self.quality is None else self.quality.lines()
+        return quality if self.scores_only else (*quality, f"{self.round_trip.sentence().capitalize()}.")
 
     @property
     def scores_only(self) -> bool:
@@ -266,6 +281,7 @@ def make_subject(
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
         *check_rules(schema, table.codes),
+        *people_notes(schema, table),
     )
     return Subject(
         name, schema, fitted.model, fitted.encoding, table, notes=notes, options=options, named=named, **rest
@@ -331,24 +347,23 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
-    """Notes on protected numbers whose twins leave out values between them, such as a row's own value."""
+    """Notes on protected numbers of which twins take some values only."""
     notes = []
     for attribute in schema.attributes:
         if attribute.protected and attribute.gap is not None and attribute.missing != "value":
             notes.append(
-                f"{attribute.name} may be missing in the table; twins take its values and never lack it "
+                f"{attribute.name} may be missing in the table; twins of those who have a value never lack it "
                 f'(missing = "value" makes that a value of twins too).'
             )
-        every = attribute.kind == "category" or (attribute.kind == "integer" and attribute.stride == 1)
-        if not attribute.protected or not (attribute.ranges or not (every or attribute.allowed)):
+        if not attribute.protected or not attribute.representatives:
             continue
         if attribute.twin_count > schema.max_twins:
             continue  # refused where the twins are made
         values = [attribute.read(code) for code in attribute.twin_values()]
         shown = ", ".join(values if len(values) <= MAX_SHOWN else [*values[: MAX_SHOWN - 1], "…", values[-1]])
         notes.append(
-            f"twins take {len(values)} values of {attribute.name} ({shown}); others, even a row's own, are not asked: "
-            f"the figures are exact for these values, and lower bounds where all values count."
+            f"twins take {len(values)} values of {attribute.name} ({shown}) and each person's own; others are not "
+            f"asked: the figures are lower bounds where all values count."
         )
     return tuple(notes)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 OBSERVED = "observed"
 
 _KEYS = (
-    *("kind", "low", "high", "step", "labels", "values", "ranges", "columns", "protected", "immutable"),
+    *("kind", "low", "high", "step", "labels", "values", "ranges", "cuts", "columns", "protected", "immutable"),
     *("missing", "holds"),
 )
 
@@ -30,13 +30,13 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
     for key in ("low", "high", "step"):
         if not _is_number(fields.get(key, 0)):
             raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; it must be a number.")
-    for key in ("labels", "values", "columns"):
+    for key in ("labels", "values", "columns", "cuts"):
         if not isinstance(fields.get(key, []), list | tuple):
             raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; they must be a list.")
     _check_flags(name, fields)
     if "kind" not in fields:
         raise SchemaError(f"attribute {name!r} has no kind; use integer, category or real.")
-    given: dict[str, Any] = {key: value for key, value in fields.items() if key not in ("values", "ranges")}
+    given: dict[str, Any] = {key: value for key, value in fields.items() if key not in ("values", "ranges", "cuts")}
     given["protected"] = bool(fields.get("protected", False))
     given["labels"] = tuple(text_of(label) for label in fields.get("labels", ()))
     given["columns"] = tuple(str(column) for column in fields.get("columns", ()))
@@ -47,7 +47,10 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
     if "values" in fields and not allowed:
         raise SchemaError(f"attribute {name!r} has values = [], so nobody could have one; list some or drop the key.")
     ranges = _ranges(attribute, fields.get("ranges", {}))
-    return Attribute.of(name=name, **given, allowed=allowed, ranges=ranges)
+    cuts = tuple(fields.get("cuts", ()))
+    if not all(_is_number(cut) for cut in cuts):
+        raise SchemaError(f"attribute {name!r} has cuts = {list(cuts)!r}; they must be numbers.")
+    return Attribute.of(name=name, **given, allowed=allowed, ranges=ranges, cuts=cuts)
 
 
 def _check_flags(name: str, fields: Mapping[str, Any]) -> None:
@@ -86,6 +89,8 @@ def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlk
         for name, code in attribute.ranges:
             ranges.add(name, number(code))
         table.add("ranges", ranges)
+        if not attribute.cuts_named:
+            table.add("cuts", [int(cut) if cut.is_integer() else cut for cut in attribute.cuts])
     for key in ("missing", "holds"):
         if getattr(attribute, key) is not None:
             table.add(key, getattr(attribute, key))

@@ -28,6 +28,7 @@ from fairbits.cli.options import (
 )
 from fairbits.cli.output import print_json
 from fairbits.cli.signals import gentle_stop
+from fairbits.errors import ContradictionError
 
 if TYPE_CHECKING:
     from fairbits.audit import ScoresAudit
@@ -109,6 +110,8 @@ def audit(
         print_json({**whole, "summary": summary_of(found.data)})
     else:
         show(found)
+    if found.data.contradictions:
+        raise ContradictionError(found.data.contradictions[0].said())
     if found.stopped:
         raise typer.Exit(130)
 

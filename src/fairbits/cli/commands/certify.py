@@ -79,6 +79,10 @@ def certify(
         from fairbits.cli.render.certify import show
 
         show(loaded, found)
+    if found.contradictions:
+        from fairbits.errors import ContradictionError
+
+        raise ContradictionError(found.contradictions[0].said())
     if found.stopped:
         raise typer.Exit(INTERRUPTED)
 
@@ -92,6 +96,7 @@ def document(subject: Subject, found: Certificate) -> dict[str, Any]:
         "statements": [one.document() for one in found.statements],
         "rates": [one.document() for one in found.rates],
         "notes": list(found.notes),
+        "contradictions": [one.document() for one in found.contradictions],
         "stopped": found.stopped,
     }
 

@@ -26,7 +26,7 @@ from fairbits.cli.output import print_json
 if TYPE_CHECKING:
     from fairbits.audit import Audit
     from fairbits.domain import GrantOptions
-    from fairbits.measure import Measurement
+    from fairbits.measure import Limit, Measurement
     from fairbits.subject import Subject as LoadedSubject
 
 
@@ -79,6 +79,7 @@ def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
         indirect = {"groups": document["groups"], "indirect": document["attributes"]}
         notes = {"notes": [*document["notes"], *audit.subject.notes]}
         about = {"subject": audit.subject.name, "identity": identity, "rows": document["rows"]}
+        about["round_trip"] = audit.subject.round_trip.figures()
         print_json({**about, **quality, **indirect, **notes})
         return
     from fairbits.cli.render.measure import show_without_twins
@@ -93,6 +94,8 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
         "identity": subject.identity.id,
         **found.summary(),
         **({} if subject.quality is None else subject.quality.figures()),
+        "limits": [one.document() for one in (*found.limits, *_quality_limits(subject))],
+        "round_trip": subject.round_trip.figures(),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "worst": [asdict(person) for person in found.worst(top)],
@@ -101,6 +104,12 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
         "noise": None if found.noise is None else found.noise.document(),
         "notes": [*noise_notes(found), *subject.notes],
     }
+
+
+def _quality_limits(subject: LoadedSubject) -> tuple[Limit, ...]:
+    from fairbits.measure import quality_limits
+
+    return () if subject.quality is None else quality_limits(subject.quality.accuracy_on)
 
 
 def noise_notes(found: Measurement) -> tuple[str, ...]:

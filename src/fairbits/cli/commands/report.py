@@ -11,7 +11,7 @@ import typer
 from fairbits.cli.grants import granting
 from fairbits.cli.options import Json, RunPlace, Threads, Workers, threads_of
 from fairbits.cli.output import print_json, warn_of_damage
-from fairbits.errors import OptionError
+from fairbits.errors import ContradictionError, OptionError
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -80,13 +80,16 @@ def report(
     with progress_bar("measuring") as progress:
         page = opened.report(out=out, threads=threads_of(threads), progress=progress)
     fingerprint = None if opened_key is None else _sign(page.parent, opened_key)
+    summary = read_json(page.parent / "summary.json")
     if as_json:
         signed = {} if fingerprint is None else {"signed": fingerprint}
-        print_json({"report": str(page), **signed, "summary": read_json(page.parent / "summary.json")})
-        return
-    print(page)
-    if fingerprint is not None:
-        print(f"Signed with {fingerprint}.")
+        print_json({"report": str(page), **signed, "summary": summary})
+    else:
+        print(page)
+        if fingerprint is not None:
+            print(f"Signed with {fingerprint}.")
+    for words in summary["report"]["contradictions"]:
+        raise ContradictionError(words["words"])
 
 
 def _scores(run: Path, out: Path | None, key: Any, *, as_json: bool, grants: GrantOptions) -> None:

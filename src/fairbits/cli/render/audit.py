@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairbits.cli import waited
 from fairbits.cli.console import Console
+from fairbits.cli.render.groups import ratio_words
 from fairbits.cli.render.people import harmless
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def show_scores(subject: Subject, found: ScoresAudit) -> None:
 def _rows(found: AuditResult) -> Iterator[tuple[str, str, str, int]]:
     """What it is, the words, their style, and how many lines they may take."""
     data = found.data
+    for one in data.contradictions[:2]:
+        yield "error", f"{one.words()}: withdrawn, an error of ours", "red", 3
     leads = data.sentence.removesuffix(data.direct).strip() if data.about.blind else ""
     yield "", f"{data.about.subject}: {leads or data.opening.people or data.direct}", "bold", 2
     yield from _people(data)
@@ -138,8 +141,9 @@ def _indirect(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]
         ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
         if " × " not in table["attribute"] and len(ratios) > 1:
             least = min(ratios, key=lambda one: one["impact_ratio"])
-            words = f"lowest impact ratio by {table['attribute']}: {least['group'][:40]} {least['impact_ratio']:.2f}"
-            yield "groups", f"{words} (selected {least['selection_rate']:.1%})", "", 2
+            ratio = ratio_words(*(least.get(f"impact_ratio{end}") for end in ("", "_low", "_high")))
+            words = f"lowest impact ratio by {table['attribute']}: {least['group'][:40]} {ratio}"
+            yield "groups", f"{words}, selected {least['selection_rate']:.1%}", "", 2
 
 
 def _cause(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
@@ -188,7 +192,8 @@ def _guarantee(data: ReportData) -> Iterator[tuple[str, str, str, int]]:
         one
         for one in data.certified
         if one.model == "model" and one.is_certain() and not _about_rows(one) and one.share < 1
-        if one.property != "k" or one.bound < data.about.m  # nobody can have more classes than twins
+        # Nobody can have more classes than twins, and a bound that somebody is known to exceed guarantees nothing.
+        if one.property != "k" or max(near.k or 1 for near in data.near) <= one.bound < data.about.m
     ]
     if known:
         best = min(known, key=lambda one: (one.kind == "statistical", one.share))

@@ -41,17 +41,21 @@ def _decided(tables: Sequence[GroupTable], max_groups: int) -> Table:
     for table in tables:
         for one in table.groups[:max_groups]:
             rate = one.selection_rate if decides else one.scoring_rate
-            ratio = one.impact_ratio if decides else one.scoring_ratio
-            words = "under 30" if one.small else "–" if ratio is None else f"{ratio:.2f}"
+            kind = "impact_ratio" if decides else "scoring_ratio"
+            ratio = ratio_words(*(getattr(one, f"{kind}{end}") for end in ("", "_low", "_high")))
+            words = "under 30" if one.small else ratio
             mean = "–" if one.mean_score is None else f"{one.mean_score.value:.3f}"
             name = Text(harmless(f"{table.attribute} {one.group}"))
             shown.add_row(name, f"{one.people:,}", _rate(rate), _interval(rate), words, mean)
         left = len(table.groups) - max_groups
         if left > 0:
             shown.add_row(Text(f"… {left} more", style="dim"))
-        if table.unknown:
-            shown.add_row(Text(harmless(f"{table.attribute} unknown"), style="dim"), f"{table.unknown:,}")
     return shown
+
+
+def ratio_words(ratio: float | None, low: float | None, high: float | None) -> str:
+    """An impact ratio with its interval."""
+    return "–" if ratio is None else f"{ratio:.2f} ({low:.2f}–{high:.2f})"
 
 
 def _right(tables: Sequence[GroupTable], max_groups: int) -> Table:

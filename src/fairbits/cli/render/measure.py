@@ -15,7 +15,8 @@ from fairbits.cli.console import Console
 from fairbits.cli.render.bars import histogram
 from fairbits.cli.render.groups import groups_text
 from fairbits.cli.render.people import harmless, people_text
-from fairbits.measure import people_headline
+from fairbits.domain import shortened
+from fairbits.measure import MIN_ROWS, people_headline
 from fairbits.text import one_line
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def show(subject: Subject, found: Measurement, top: int, groups: Sequence[GroupT
     console.print(_bound(found))
     for note in noise_notes(found):
         console.print(Text(f"Note: {note}", style="yellow"))
-    for note in subject.notes:
+    # What twins leave out is a note of the subject.
+    limits = [one.text for one in found.limits if one.limit == "support"]
+    for note in (*limits, *subject.notes):
         console.print(Text(f"Note: {one_line(note)}", style="dim"))
 
 
@@ -54,7 +57,7 @@ def show_without_twins(subject: Subject, found: ProxyStudy, *, page: Path | None
     document = found.document()
     text = Text(harmless(subject.name), style="bold")
     text.append(f" · {document['rows']:,} people\n", style="not bold")
-    for line in () if subject.quality is None else subject.quality.lines():
+    for line in subject.lines():
         text.append(f"{line}\n", style="not bold dim")
     console.print(text)
     show_bits(console, document)
@@ -74,12 +77,13 @@ def _headline(subject: Subject, found: Measurement) -> Text:
     text = Text()
     text.append(harmless(subject.name), style="bold")
     fewest = twins.m if found.evaluation.twins is None else int(found.evaluation.twins.min())
-    each = f"{twins.m}" if fewest == twins.m else f"{fewest} to {twins.m}"
+    most = twins.m if found.evaluation.twins is None else int(found.evaluation.twins.max())
+    each = f"{most}" if fewest == most else f"{fewest} to {most}"
     text.append(f" · {len(found):,} people · {each} twins each ({sizes})\n")
     text.append(f"ε = {found.evaluator.epsilon:g}, {found.evaluator.partition} partition", style="dim")
     if found.schema.scores == "vector":
         text.append(", all classes compared", style="dim")
-    for line in () if subject.quality is None else subject.quality.lines():
+    for line in subject.lines():
         text.append(f"\n{line}", style="dim")
     if found.schema.rules:
         rules = len(found.schema.rules)
@@ -91,7 +95,15 @@ def _headline(subject: Subject, found: Measurement) -> Text:
         text.append(f" of {_joined(found.schema.protected)}: no twin can score differently.")
         return text
     flips, epsilon = found.flip_rate, found.evaluator.epsilon
-    people = people_headline(found.schema.protected, len(found), found.split_rate, flips, epsilon=epsilon)
+    people = people_headline(
+        found.schema.protected,
+        len(found),
+        found.split_rate,
+        flips,
+        epsilon=epsilon,
+        supported=found.flip_rate_supported,
+        bounded=found.kind == "lower bound",
+    )
     text.append(f"{harmless(people)}\n", style="bold")
     text.append(f"Decisions about them use up to {most:.2f} of {limit:.2f} bits", style="bold")
     text.append(f" of {harmless(_joined(found.schema.protected))}.")
@@ -124,10 +136,15 @@ def _figures(found: Measurement) -> Table:
 
 def _flips(found: Measurement) -> Text:
     text = Text()
-    rows = [("with more than one class", found.split_rate), ("whose decision flips", found.flip_rate)]
+    rows: list[tuple[str, Estimate | None]] = [
+        ("with more than one class", found.split_rate),
+        ("whose decision flips", found.flip_rate),
+    ]
+    rows += [(f"… in combinations of ≥ {MIN_ROWS} rows", found.flip_rate_supported)]
+    rows += [(f"… if only {harmless(shortened(name, 12))} differs", rate) for name, rate in found.flip_rate_by.items()]
     for name, rate in rows:
         if rate is not None:
-            text.append(f"people {name:<25}{rate.value:>8.2%}")
+            text.append(f"people {name:<31}{rate.value:>8.2%}")
             text.append(f"   95 % interval {rate.low:.2%} – {rate.high:.2%}\n", style="dim")
     text.rstrip()
     return text
@@ -149,7 +166,7 @@ def _people(found: Measurement, people: list[Person]) -> Text:
 
 
 def _place(found: Measurement, person: Person) -> str:
-    return found.table.place(person.row) + (f", {person.rows} rows alike" if person.rows > 1 else "")
+    return found.table.place(person.position) + (f", {person.rows} rows alike" if person.rows > 1 else "")
 
 
 def _bound(found: Measurement) -> Text:

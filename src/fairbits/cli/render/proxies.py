@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairbits.cli.console import Console
-from fairbits.cli.render.groups import groups_text
+from fairbits.cli.render.groups import groups_text, ratio_words
 from fairbits.cli.render.people import harmless
 from fairbits.text import one_line
 
@@ -29,7 +29,7 @@ def show(found: ProxyStudy) -> None:
     document = found.document()
     kind = "scores only" if found.subject.scores_only else "no protected input" if found.sees_none else "its score"
     console.print(Text(f"{harmless(found.subject.name)} · {document['rows']:,} people · {kind}", style="bold"))
-    for line in () if found.subject.quality is None else found.subject.quality.lines():
+    for line in found.subject.lines():
         console.print(Text(harmless(line), style="dim"))
     console.print()
     show_bits(console, document)
@@ -74,7 +74,7 @@ def show_filing(papers: Filing) -> None:
         shown.add_column("")
         for row in table.rows:
             rate = "–" if row.rate is None else f"{row.rate:.1%}"
-            ratio = "–" if row.impact_ratio is None else f"{row.impact_ratio:.2f}"
+            ratio = ratio_words(row.impact_ratio, row.impact_ratio_low, row.impact_ratio_high)
             shown.add_row(Text(harmless(row.category)), f"{row.people:,}", rate, ratio, Text(row.mark, style="dim"))
         shown.add_row(Text("unknown", style="dim"), f"{table.unknown:,}", "", "", "")
         console.print(shown)

@@ -31,6 +31,7 @@ class _Exceptions:
 
     keys: Keys
     people: Codes
+    protected: Codes
     twin: Indices
 
 
@@ -46,7 +47,7 @@ class Validity:
         self._free = np.array(schema.free_columns, dtype=np.int64)
         self._multipliers = np.random.default_rng(0).integers(0, 2**63, len(self._free), dtype=np.uint64) * 2 + 1
         self._places = {column: place for place, column in enumerate(schema.protected_columns)}
-        self._rows = rows
+        self.rows = rows
 
     @property
     def any(self) -> bool:
@@ -64,13 +65,24 @@ class Validity:
         return bool(self._of_twins) and len(self._real_twins.keys) > 0
 
     def twins(self, codes: Codes) -> Truth:
-        """Which twins of these people can exist under the rules, or occur in the table."""
-        valid = np.ones((len(codes), self._twins.m), dtype=np.bool_)
+        """Which twins of these people can exist under the rules, or occur in the table.
+
+        (n, m), and after these, where twins take not every value, those at people's own values.
+        """
+        twins = self._twins
+        valid = np.ones((len(codes), twins.most), dtype=np.bool_)
+        if twins.most > twins.m:
+            valid[:, twins.m :] = twins.own(codes)
         for rule in self._of_twins:
-            valid &= rule.over(lambda column: self._column(codes, column))
-        if len(self._real_twins.keys):
-            person, entry = _matches(self._keys(codes), codes[:, self._free], self._real_twins)
-            valid[person, self._real_twins.twin[entry]] = True
+            valid[:, : twins.m] &= rule.over(lambda column: self._column(codes, column))
+            if twins.most > twins.m:
+                valid[:, twins.m :] &= rule.over(lambda column: self._own_column(codes, column))
+        real = self._real_twins
+        if len(real.keys):
+            person, entry = _matches(self._keys(codes), codes[:, self._free], real)
+            pattern = twins.patterns[real.twin[entry]]
+            mine = (np.isnan(pattern) <= (codes[person][:, twins.columns] == real.protected[entry])).all(axis=1)
+            valid[person[mine], real.twin[entry[mine]]] = True
         return valid
 
     def people(self, codes: Codes) -> Truth:
@@ -92,6 +104,12 @@ class Validity:
             return self._twins.values[:, self._places[column]][None, :]
         return codes[:, column][:, None]
 
+    def _own_column(self, codes: Codes, column: int) -> Codes:
+        if column not in self._places:
+            return codes[:, column][:, None]
+        pattern = self._twins.patterns[self._twins.m :, self._places[column]][None, :]
+        return np.where(np.isnan(pattern), codes[:, column][:, None], pattern)
+
     @cached_property
     def _real_people(self) -> _Exceptions:
         return self._exceptions(self._of_people)
@@ -101,16 +119,14 @@ class Validity:
         return self._exceptions(self._of_twins)
 
     def _exceptions(self, rules: list[Rule]) -> _Exceptions:
-        rows = np.empty((0, len(self.schema))) if self._rows is None or not rules else self._rows
-        # A row stands for its nearest twin, and that one must be valid even where only the row itself keeps the rule.
-        as_twins = rows.copy()
-        twin = self._twins.index_of(rows)
-        as_twins[:, self._twins.columns] = self._twins.values[twin]
-        kept = np.array([rule.holds(as_twins) for rule in rules], dtype=np.bool_).reshape(len(rules), len(rows))
+        rows = np.empty((0, len(self.schema))) if self.rows is None or not rules else self.rows
+        kept = np.array([rule.holds(rows) for rule in rules], dtype=np.bool_).reshape(len(rules), len(rows))
         chosen = np.flatnonzero(~kept.all(axis=0)) if len(rows) else np.empty(0, dtype=np.int64)
-        people, keys = rows[chosen], self._keys(rows[chosen])
+        keys = self._keys(rows[chosen])
         order = np.argsort(keys, kind="stable")
-        return _Exceptions(keys[order], people[order][:, self._free], twin[chosen][order])
+        people = rows[chosen][order]
+        twin = self._twins.place_of(people)
+        return _Exceptions(keys[order], people[:, self._free], people[:, self._twins.columns], twin)
 
     def _keys(self, codes: Codes) -> Keys:
         """A number for who a person is; equal people have equal numbers, others practically never."""

@@ -1,9 +1,11 @@
 """Figures of people whose twins get a probability for every class: whole vectors are compared, in the max norm.
 
 Complete linkage: no class holds two twins further than ε apart in any of the probabilities. The sweep of one dimension
-carries over: twins in the order of their favourable score, a class is opened by the first one that is not covered,
-and takes in, in that order, everyone within ε of all its members. In the max norm that is a box: a class need only
-know the lowest and the highest of each probability. For two classes this is the sweep of the scores itself.
+carries over: twins in the order of the probability that differs most among them, a class is opened by the first one
+that is not covered, and takes in, in that order, everyone within ε of all its members. In the max norm that is a box: a
+class need only know the lowest and the highest of each probability. It is done upwards and downwards; of the two the
+one with fewer classes counts, and among equals the one that shows more bits, so that nothing hangs on which class is
+called favourable. For two classes this is the sweep of the scores itself.
 """
 
 # Numba infers the types of kernels; annotations would only repeat "Any".
@@ -56,7 +58,7 @@ def vectors(
 def vectors_chunk(scores, valid, start, favourable, ruler, figures, twins, decisions):
     """Figures of every row of probabilities."""
     n, m, classes = scores.shape
-    rest = np.empty(m, np.int64)
+    rest, order = np.empty(m, np.int64), np.empty(m, np.int64)
     lows, highs = np.empty(classes, np.float32), np.empty(classes, np.float32)
     votes = np.empty(classes, np.int64)
     for person in range(n):
@@ -80,12 +82,26 @@ def vectors_chunk(scores, valid, start, favourable, ruler, figures, twins, decis
         figures.low_twin[row], figures.high_twin[row] = first, last
         figures.low[row] = own[first] if count > 0 else np.float32(0)
         figures.high[row] = own[last] if count > 0 else np.float32(0)
-        k, bits, left = 0, 0.0, count
-        while left > 0:
-            before = left
-            left = _cover(scores, person, rest, left, lows, highs, ruler.epsilon)
-            k += 1
-            bits += ruler.terms[before - left]
+        k, bits = 0, 0.0
+        widest = _widest(scores, person, rest, count)
+        place = 0
+        for twin in np.argsort(scores[person, :, widest], kind="mergesort"):
+            if valid[person, twin]:
+                order[place] = twin
+                place += 1
+        for direction in range(2):
+            for i in range(count):
+                rest[i] = order[i] if direction == 0 else order[count - 1 - i]
+            classes_here, bits_here, left = 0, 0.0, count
+            while left > 0:
+                before = left
+                left = _cover(scores, person, rest, left, lows, highs, ruler.tolerance)
+                classes_here += 1
+                bits_here += ruler.terms[before - left]
+            if direction == 0 or classes_here < k or (classes_here == k and bits_here < bits):
+                k, bits = classes_here, bits_here
+            if k <= 1:
+                break
         figures.k[row] = max(k, 1)
         # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
         figures.q_1[row] = np.float32((ruler.terms[count] - bits) / count) if k > 1 else np.float32(0)
@@ -102,7 +118,20 @@ def _decision(scores, person, twin, favourable):
 
 
 @linked
-def _cover(scores, person, rest, count, lows, highs, epsilon):
+def _widest(scores, person, rest, count):
+    """The class whose probability differs most among the twins; the first of equals."""
+    best, span = 0, np.float32(-1)
+    for j in range(scores.shape[2]):
+        low, high = np.float32(np.inf), np.float32(-np.inf)
+        for i in range(count):
+            low, high = min(low, scores[person, rest[i], j]), max(high, scores[person, rest[i], j])
+        if high - low > span:
+            best, span = j, high - low
+    return best
+
+
+@linked
+def _cover(scores, person, rest, count, lows, highs, tolerance):
     """Take one class out of the first `count` twins, keeping the order of the others; gives how many are left."""
     classes = scores.shape[2]
     for j in range(classes):
@@ -113,7 +142,7 @@ def _cover(scores, person, rest, count, lows, highs, epsilon):
         inside = True
         for j in range(classes):
             score = scores[person, twin, j]
-            if score - lows[j] > epsilon or highs[j] - score > epsilon:
+            if score - lows[j] > tolerance or highs[j] - score > tolerance:
                 inside = False
                 break
         if inside:

@@ -231,9 +231,9 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
                     ready[start + first + person, twin] = tile[program.scores + twin * PEOPLE + person]
         if ruler.classes:
             extremes(tile, program.scores, m, favourable, start + first, people, figures)
-            width = ruler.epsilon
+            width = ruler.tolerance
             if ruler.grid:
-                to_bins(tile, program.scores, m, width, ruler.last)
+                to_bins(tile, program.scores, m, ruler.epsilon, ruler.last)
                 width = HALF
             sweep(tile, program.scores, m, width, ruler.terms, scratch, figures, start + first, people)
     return -1

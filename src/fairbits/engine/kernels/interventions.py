@@ -133,7 +133,7 @@ def places(program, held):
 
 
 @inlined_raw
-def count_classes(tile, start, m, epsilon):
+def count_classes(tile, start, m, tolerance):
     """k of the tile's people, as ``partition.sweep`` counts it, without the sizes of the classes."""
     opened = splat(INFINITY)
     for twin in range(m):
@@ -144,7 +144,7 @@ def count_classes(tile, start, m, epsilon):
         for twin in range(m):
             score = load(tile, start + twin * PEOPLE)
             gap = sub(score, opened)
-            upcoming = minimum(if_greater(gap, splat(epsilon), score, splat(INFINITY)), upcoming)
+            upcoming = minimum(if_greater(gap, splat(tolerance), score, splat(INFINITY)), upcoming)
         k = add(k, if_greater(splat(INFINITY), opened, splat(ONE), splat(ZERO)))
         opened = upcoming
         if lowest(opened) == INFINITY:
@@ -184,9 +184,9 @@ def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold
 @inlined_raw
 def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, missing, first):
     """Count the classes under one intervention of the block and write the people's figures."""
-    tile, at, width = scratch.tile, held.scores + slot * m * PEOPLE, ruler.epsilon
+    tile, at, width = scratch.tile, held.scores + slot * m * PEOPLE, ruler.tolerance
     if ruler.grid:
-        to_bins(tile, at, m, width, ruler.last)
+        to_bins(tile, at, m, ruler.epsilon, ruler.last)
         width = HALF
     if missing.gaps.size:
         for twin in range(m):

@@ -53,7 +53,7 @@ def masked(
 def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
     """Figures of every row of scores."""
     n, m = scores.shape
-    rest = np.empty(m, np.float32)
+    rest, turned = np.empty(m, np.float32), np.empty(m, np.float32)
     for person in range(n):
         row = start + person
         count, favourable = 0, 0
@@ -77,12 +77,16 @@ def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
         if count == 0:
             low, high = np.float32(0), np.float32(0)
         figures.low[row], figures.high[row] = low, high
-        width = ruler.epsilon
+        width = ruler.tolerance
         if ruler.grid:
             for i in range(count):
                 rest[i] = min(np.floor(rest[i] / ruler.epsilon), ruler.last)
             width = _HALF
+        for i in range(count):
+            turned[i] = -rest[i]
         k, bits = _sweep(rest, count, width, ruler.terms)
+        if k > 1:  # downwards too: of two partitions the one that shows more bits counts, see ``partition``
+            bits = min(bits, _sweep(turned, count, width, ruler.terms)[1])
         figures.k[row] = max(k, 1)
         # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
         figures.q_1[row] = np.float32((ruler.terms[count] - bits) / count) if k > 1 else np.float32(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,9 @@ def write_graph(
     *,
     name: str = "fairbits",
     properties: Mapping[str, str] | None = None,
+    outputs: Sequence[Any] = (),
 ) -> None:
-    """Check a graph that leads from "inputs" to "output", and write it."""
+    """Check a graph that leads from "inputs" to "output" (and to other outputs), and write it."""
     from fairbits._version import __version__
 
     onnx = import_onnx()
@@ -53,7 +54,7 @@ def write_graph(
         nodes,
         name,
         [helper.make_tensor_value_info("inputs", tensor, ["people", network.inputs])],
-        [helper.make_tensor_value_info("output", tensor, ["people", network.widths[-1]])],
+        [helper.make_tensor_value_info("output", tensor, ["people", network.widths[-1]]), *outputs],
         constants,
     )
     model = helper.make_model(

@@ -197,8 +197,9 @@ def _logistic(ensemble: Ensemble) -> Ensemble:
     return replace(ensemble, link="logistic")
 
 
-#: People on whom trees that were read are held against their library, and how far scores may lie apart.
-_PEOPLE, _APART = 128, 1e-5
+#: People on whom trees that were read are held against their library, and how far scores may lie apart: the library's
+#: float64 sums of several threads may differ by a last bit, and so, rarely, their float32.
+_PEOPLE, _APART = 128, 2.0**-22
 
 
 def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptions) -> str:

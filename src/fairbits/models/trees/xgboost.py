@@ -1,7 +1,8 @@
 """XGBoost's own files (JSON and UBJSON), and boosters in memory, as tree ensembles.
 
 Both are one document, which is read as data. XGBoost compares in float32 and goes left where ``value < condition``;
-categories in a split's set go right. It adds up in float32, from the base score on, tree after tree. Its schema: ``doc/model.schema`` of XGBoost.
+categories in a split's set go right. It adds up in float32, from the base score on, tree after tree. Its schema:
+``doc/model.schema`` of XGBoost.
 """
 
 from __future__ import annotations

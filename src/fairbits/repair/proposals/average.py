@@ -46,7 +46,9 @@ class Averages:
         for k_max in sorted({*GUARANTEES, *(() if planner.guarantee is None else (planner.guarantee,))}):
             # One class: twins may still differ by less than ε.
             one = guard.with_guarantee(k_max) if k_max > 1 else guard.with_guarantee(tau=setting.epsilon / 2)
-            if one.k_max <= k_max and (k_max > 1 or setting.partition == "constrained"):
+            if (0 < one.k_max <= k_max or k_max == planner.guarantee) and (
+                k_max > 1 or setting.partition == "constrained"
+            ):  # a bound that two twins cannot break promises nothing, unless it was asked for
                 words = f"scores held within {one.tau:.4g} of the average over the person's twins; {DIRECT_ONLY}"
                 yield Proposal(f"guard-{k_max}", words, one)
         if not self.distil or planner.quick:

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer, asked
 from fairbits.errors import CapabilityError, MissingDependencyError
 from fairbits.models import Network
-from fairbits.repair.kinds import EstimatorKind, NetworkKind
 from fairbits.repair.proposals.lessons import Lessons
 from fairbits.repair.proposals.proposer import Planner, Proposal
-from fairbits.repair.records import Fitted
 
 #: Rounds of the game, updates of a network in each, and how far group rates may differ.
 ROUNDS, UPDATES, SLACK = 8, 500, 0.02
@@ -41,12 +40,12 @@ class ExponentiatedGradients:
         """Play the game for each bound."""
         lessons = Lessons.of(planner, "exponentiated gradient")
         _fairlearn()
-        kind = lessons.kind()
+        trainer = lessons.trainer()
         for alike, words in _WORDS.items():
             planner.watch(f"exponentiated gradient, {alike}")
-            members, weights, dropped = self._members(kind, lessons, planner.rng(f"{self.name}-{alike}"), alike)
-            fitted = _together(kind, members, weights)
-            averaged = "probability" if isinstance(kind, EstimatorKind) else "log-odds"
+            members, weights, dropped = self._members(trainer, lessons, planner.rng(f"{self.name}-{alike}"), alike)
+            fitted = _together(trainer, members, weights)
+            averaged = "log-odds" if isinstance(trainer, NetworkTrainer) else "probability"
             text = f"the average {averaged} of {len(members)} models from a game that bounds gaps in {words}"
             if dropped >= MIN_WEIGHT:
                 text += f" ({dropped:.0%} of it, one decision for everybody, left out)"
@@ -60,13 +59,13 @@ class ExponentiatedGradients:
             )
 
     def _members(
-        self, kind: Any, lessons: Lessons, rng: np.random.Generator, alike: str
+        self, trainer: Trainer, lessons: Lessons, rng: np.random.Generator, alike: str
     ) -> tuple[list[Fitted], npt.NDArray[np.float64], float]:
         """The models of the lottery, and their weights; the last is the weight of constant ones, which are left out."""
         _, reductions = _fairlearn()
         bound = reductions.DemographicParity if alike == "parity" else reductions.EqualizedOdds
         game = reductions.ExponentiatedGradient(
-            _Oracle(kind, lessons, rng), bound(difference_bound=SLACK), max_iter=self.rounds
+            _Oracle(trainer, lessons, rng), bound(difference_bound=SLACK), max_iter=self.rounds
         )
         places = np.arange(len(lessons.rows), dtype=np.float64)[:, None]  # people by number: they may have any columns
         with warnings.catch_warnings():
@@ -86,12 +85,12 @@ class ExponentiatedGradients:
 class _Oracle:
     """What the game asks for: a learner of weighted rows. Rows come by number, decisions as 0 and 1."""
 
-    def __init__(self, kind: Any, lessons: Lessons, rng: np.random.Generator):
-        self._kind, self._lessons, self._rng = kind, lessons, rng
+    def __init__(self, trainer: Trainer, lessons: Lessons, rng: np.random.Generator):
+        self._trainer, self._lessons, self._rng = trainer, lessons, rng
         self.fitted: Fitted | None = None
 
     def __deepcopy__(self, memo: Any) -> _Oracle:
-        return _Oracle(self._kind, self._lessons, self._rng)
+        return _Oracle(self._trainer, self._lessons, self._rng)
 
     def fit(self, places: Any, favoured: Any, sample_weight: Any = None) -> _Oracle:
         """Learn the rows of these numbers."""
@@ -99,8 +98,8 @@ class _Oracle:
         index = self._lessons.subject.schema.favourable_index
         labels = np.where(np.asarray(favoured) == 1, index, 1 - index).astype(np.float64)
         weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-        settings = {"updates": UPDATES} if isinstance(self._kind, NetworkKind) else None
-        self.fitted = self._kind.fit(rows, labels, self._rng, sample_weights=weights, settings=settings)
+        settings = {"updates": UPDATES} if isinstance(self._trainer, NetworkTrainer) else None
+        self.fitted = self._trainer.learned(rows, labels, self._rng, sample_weights=weights, settings=settings)
         return self
 
     def predict(self, places: Any) -> Any:
@@ -142,14 +141,16 @@ def _blocks(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]
     return np.asarray(block_diag(*parts))
 
 
-def _together(kind: Any, members: list[Fitted], weights: npt.NDArray[np.float64]) -> Fitted:
+def _together(trainer: Trainer, members: list[Fitted], weights: npt.NDArray[np.float64]) -> Fitted:
     if len(members) == 1:
         return members[0]
-    if isinstance(kind, EstimatorKind):
+    if not isinstance(trainer, NetworkTrainer):
         estimators = [one.estimator for one in members]
-        if not all(callable(getattr(one, "predict_proba", None)) for one in estimators):
+        if not isinstance(trainer, EstimatorTrainer) or not all(
+            callable(getattr(one, "predict_proba", None)) for one in estimators
+        ):
             return members[0]  # decisions only: the model of most weight
-        return kind.fitted(voted(estimators, weights))
+        return asked(voted(estimators, weights), trainer.subject)
     return Fitted(pooled([one.model for one in members], weights), members[0].encoding)  # type: ignore[misc]
 
 

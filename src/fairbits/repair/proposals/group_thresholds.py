@@ -7,7 +7,6 @@ needs scores only, and it *uses* the protected value: what it mends between grou
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from fairbits.measure import Evaluator
 from fairbits.models import Array, Model, checked_rows
 from fairbits.repair.group_codes import Coding
 from fairbits.repair.proposals.clip import moved_odds
-from fairbits.repair.proposals.shown_twins import shown_twins
 
 #: Encoded rows that are compared with all twins at once.
 _CHUNK = 4_096
@@ -37,6 +35,7 @@ class GroupThresholds:
             raise CapabilityError(
                 f"thresholds by group decide between two classes, and this target has {len(evaluator.schema.classes)}."
             )
+        evaluator = evaluator.over_values
         self._evaluator, self.coding, self.shifts = evaluator, coding, np.asarray(shifts, np.float64)
         self.model: Model = evaluator.model
         self.schema, self.encoding = evaluator.schema, evaluator.encoding
@@ -121,82 +120,3 @@ def _log_odds_at(scores: Doubles, rate: float) -> float:
 
 def _moved(scores: Doubles, shifts: Doubles) -> Array:
     return moved_odds(scores, shifts, TINY).astype(np.float32)
-
-
-_SOURCE = '''"""A model with a threshold of its own for every group. Needs NumPy alone.
-
-It uses protected values directly: {words}.
-
-    from repaired import Thresholded
-    model = Thresholded(model)          # anything with predict_proba, predict, or a function of a frame
-    model.scores(frame)                 # the score of {favourable}
-    model.predict(frame)
-
-A frame is a pandas DataFrame, or a dict of equally long lists.
-"""
-
-import json
-
-import numpy as np
-
-DATA = json.loads(r"""{data}""")
-
-
-class Thresholded:
-    """Asks a model, and moves the log-odds by group."""
-
-    def __init__(self, model):
-        self.model = model
-        self.classes_ = np.array(DATA["classes"])
-        self.shifts = {{tuple(twin): shift for twin, shift in zip(DATA["twins"], DATA["shifts"])}}
-
-    def scores(self, frame):
-        """The moved score of each row."""
-        own = np.clip(self._asked(frame), 1e-6, 1 - 1e-6)
-        odds = own / (1 - own) * np.exp([self._shift(row) for row in zip(*(frame[name] for name in DATA["columns"]))])
-        return (odds / (1 + odds)).astype(np.float32)
-
-    def predict(self, frame):
-        """The decided class of each row."""
-        favourable = DATA["favourable"]
-        return self.classes_[np.where(self.scores(frame) >= DATA["threshold"], favourable, 1 - favourable)]
-
-    def _shift(self, row):
-        key = tuple(
-            value if name in DATA["labels"] else min(DATA["values"][name], key=lambda v: abs(v - value))
-            for name, value in zip(DATA["columns"], row)
-        )
-        return self.shifts[key]
-
-    def _asked(self, frame):
-        model = self.model
-        if hasattr(model, "predict_proba"):
-            return np.asarray(model.predict_proba(frame), np.float64)[:, DATA["favourable"]]
-        found = np.asarray(model.predict(frame) if hasattr(model, "predict") else model(frame), np.float64)
-        return found if found.ndim == 1 else found[:, DATA["favourable"] if found.shape[1] > 1 else 0]
-'''
-
-
-def thresholds_text(model: GroupThresholds) -> str:
-    """The model as a small Python file around whatever gives the scores."""
-    from fairbits.domain import Decoder
-
-    schema, twins = model.schema, model.coding.twins
-    names, rows = shown_twins(schema, twins, Decoder(schema))
-    # Numbers are those of the nearest twin; the columns of a category, one or several, hold what a twin holds.
-    protected = [schema.attributes[column] for column in twins.columns]
-    labels = [name for attribute in protected if attribute.kind == "category" for name in attribute.own_columns]
-    data = {
-        "columns": names,
-        "labels": labels,
-        "values": {name: sorted({row[i] for row in rows}) for i, name in enumerate(names) if name not in labels},
-        "twins": rows,
-        "shifts": model.shifts[model.coding.by_twin].tolist(),
-        "threshold": schema.rule.threshold or 0.5,
-        "classes": list(schema.classes),
-        "favourable": schema.favourable_index,
-    }
-    text = json.dumps(data, ensure_ascii=True).replace('"""', "\\u0022\\u0022\\u0022")
-    favourable = json.dumps(schema.favourable).replace('"""', "'")
-    words = model.coding.words.replace('"""', "'").replace("\\", "/")
-    return _SOURCE.format(words=words, favourable=favourable, data=text)

@@ -16,9 +16,11 @@ from fairbits.domain import (
     Codes,
     Encoding,
     Inputs,
+    Lookup,
     Schema,
     Table,
     Twins,
+    Unseen,
     Validity,
     as_arrow,
     table_from_arrow,
@@ -50,6 +52,9 @@ _MAX_CLASSES, _MAX_TAU = 10**9, 1e38
 
 class Guard:
     """A model whose scores lie within tau of the average over the person's twins: at most ``k_max`` classes, proved.
+
+    Nobody needs to declare a protected value: the average over twins asks for none, and whoever has none (or one that
+    the schema does not have) gets it as their score, which lies within the bound.
 
     Parameters
     ----------
@@ -186,17 +191,18 @@ class Guard:
             )
         self.inputs = int(self.encoding.width)
         step = default_epsilon(schema, subject.table) if epsilon is None else epsilon
-        self._evaluator = evaluator_of(subject, epsilon=step, partition=partition, threads=threads)
+        self._evaluator = evaluator_of(subject, epsilon=step, partition=partition, threads=threads).over_values
         self.epsilon, self.partition = self._evaluator.epsilon, self._evaluator.partition
         vector = self._evaluator.by_vector
         self.tau = float(half_width(wanted, self.epsilon, partition, vector=vector) if tau is None else tau)
-        #: The most classes that anybody can have; proved by the way the score is made. 0: tau is too wide to tell.
         known = (rows or subject.table).training()
         #: Whether the model gives the same person another score when asked again: then nothing can be proved.
         self.varies = not self._evaluator.native and answers_vary(
             self.model, self.encoding.encode(known.codes[:_ASKED_TWICE])
         )
-        self.k_max = 0 if self.varies else proved_classes(self.tau, self.epsilon, partition, vector=vector)
+        #: The most classes that anybody can have; proved by the way the score is made. 0: nothing is proved, because
+        #: tau is too wide to tell, or a person has no more twins than that.
+        self.k_max = self._bound()
         self.weights = twin_weights(self._evaluator, known.codes)
         #: Rules leave some people fewer twins; where they look at what the model never gets, all twins are averaged.
         self.twin_rules = TwinRules.of(schema, self.encoding, self._evaluator.twins)
@@ -204,6 +210,12 @@ class Guard:
         # without the table must decide as the guard does.
         self._validity = Validity(schema, self._evaluator.twins)
         self._parts = [(self.encoding.parts[i], place) for place, i in enumerate(self._evaluator.twins.columns)]
+        #: What protected attributes become among the inputs, each with the ends of its domain there.
+        self.protected_parts = [
+            (part, np.sort(part.encode(np.array([schema.attributes[i].low, schema.attributes[i].upper]))[:, 0]))
+            for i, part in ((i, self.encoding.parts[i]) for i in self._evaluator.twins.columns)
+            if not isinstance(part, Unseen)
+        ]
         #: Which inputs protected attributes fill, and what each twin has there, (m, protected inputs).
         self.protected_inputs = np.concatenate([part.columns for part, _ in self._parts])
         values = self._evaluator.twins.values
@@ -214,6 +226,11 @@ class Guard:
             self.shift = fitted_shift(
                 self._average(known.codes), self._evaluator, known.codes, known.labels, subject.schema
             )
+
+    def _bound(self) -> int:
+        vector = self._evaluator.by_vector
+        classes = 0 if self.varies else proved_classes(self.tau, self.epsilon, self.partition, vector=vector)
+        return classes if classes < self.m or self.tau == 0 else 0  # nobody has more classes than twins
 
     @property
     def by_rules(self) -> bool:
@@ -262,8 +279,14 @@ class Guard:
             return f"Proved for everybody: twins differ by at most {2 * self.tau:.4g} in every probability."
         return (
             f"Proved for everybody: every score lies within {self.tau:.4g} of the average over the person's twins, so "
-            f"twins differ by at most {2 * self.tau:.4g} and k ≤ {self.k_max} at ε = {self.epsilon:.4g}."
+            f"twins differ by at most {2 * self.tau:.4g} and k ≤ {self.k_max} at ε = {self.epsilon:.4g}. Decisions of "
+            f"twins may still differ where the threshold lies between their scores."
         )
+
+    @property
+    def constant(self) -> bool:
+        """Whether all twins of everybody get one decision by the way scores are made: where they get one score."""
+        return self.tau == 0 and not self.varies
 
     def with_guarantee(self, guarantee: int | None = None, *, tau: float | None = None) -> Guard:
         """The same guard under another bound; nothing is fitted or asked again.
@@ -290,7 +313,7 @@ class Guard:
         vector = self._evaluator.by_vector
         wanted = check_bound(guarantee, tau)
         other.tau = float(half_width(wanted, self.epsilon, self.partition, vector=vector) if tau is None else tau)
-        other.k_max = 0 if self.varies else proved_classes(other.tau, self.epsilon, self.partition, vector=vector)
+        other.k_max = other._bound()
         return other
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
@@ -343,9 +366,13 @@ class Guard:
         """
         if self._whole:
             return self.people_class_scores(codes)[:, self.schema.favourable_index]
-        own = _finite(self.model.scores(self.encoding.encode(codes)))
-        regression = self.schema.regression
-        return clipped(moved(own, self.shift, regression=regression), self._average(codes), self.tau).astype(np.float32)
+        known = self._declared(codes)
+        asked = self._asked_about(codes, known)
+        centre = self._average(asked)
+        if self.tau == 0:
+            return centre.astype(np.float32)
+        own = self._lifted(_finite(self.model.scores(self.encoding.encode(asked))))
+        return clipped(np.where(known, own, centre), centre, self.tau).astype(np.float32)
 
     def people_class_scores(self, codes: Codes) -> Array:
         """The guarded probabilities of all classes of each person.
@@ -362,8 +389,50 @@ class Guard:
         """
         if not self._whole:
             return self.schema.rule.both(self.people_scores(codes))
-        own = _finite(self.model.class_scores(self.encoding.encode(codes)))  # type: ignore[attr-defined]
-        return clipped_vectors(own, self._average(codes), self.tau).astype(np.float32)
+        known = self._declared(codes)
+        asked = self._asked_about(codes, known)
+        centre = self._average(asked)
+        if self.tau == 0:
+            return centre.astype(np.float32)
+        own = _finite(self.model.class_scores(self.encoding.encode(asked)))  # type: ignore[attr-defined]
+        return clipped_vectors(np.where(known[:, None], own, centre), centre, self.tau).astype(np.float32)
+
+    def _declared(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        """Who has a value of the schema in every protected attribute: the others get the average, (n,)."""
+        known = np.ones(len(codes), bool)
+        for column in self._evaluator.twins.columns:
+            attribute = self.schema.attributes[column]
+            known &= attribute.valid(codes[:, column])
+            if attribute.gap is not None and attribute.missing != "value":
+                known &= codes[:, column] != attribute.gap
+        return known
+
+    def _asked_about(self, codes: Codes, known: npt.NDArray[np.bool_]) -> Codes:
+        """People to ask about: whoever lacks a protected value stands as the first twin, whose score is not used."""
+        if known.all():
+            return codes
+        asked = codes.copy()
+        asked[np.ix_(~known, self._evaluator.twins.columns)] = self._evaluator.twins.values[0]
+        return asked
+
+    def _declared_inputs(self, rows: Inputs) -> npt.NDArray[np.bool_]:
+        """The same of encoded rows: what stands in the protected inputs is a value of the schema, (n,)."""
+        known = np.ones(len(rows), bool)
+        for part, ends in self.protected_parts:
+            own = rows[:, part.columns].astype(np.float64)
+            if isinstance(part, Lookup):
+                known &= (np.abs(own[:, None, :] - part.table[None]).sum(axis=2) <= 1e-6).any(axis=1)
+            else:
+                room = 1e-6 * max(1.0, float(np.abs(ends).max()))
+                known &= ((own >= ends[0] - room) & (own <= ends[1] + room)).all(axis=1)  # false of NaN
+        return known
+
+    def _asked_inputs(self, rows: Inputs, known: npt.NDArray[np.bool_]) -> Inputs:
+        if known.all():
+            return rows
+        asked = rows.copy()
+        asked[np.ix_(~known, self.protected_inputs)] = self.twin_inputs[0]
+        return asked
 
     def twin_scores(self, codes: Codes) -> Array:
         """Guarded scores of every twin of every person.
@@ -467,10 +536,13 @@ class Guard:
         return centre if self._whole else self._lifted(centre)
 
     def _scores(self, rows: Inputs) -> Array:
-        own = _finite(self.model.scores(rows))
-        if not self.schema.regression:
-            own = np.clip(own, 0, 1)
-        return clipped(self._lifted(own), self._centre(rows), self.tau).astype(np.float32)
+        centre = self._centre(rows)
+        if self.tau == 0:
+            return centre.astype(np.float32)
+        known = self._declared_inputs(rows)
+        own = _finite(self.model.scores(self._asked_inputs(rows, known)))
+        own = self._lifted(own if self.schema.regression else np.clip(own, 0, 1))
+        return clipped(np.where(known, own, centre), centre, self.tau).astype(np.float32)
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
         """The guarded probability of every class of each encoded row.
@@ -495,14 +567,11 @@ class Guard:
         rows = self._checked(inputs)
         if not self._whole:
             return self.schema.rule.both(self.scores(rows))
-        pieces = [
-            clipped_vectors(
-                _finite(self.model.class_scores(piece)),  # type: ignore[attr-defined]
-                self._centre(piece),
-                self.tau,
-            )
-            for piece in self._pieces(rows)
-        ]
+        pieces = []
+        for piece in self._pieces(rows):
+            known, centre = self._declared_inputs(piece), self._centre(piece)
+            own = _finite(self.model.class_scores(self._asked_inputs(piece, known)))  # type: ignore[attr-defined]
+            pieces.append(clipped_vectors(np.where(known[:, None], own, centre), centre, self.tau))
         found = np.concatenate(pieces) if pieces else np.empty((0, len(self.schema.classes)))
         return found.astype(np.float32)
 

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.data import EstimatorTrainer, NetworkTrainer, Trainer, trainer_of
 from fairbits.domain import Codes
-from fairbits.errors import CapabilityError
+from fairbits.errors import CapabilityError, TableError
+from fairbits.models import Network
 from fairbits.repair.group_codes import Coding, coding_of
-from fairbits.repair.kinds import REMAINING, ModelKind, check_rows, kind_to_fit
 from fairbits.repair.proposals.proposer import Planner
 from fairbits.subject import Subject
+
+#: Fewer training rows than this teach a model nothing that could be told from chance.
+MIN_ROWS = 60
+#: What needs scores only, and so remains for every model.
+REMAINING = "average, guard-K and thresholds need scores only"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +48,41 @@ class Lessons:
         """1 for rows labelled favourable, 0 for the others."""
         return np.asarray(self.labels == self.subject.schema.favourable_index).astype(np.int64)
 
-    def kind(self) -> ModelKind:
+    def trainer(self) -> Trainer:
         """How models of the subject's kind are trained."""
-        return kind_to_fit(self.subject)
+        return trainer_for(self.subject)
+
+
+def trainer_for(subject: Subject, *, own_parameters: bool = False) -> Trainer:
+    """Who trains candidates: a native network goes on from its own weights, whatever it was read from.
+
+    With ``own_parameters`` an estimator that was read as a network is the estimator, whose parameters can be searched.
+    """
+    if isinstance(subject.model, Network):
+        if own_parameters:
+            try:
+                return EstimatorTrainer.of(subject)
+            except CapabilityError:
+                pass  # a network alone: its shape and its training are what can be searched
+        return NetworkTrainer(subject, subject.model)
+    try:
+        return trainer_of(subject)
+    except CapabilityError as error:
+        raise CapabilityError(f"{str(error).rstrip('.')}; {REMAINING}.") from None
+
+
+def check_rows(subject: Subject, labels: npt.NDArray[np.float64]) -> None:
+    """Refuse to train on a table that is too small for it."""
+    if len(labels) < MIN_ROWS:
+        raise TableError(
+            f"the table of {subject.name!r} has {len(labels)} training rows, and training again needs {MIN_ROWS}; "
+            f"{REMAINING}."
+        )
+    if not subject.schema.regression and len(np.unique(labels)) < 2:
+        raise TableError(
+            f"all {len(labels)} training rows of {subject.name!r} have one label, so there is nothing to learn; "
+            f"{REMAINING}."
+        )
 
 
 def needs_weights(planner: Planner, purpose: str) -> CapabilityError:

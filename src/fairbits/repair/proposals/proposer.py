@@ -12,10 +12,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from fairbits.data import Fitted
 from fairbits.models import Do, Model
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
-from fairbits.repair.records import Fitted
 
 Watch = Callable[[str], None]
 

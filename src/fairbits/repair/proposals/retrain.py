@@ -37,7 +37,7 @@ class Retrainer:
 
     def __init__(self, network: Network, halves: Halves, setting: Setting, rng: np.random.Generator):
         schema, self._encoding = setting.subject.schema, setting.subject.encoding
-        self._evaluator = setting.own
+        self._evaluator = setting.own.over_values
         self._protected = protected_inputs(schema, self._encoding)
         cases = halves.pool[: max(1, int(CASES_PER_ROW * len(halves.training.rows)))]
         self._rows, self._labels = self._encoding.encode(halves.training.rows), halves.training.labels
@@ -107,6 +107,7 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
     """The decision that the majority of each person's twins get: a class (the lower one at a tie), or the
     median value.
     """
+    evaluator = evaluator.over_values
     found = np.empty(len(people))
     m = evaluator.m
     for rows, block in evaluator.twins.blocks(people):

@@ -25,10 +25,10 @@ class Reweighing:
         """Train once, on weighted rows."""
         planner.watch("reweighing")
         lessons = Lessons.of(planner, "reweighing")
-        kind = lessons.kind()
+        trainer = lessons.trainer()
         weights = independent_weights(lessons.groups, lessons.labels)
-        fitted = kind.fit(lessons.rows, lessons.labels, planner.rng(self.name), sample_weights=weights)
-        words = f"{kind.words} on rows weighted until group and label look independent; {lessons.coding.words}"
+        fitted = trainer.learned(lessons.rows, lessons.labels, planner.rng(self.name), sample_weights=weights)
+        words = f"{trainer.words} on rows weighted until group and label look independent; {lessons.coding.words}"
         yield Proposal("reweigh", words, fitted.model, retrained=True, coding=lessons.coding.words, fitted=fitted)
 
 

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer
 from fairbits.domain import Codes
-from fairbits.errors import MissingDependencyError, OptionError
-from fairbits.measure import variance_explained
+from fairbits.errors import CapabilityError, MissingDependencyError, OptionError
 from fairbits.repair.groups import group_figures
 from fairbits.repair.judgement import answers_of
-from fairbits.repair.kinds import EstimatorKind, NetworkKind, check_rows, kind_to_fit
+from fairbits.repair.proposals.lessons import check_rows, trainer_for
 from fairbits.repair.proposals.proposer import Planner, Proposal
-from fairbits.repair.records import Fitted
 from fairbits.repair.spaces import describe, network_settings, space_of
+from fairbits.subject import variance_explained
 
 TRIALS = 20
 #: The share of the training rows that objectives are measured on, and how many of them get twins.
@@ -42,7 +42,7 @@ class Tuning:
         training = planner.halves.training
         check_rows(subject, training.labels)
         optuna = _optuna()
-        work = _Trials(planner, kind_to_fit(subject, own_parameters=True))
+        work = _Trials(planner, trainer_for(subject, own_parameters=True))
         level = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         try:
@@ -70,26 +70,28 @@ class Tuning:
 class _Trials:
     """What all trials share: the rows to learn, the rows that objectives are measured on, and the kind of model."""
 
-    def __init__(self, planner: Planner, kind: Any):
-        self._planner, self._kind = planner, kind
+    def __init__(self, planner: Planner, trainer: Trainer):
+        self._planner, self._trainer = planner, trainer
         training, rng = planner.halves.training, planner.rng("tune-split")
         order = rng.permutation(len(training.rows))
         cut = max(1, round(VALIDATED * len(order)))
         self._judged, self._learned = np.sort(order[:cut]), np.sort(order[cut:])
-        if isinstance(kind, EstimatorKind):
-            self._space = space_of(kind.estimator)
+        if isinstance(trainer, EstimatorTrainer):
+            self._space = space_of(trainer.estimator)
+        elif not isinstance(trainer, NetworkTrainer):
+            raise CapabilityError(f"a model trained {trainer.recipe} has settings that are not known here.")
 
     def settings(self, trial: Any) -> dict[str, Any]:
         """The next settings to try."""
-        if isinstance(self._kind, NetworkKind):
-            return network_settings(trial, self._kind.network)
+        if isinstance(self._trainer, NetworkTrainer):
+            return network_settings(trial, self._trainer.network)
         return {name: draw(trial) for name, draw in self._space.items()}
 
     def tried(self, settings: Mapping[str, Any], number: int) -> tuple[Fitted, tuple[float, float, float]]:
         """A model with these settings, and its accuracy, group gap and bits on the rows kept apart."""
         training = self._planner.halves.training
         rows, labels = training.rows[self._learned], training.labels[self._learned]
-        found = self._kind.fit(rows, labels, self._planner.rng(f"tune-{number}"), settings=settings)
+        found = self._trainer.learned(rows, labels, self._planner.rng(f"tune-{number}"), settings=settings)
         setting = self._planner.setting.about(found)
         judged, truth = training.rows[self._judged], training.labels[self._judged]
         answers = answers_of(found.model, setting.subject, judged)

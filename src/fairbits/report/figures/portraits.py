@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,7 @@ def grid_of(person: Portrait, axes: Axes) -> Grid | None:
     if padded[0] > MAX_FACETS or max(padded[1:]) > MAX_SIDE:
         return None
     scores, classes = (
-        np.asarray(values).reshape(sizes).transpose(order).reshape(padded)
+        np.asarray(values)[: prod(sizes)].reshape(sizes).transpose(order).reshape(padded)
         for values in (person.scores, person.classes or [-1] * len(person.scores))
     )
     words: list[tuple[str, tuple[str, ...]] | None] = [None] * (3 - len(order))

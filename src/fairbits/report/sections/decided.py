@@ -104,14 +104,14 @@ def cards(data: ReportData) -> list[FigureCard]:
         small = f"of {measured.rows:,}; {among}"
         many = number(round(rate.value * measured.rows))
         found.append(FigureCard(what, many, data.opening.kind, small))
-    rows = f"on {quality.rows:,} labelled rows"
+    rows = quality.judged_words
     if quality.accuracy is not None:
-        found.append(FigureCard("Accuracy", percent(quality.accuracy), "exact", rows))
+        found.append(FigureCard("Accuracy", percent(quality.accuracy), "statistical", rows))
     if quality.auc is not None:
         between = f"{number(quality.auc_low, 3)} to {number(quality.auc_high, 3)} (95 % interval)"
         found.append(FigureCard("AUC", number(quality.auc, 3), "statistical", between))
     if quality.r2 is not None:
-        found.append(FigureCard("Variance explained", percent(quality.r2), "exact", rows))
+        found.append(FigureCard("Variance explained", percent(quality.r2), "statistical", rows))
     if quality.favourable_rate is not None:
         base = "" if quality.base_rate is None else f"base rate: {percent(quality.base_rate)} are labelled so"
         found.append(FigureCard("Decided favourably", percent(quality.favourable_rate), "exact", base))

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairbits.blocks import Block, Columns, Paragraph, TableBlock, Tag, figure, label, shown
+from fairbits.domain import shortened
+from fairbits.measure import MIN_ROWS, Estimate
 from fairbits.numerals import number, percent
 from fairbits.report.section import Section
 
@@ -40,10 +42,17 @@ def _blocks(data: ReportData) -> Iterator[Block]:
         means.append((name, figures[key], figures[f"{key}_low"], figures[f"{key}_high"]))
     rows = [(name, number(value, 2), f"{number(low, 2)} to {number(high, 2)}") for name, value, low, high in means]
     if measured.flip_rate is not None:  # otherwise the page opens with this share
-        rate = measured.split_rate
-        rows.append(("more than one class", percent(rate.value), f"{percent(rate.low)} to {percent(rate.high)}"))
+        shares = [("more than one class", measured.split_rate)]
+        supported = measured.flip_rate_supported
+        if supported is not None and supported != measured.flip_rate:
+            shares.append((f"decision flips among combinations of at least {MIN_ROWS} rows", supported))
+        for name, value in figures.get("flip_rate_by", {}).items():
+            ends = (figures[f"flip_rate_by_{end}"][name] for end in ("low", "high"))
+            shares.append((f"decision flips if only {shortened(name, 40)} differs", Estimate(value, *ends)))
+        for name, rate in shares:
+            rows.append((name, percent(rate.value), f"{percent(rate.low)} to {percent(rate.high)}"))
     heads = [label("per row"), shown("value"), shown("95 % interval")]
-    kind = "exact" if measured.complete else "statistical"
+    kind = measured.kind
     caption = (
         f"The {number(measured.rows)} rows examined: the value ",
         Tag(kind),
@@ -53,6 +62,8 @@ def _blocks(data: ReportData) -> Iterator[Block]:
     yield Columns(
         [[TableBlock(columns, near, "Largest k by distance to real rows")], [TableBlock(heads, rows, caption)]]
     )
+    for limit in measured.limits:
+        yield Paragraph(limit.text, tone="small")
     yield Paragraph(
         f"None of the {number(measured.rows)} rows exceeds {number(measured.bound_bits, 2)} bits; with "
         f"{percent(measured.bound_confidence, 0)} confidence, at most {percent(measured.bound_rate, 4)} of people "

@@ -41,19 +41,24 @@ def filing_tables(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for one in document["groups"]:
         decides = any(group["selection_rate"] is not None for group in one["groups"])
         rate, ratio = ("selection_rate", "impact_ratio") if decides else ("scoring_rate", "scoring_ratio")
+        known = [group for group in one["groups"] if not group.get("missing")]
         rows = [
             [group["group"], _remark(group), number(group["people"]), percent(group[rate]), _ratio(group, ratio)]
-            for group in one["groups"][:MAX_ROWS]
+            for group in known[:MAX_ROWS]
         ]
         rows.append(["unknown", "in no ratio", number(one["unknown"]), "–", "–"])
         kind = "selection rate" if decides else "scoring rate: share above the median of everybody"
-        left = max(len(one["groups"]) - MAX_ROWS, 0)
+        left = max(len(known) - MAX_ROWS, 0)
         found.append({"attribute": one["attribute"], "people": one["people"], "kind": kind, "rows": rows, "left": left})
     return found
 
 
 def _ratio(group: Mapping[str, Any], name: str) -> str:
-    return "–" if group["small"] or group[name] is None else number(group[name], 2)
+    if group["small"] or group[name] is None:
+        return "–"
+    low, high = group.get(f"{name}_low"), group.get(f"{name}_high")
+    ends = "" if low is None or high is None else f" ({number(low, 2)} to {number(high, 2)})"
+    return f"{number(group[name], 2)}{ends}"
 
 
 def _remark(group: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from fairbits.measure import (
     Estimate,
     Evaluator,
     Harm,
+    Limit,
     Measurement,
     Noise,
     Progress,
@@ -27,6 +28,8 @@ from fairbits.store import read_json, write_json
 from fairbits.subject import Subject, check_identity
 
 NAME = "measure.json"
+#: Figures by attribute: the share whose decision flips when only that one differs, and the ends of its interval.
+FLIPS_BY = ("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high")
 #: Real people with a portrait in the report.
 PEOPLE = 6
 #: Beyond so many twin scores a sample of the rows is measured: compiled kernels, and any other model.
@@ -61,7 +64,7 @@ def document_of(
     found: Measurement, subject: Subject, seed: int, chosen: np.ndarray[Any, np.dtype[np.int64]] | None = None
 ) -> dict[str, Any]:
     """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured."""
-    rows = [person.row for person in found.worst(PEOPLE)]
+    rows = [person.position for person in found.worst(PEOPLE)]
     return {
         "subject": subject.name,
         "identity": subject.identity.document(),
@@ -85,7 +88,7 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
     figures = document.get("figures", {})
     if "confidence" not in document.get("bound", {}):
         return None  # its bound did not hold: measured by an earlier version
-    if "harms" not in document:
+    if "harms" not in document or "limits" not in figures:
         return None  # measured by an earlier version, which did not know them
     wanted = (evaluator.epsilon, evaluator.partition)
     if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
@@ -107,6 +110,9 @@ def measured_of(document: dict[str, Any]) -> Measured:
         rows_total=document["rows_total"],
         figures=figures,
         flip_rate=_estimate(figures, "flip_rate") if figures["flip_rate"] is not None else None,
+        flip_rate_supported=(
+            _estimate(figures, "flip_rate_supported") if figures.get("flip_rate_supported") is not None else None
+        ),
         split_rate=_estimate(figures, "split_rate"),
         k_mean=_estimate(figures, "k_mean"),
         histogram=tuple((entry["k"], entry["people"]) for entry in document["histogram"]),
@@ -117,6 +123,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         noise=Noise.read(document.get("noise")),
         harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
         harmed_people=document["harms"]["people"],
+        limits=tuple(Limit.read(one) for one in figures.get("limits", ())),
     )
 
 

@@ -21,10 +21,14 @@ FOUND = 6
 
 def axes_of(evaluator: Evaluator) -> Axes:
     """The protected attributes and their values."""
-    attributes = [evaluator.schema.attributes[i] for i in evaluator.twins.columns]
+    twins = evaluator.twins
+    attributes = [evaluator.schema.attributes[i] for i in twins.columns]
+    values = [tuple(attribute.read_twin(code) for code in attribute.twin_values()) for attribute in attributes]
+    if len(values) == 1:  # a person's own value has a place along a single axis; a table of several has none for it
+        values = [twins.all_labels]
     return Axes(
         names=tuple(attribute.name for attribute in attributes),
-        values=tuple(tuple(attribute.read_twin(code) for code in attribute.twin_values()) for attribute in attributes),
+        values=tuple(values),
         # With three classes or more the most likely one is decided, whatever the score of one of them.
         threshold=evaluator.schema.rule.threshold,
     )
@@ -70,7 +74,7 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
     table = evaluator.scores(codes)
     valid = evaluator.valid_twins(codes)
     figures = evaluator.evaluate(codes)
-    schema, labels = evaluator.schema, evaluator.twins.labels
+    schema, twins = evaluator.schema, evaluator.twins
     found = []
     for i, place in enumerate(places):
         there = np.ones(evaluator.m, np.bool_) if valid is None else valid[i]
@@ -85,8 +89,8 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
                 q_1=float(figures.q_1[i]),
                 low=float(figures.low[i]),
                 high=float(figures.high[i]),
-                worst=labels[int(figures.low_twin[i])],
-                best=labels[int(figures.high_twin[i])],
+                worst=twins.label(int(figures.low_twin[i]), codes[i]),
+                best=twins.label(int(figures.high_twin[i]), codes[i]),
                 twins=int(there.sum()),
                 favourable=int(figures.favourable[i]),
                 flips=bool(figures.flips[i]),

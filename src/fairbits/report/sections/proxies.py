@@ -41,6 +41,10 @@ MAX_GROUPS, MAX_COLUMNS, MAX_PAIRS = 40, 8, 5
 #: Groups whose rates stand below the headline.
 MAX_RATES = 6
 #: What summary.json takes over from an attribute of proxies.json.
+_GROUP_FIGURES = (
+    *("group", "people", "missing", "selection_rate", "impact_ratio", "impact_ratio_low", "impact_ratio_high"),
+    *("scoring_ratio", "scoring_ratio_low", "scoring_ratio_high"),
+)
 _FIGURES = (
     "attribute",
     "taken",
@@ -206,10 +210,7 @@ def summary(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
                 "attribute": table["attribute"],
                 "unknown": table["unknown"],
                 "small_groups": table["small_groups"],
-                "groups": [
-                    {name: one[name] for name in ("group", "people", "selection_rate", "impact_ratio", "scoring_ratio")}
-                    for one in table["groups"]
-                ],
+                "groups": [{name: one.get(name) for name in _GROUP_FIGURES} for one in table["groups"]],
             }
             for table in document["groups"]
         ],
@@ -265,7 +266,7 @@ def _groups(one: Mapping[str, Any]) -> Block:
         few = (name, Small("under 2 %")) if group["under_two_percent"] else name
         rates = [_between(group, rate) for rate in ("base_rate", "selection_rate")]
         others = [_between(group, rate) for rate in ("scoring_rate", "tpr", "fpr", "precision")]
-        ratio = "under 30" if group["small"] else number(group["impact_ratio"], 2)
+        ratio = "under 30" if group["small"] else _ratio(group)
         rows.append((few, number(group["people"]), *rates, ratio, *others, _calibration(group)))
     return TableBlock([label("group"), *(shown(head) for head in heads)], rows)
 
@@ -275,6 +276,14 @@ def _between(one: Mapping[str, Any], name: str) -> Text:
     if one.get(name) is None:
         return "–"
     return percent(one[name]), Small(f"{number(100 * one[f'{name}_low'], 1)}–{number(100 * one[f'{name}_high'], 1)}")
+
+
+def _ratio(one: Mapping[str, Any]) -> Text:
+    """An impact ratio with its interval, where it has one."""
+    value, low, high = (one.get(f"impact_ratio{end}") for end in ("", "_low", "_high"))
+    if value is None or low is None or high is None:
+        return number(value, 2)
+    return number(value, 2), Small(f"{number(low, 2)}–{number(high, 2)}")
 
 
 def _calibration(one: Mapping[str, Any]) -> Text:

@@ -107,7 +107,7 @@ def stakes_of(twins: Twins, lowest: dict[int, float], highest: dict[int, float])
     for position, column in enumerate(twins.columns):
         attribute = twins.schema.attributes[column]
         for code in attribute.twin_values():
-            here = (twins.values[:, position] == code).nonzero()[0].tolist()
+            here = (twins.patterns[:, position] == code).nonzero()[0].tolist()
             low, high = (sum(shares.get(twin, 0.0) for twin in here) for shares in (lowest, highest))
             found.append(Stake(attribute.name, attribute.read_twin(code), low, high))
     return tuple(found)

@@ -129,7 +129,7 @@ def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generato
         others[:, :, twins.columns] = twins.values[rng.integers(0, twins.m, (count, samples))]
         near = np.where(fresh, others, near)
         flat = near.reshape(count * samples, d)
-        score = oracle.scores_at(flat, twins.index_of(flat)).reshape(count, samples).astype(np.float64)
+        score = oracle.scores_at(flat, twins.place_of(flat)).reshape(count, samples).astype(np.float64)
         apart_by = (near - home[:, None, :]) / range_
         weight: Codes = np.exp(-np.mean(apart_by**2, axis=2, keepdims=True))
         centred = apart_by - (weight * apart_by).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)

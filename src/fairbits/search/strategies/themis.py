@@ -53,7 +53,9 @@ class Themis(Strategy):
         while rates.draws < self.most:
             people = drawn_people(oracle, rng, population(oracle.evaluator.m)).people
             oracle.ask(people, origin="random")
-            rates.add(oracle.scores(people), rng, oracle.evaluator.valid_twins(people))
+            # Sets of attributes are compared in the values that everybody's twins take.
+            m, valid = oracle.evaluator.twins.m, oracle.evaluator.valid_twins(people)
+            rates.add(oracle.scores(people)[:, :m], rng, None if valid is None else valid[:, :m])
             if rates.draws >= self.least and rates.widest() < self.margin:
                 break
         oracle.findings["themis"] = rates.found(self.threshold)

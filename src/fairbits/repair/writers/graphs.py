@@ -5,6 +5,7 @@ For a guard the twins are made inside; for thresholds the nearest twin, and with
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Lookup, Numeric
-from fairbits.errors import ModelError
+from fairbits.domain import Lookup, Numeric, Schema
+from fairbits.errors import CapabilityError, ModelError
 from fairbits.models import Network, activation_node, import_onnx, write_graph
-from fairbits.repair.proposals.arrays import GuardArrays
+from fairbits.repair.proposals.clip import HAIR, least_size
 from fairbits.repair.proposals.group_thresholds import TINY, GroupThresholds
+from fairbits.repair.proposals.guard import Guard
+
+#: Numbers that the twins' terms may take in a graph: beyond that it is slower than asking m times.
+MAX_TERMS = 20_000_000
 
 #: What the rules' operations are called in a graph.
 _OPERATIONS = {
@@ -36,18 +41,31 @@ _OPERATIONS = {
 _HEADS = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}
 
 
-def write_guard_onnx(arrays: GuardArrays, path: str | Path) -> None:
-    """Write a guarded network as an ONNX graph.
+def write_guard_onnx(guard: Guard, path: str | Path, classes: list[Any]) -> None:
+    """Write a guarded network as an ONNX graph: "output" has probabilities (or values), "label" the decided class.
 
-    Averages and clips are done in double precision, as in :class:`~fairbits.Guard`.
+    Averages and clips are done in double precision, as in :class:`~fairbits.Guard`. What protected inputs hold is of no
+    account to the average; where it is nobody's (NaN, a value outside the schema), the average is the score.
     """
-    graph = _GuardGraph(import_onnx(), arrays)
+    if not isinstance(guard.model, Network):
+        raise CapabilityError(
+            f"twins can be expanded inside a dense network only, and {type(guard.model).__name__!r} is none."
+        )
+    if guard.twin_rules is not None:
+        guard.twin_rules.check_gaps()
+    terms = guard.m * guard.model.widths[0]
+    if terms > MAX_TERMS:
+        raise CapabilityError(
+            f"the {guard.m:,} twins need {terms:,} numbers, more than the {MAX_TERMS:,} of a graph; the Python "
+            f"file holds them, and the distilled repair needs one score."
+        )
+    graph = _GuardGraph(import_onnx(), guard)
     centre = graph.averaged()
-    output = centre if arrays.tau == 0 else graph.clipped(graph.own(), centre)
-    graph.write(output, path, "fairbits-guard", {"fairbits.proof": arrays.proof})
+    output = centre if guard.tau == 0 else graph.held(centre)
+    graph.write(output, path, "fairbits-guard", {"fairbits.proof": guard.proof}, guard.schema, classes)
 
 
-def write_thresholds_onnx(model: GroupThresholds, path: str | Path) -> None:
+def write_thresholds_onnx(model: GroupThresholds, path: str | Path, classes: list[Any]) -> None:
     """Write a network with thresholds by group as an ONNX graph."""
     if not isinstance(model.model, Network):
         raise ModelError(f"a graph is written of networks, and {type(model.model).__name__!r} is none.")
@@ -56,7 +74,7 @@ def write_thresholds_onnx(model: GroupThresholds, path: str | Path) -> None:
     factors = graph.constant(np.exp(shifts[:, None] * graph.steps[None]), np.float64)
     factor = graph.node("Gather", [factors, graph.nearest(columns, encoded)], axis=0)
     output = graph.moved(graph.scored(), factor, TINY)
-    graph.write(output, path, "fairbits-thresholds", {"fairbits.groups": model.coding.words})
+    graph.write(output, path, "fairbits-thresholds", {"fairbits.groups": model.coding.words}, model.schema, classes)
 
 
 class _Graph:
@@ -67,11 +85,56 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def write(self, output: str, path: str | Path, name: str, properties: dict[str, str]) -> None:
-        """Check the graph that ends in ``output`` and write it."""
-        output = self.node("Cast", [output], to=self._onnx.TensorProto.FLOAT)
-        self.nodes.append(self._onnx.helper.make_node("Identity", [output], ["output"]))
-        write_graph(self.network, self.nodes, self.constants, path, name=name, properties=properties)
+    def write(
+        self, output: str, path: str | Path, name: str, properties: dict[str, str], schema: Schema, classes: list[Any]
+    ) -> None:
+        """Check the graph that ends in ``output`` and write it, with the decided classes beside."""
+        onnx = self._onnx
+        output = self.node("Cast", [output], to=onnx.TensorProto.FLOAT)
+        self.nodes.append(onnx.helper.make_node("Identity", [output], ["output"]))
+        more: tuple[Any, ...] = ()
+        if classes:
+            kind = self._decided(output, schema, classes)
+            more = (onnx.helper.make_tensor_value_info("label", kind, ["people"]),)
+            rule = schema.rule
+            said = {"classes": classes, "favourable": classes[rule.favourable], "threshold": rule.threshold}
+            properties = {**properties, "fairbits.decision": json.dumps(said)}
+        write_graph(self.network, self.nodes, self.constants, path, name=name, properties=properties, outputs=more)
+
+    def _decided(self, output: str, schema: Schema, classes: list[Any]) -> int:
+        """The node "label": the decided class of each row, with its own type, which is returned."""
+        onnx, rule = self._onnx, schema.rule
+        if self.network.head == "softmax":
+            favoured = self.node("Gather", [output, self.constant(rule.favourable, np.int64)], axis=1)
+        else:
+            favoured = self.node("Squeeze", [output, self.constant([1], np.int64)])
+            if rule.favourable == 0:
+                favoured = self.node("Sub", [self.constant(1.0), favoured])
+        if len(classes) == 2:
+            chosen = self.node("GreaterOrEqual", [favoured, self.constant(rule.threshold)])
+            place = self.node(
+                "Where",
+                [chosen, self.constant(rule.favourable, np.int64), self.constant(1 - rule.favourable, np.int64)],
+            )
+        else:
+            top = self.node("ReduceMax", [output, self.constant([1], np.int64)], keepdims=0)
+            place = self.node(
+                "Where",
+                [
+                    self.node("GreaterOrEqual", [favoured, top]),
+                    self.constant(rule.favourable, np.int64),
+                    self.node("ArgMax", [output], axis=1, keepdims=0),
+                ],
+            )
+        kinds = {type(one) for one in classes}
+        values, kind = np.array([str(one) for one in classes], object), onnx.TensorProto.STRING
+        for own, dtype, number in ((bool, np.bool_, "BOOL"), (int, np.int64, "INT64"), (float, np.float64, "DOUBLE")):
+            if kinds == {own}:
+                values, kind = np.array(classes, dtype), getattr(onnx.TensorProto, number)
+        name = f"c{len(self.constants)}"
+        self.constants.append(onnx.numpy_helper.from_array(values, name))
+        self.nodes.append(onnx.helper.make_node("Gather", [name, place], ["label"], axis=0))
+        return int(kind)
 
     def node(self, kind: str, inputs: list[str], **attributes: Any) -> str:
         name = f"v{len(self.nodes)}"
@@ -80,7 +143,7 @@ class _Graph:
 
     def constant(self, value: Any, dtype: Any = np.float32) -> str:
         name = f"c{len(self.constants)}"
-        array = np.ascontiguousarray(value, dtype=dtype)
+        array = np.array(value, dtype=dtype, order="C")
         self.constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
@@ -90,9 +153,9 @@ class _Graph:
         signs = np.array([1.0 if self.network.favourable == c else -1.0 for c in range(2)])
         return signs if self.network.head == "softmax" else signs[1:]
 
-    def scored(self) -> str:
+    def scored(self, inputs: str = "inputs") -> str:
         """The person's own output, in double precision."""
-        before = self.node("MatMul", ["inputs", self.constant(self.network.weights[0])])
+        before = self.node("MatMul", [inputs, self.constant(self.network.weights[0])])
         return self._rest(self.node("Add", [before, self.constant(self.network.biases[0])]))
 
     def nearest(self, columns: npt.NDArray[np.int64], table: npt.NDArray[np.float64]) -> str:
@@ -127,26 +190,66 @@ class _Graph:
 class _GuardGraph(_Graph):
     """The average over the twins, and what is held within reach of it."""
 
-    def __init__(self, onnx: Any, arrays: GuardArrays):
-        super().__init__(onnx, arrays.network)
-        self.arrays = arrays
+    def __init__(self, onnx: Any, guard: Guard):
+        super().__init__(onnx, self._network(guard))
+        self.guard = guard
 
-    def own(self) -> str:
-        """The person's own output, moved as the average is."""
-        return self._moved(self.scored())
+    @staticmethod
+    def _network(guard: Guard) -> Network:
+        assert isinstance(guard.model, Network)  # noqa: S101 - checked before
+        return guard.model
 
     def averaged(self) -> str:
         """The average over the twins: what they share is computed once, what they add is a table."""
-        shared = self.node("MatMul", ["inputs", self.constant(self.arrays.shared_weights)])
+        guard, network = self.guard, self.network
+        first = network.weights[0].astype(np.float64)
+        terms = guard.twin_inputs.astype(np.float64) @ first[guard.protected_inputs] + network.biases[0]
+        free = np.setdiff1d(np.arange(network.inputs), guard.protected_inputs)
+        others = self.node("Gather", ["inputs", self.constant(free, np.int64)], axis=1)
+        shared = self.node("MatMul", [others, self.constant(network.weights[0][free])])
         shared = self.node("Unsqueeze", [shared, self.constant([1], np.int64)])
-        found = self._rest(self.node("Add", [shared, self.constant(self.arrays.twin_terms[None])]))
+        found = self._rest(self.node("Add", [shared, self.constant(terms[None])]))
         weighted = self.node("Mul", [found, self._shares()])
         return self._moved(self.node("ReduceSum", [weighted, self.constant([1], np.int64)], keepdims=0))
 
+    def held(self, centre: str) -> str:
+        """The person's own output within reach of the average; the average for somebody without protected values."""
+        guard = self.guard
+        known = self._known()
+        mask = np.zeros((1, self.network.inputs), bool)
+        mask[0, guard.protected_inputs] = True
+        someone = np.zeros((1, self.network.inputs), np.float32)
+        someone[0, guard.protected_inputs] = guard.twin_inputs[0]
+        keep = self.node("Or", [known, self.node("Not", [self.constant(mask, np.bool_)])])
+        inputs = self.node("Where", [keep, "inputs", self.constant(someone)])
+        return self.node("Where", [known, self.clipped(self._moved(self.scored(inputs)), centre), centre])
+
+    def _known(self) -> str:
+        """Whether every protected attribute has a value of the schema, (people, 1)."""
+        known = ""
+        for part, domain in self.guard.protected_parts:
+            own = self.node("Gather", ["inputs", self.constant(part.columns, np.int64)], axis=1)
+            own = self.node("Cast", [own], to=self._onnx.TensorProto.DOUBLE)
+            if isinstance(part, Numeric):
+                low, high = (self.constant(end, np.float64) for end in domain)
+                mine = self.node(
+                    "And", [self.node("GreaterOrEqual", [own, low]), self.node("LessOrEqual", [own, high])]
+                )
+            else:
+                apart = self.node("Unsqueeze", [own, self.constant([1], np.int64)])
+                apart = self.node("Abs", [self.node("Sub", [apart, self.constant(part.table[None], np.float64)])])
+                apart = self.node("ReduceSum", [apart, self.constant([2], np.int64)], keepdims=0)
+                near = self.node("LessOrEqual", [apart, self.constant(1e-6, np.float64)])  # never true of NaN
+                near = self.node("Cast", [near], to=self._onnx.TensorProto.INT64)
+                near = self.node("ReduceMax", [near, self.constant([1], np.int64)], keepdims=1)
+                mine = self.node("Cast", [near], to=self._onnx.TensorProto.BOOL)
+            known = self.node("And", [known, mine]) if known else mine
+        return known
+
     def _shares(self) -> str:
         """The twins' weights, (people or 1, m, 1): over those that can exist; over all where none can."""
-        weights = self.constant(self.arrays.weights[None], np.float64)
-        rules = self.arrays.rules
+        weights = self.constant(self.guard.weights[None], np.float64)
+        rules = self.guard.twin_rules
         if rules is None:
             return self.node("Unsqueeze", [weights, self.constant([2], np.int64)])
         columns = {c: self.constant(values[None], np.float64) for c, values in rules.twins.items()}
@@ -186,9 +289,9 @@ class _GuardGraph(_Graph):
         size = self.node("Abs", [centre])
         if self.network.widths[-1] > 1:
             size = self.node("ReduceMax", [size, self.constant([-1], np.int64)], keepdims=1)
-        size = self.node("Max", [size, self.constant(self.arrays.size, np.float64)])
-        hair = self.node("Mul", [size, self.constant(self.arrays.hair, np.float64)])
-        room = self.node("Sub", [self.constant(self.arrays.tau, np.float64), hair])
+        size = self.node("Max", [size, self.constant(least_size(self.guard.tau), np.float64)])
+        hair = self.node("Mul", [size, self.constant(HAIR, np.float64)])
+        room = self.node("Sub", [self.constant(self.guard.tau, np.float64), hair])
         room = self.node("Max", [room, self.constant(0.0, np.float64)])
         far = self.node("Max", [far, self.constant(np.finfo(np.float64).tiny, np.float64)])
         factor = self.node("Min", [self.node("Div", [room, far]), self.constant(1.0, np.float64)])
@@ -196,7 +299,7 @@ class _GuardGraph(_Graph):
 
     def _moved(self, output: str) -> str:
         """The favourable class's log-odds moved by the shift (a regression: its values)."""
-        shift, network = self.arrays.shift, self.network
+        shift, network = self.guard.shift, self.network
         if shift == 0:
             return output
         if network.head == "linear":

@@ -1,0 +1,277 @@
+"""The written file is the audited model: what was promised, what the file says, and a record of the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.data import Fitted
+from fairbits.domain import Codes, Decoder, Schema, Twins, text_of
+from fairbits.measure import qid
+from fairbits.models import Endpoint, HasClassScores, Repeated
+from fairbits.repair.proposals.group_thresholds import GroupThresholds
+from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.records import FileCheck
+from fairbits.repair.writers.checker import TOLERANCE, Answer, Job, apart
+from fairbits.repair.writers.facts import protected_facts, rows_of
+from fairbits.subject import Subject
+
+Doubles = npt.NDArray[np.float64]
+#: Held-out rows that a file is asked about at most, and people of whom all twins are.
+ROWS, PEOPLE = 2_000, 25
+#: Scores that a check may cost: a guard asks about all twins of every row. A service is asked far less.
+EFFORT, EFFORT_OF_SERVICE = 200_000, 500
+
+
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """What the judged model says about people: the file must say the same."""
+
+    model: Any
+    subject: Subject
+    people: Codes
+    classes: list[Any]
+    fitted: Fitted | None = None
+    k_max: int | None = None
+    epsilon: float = 0.025
+    partition: str = "constrained"
+
+    @property
+    def schema(self) -> Schema:
+        """The subject's."""
+        return self.subject.schema
+
+    def says(self, codes: Codes) -> Doubles:
+        """Probabilities of all classes (n, classes), or values (n, 1)."""
+        return table_of(self.model, self.subject, codes, self.fitted)
+
+    @cached_property
+    def rows(self) -> Codes:
+        """Held-out rows (and cases), evenly over those that are given."""
+        count = min(ROWS, len(self.people), max(20, self.effort // self.cost))
+        return self.people[np.linspace(0, len(self.people) - 1, count).astype(np.int64)]
+
+    @cached_property
+    def twins(self) -> Codes:
+        """All twins of some of the people, one person after the other."""
+        m = Twins(self.schema).m
+        some = self.rows[: max(1, min(PEOPLE, self.effort // (2 * m * self.cost)))]
+        return Twins(self.schema).expand(some).reshape(-1, len(self.schema))
+
+    @property
+    def cost(self) -> int:
+        """Scores that one row costs."""
+        return self.model.m if isinstance(self.model, Guard) else 1
+
+    @property
+    def effort(self) -> int:
+        """Scores that the check may cost."""
+        inner = self.subject.model
+        inner = inner.original if isinstance(inner, Repeated) else inner
+        return EFFORT_OF_SERVICE if isinstance(inner, Endpoint) else EFFORT
+
+    @cached_property
+    def tolerance(self) -> float:
+        """How far scores may lie apart; as far as two answers of a model that varies do, and half as far again."""
+        if not isinstance(self.model, Guard) or not self.model.varies:
+            return TOLERANCE
+        return TOLERANCE + 1.5 * apart(self.says(self.rows), self.wanted["rows"])
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """The rows of every question, as the owner's table has them."""
+        return {"rows": rows_of(self.subject, self.rows), "twins": rows_of(self.subject, self.twins)}
+
+    @cached_property
+    def wanted(self) -> dict[str, Doubles]:
+        """What the judged model says about them."""
+        return {"rows": self.says(self.rows), "twins": self.says(self.twins)}
+
+    @cached_property
+    def odd_tables(self) -> dict[str, dict[str, Any]]:
+        """The same rows with protected values missing, unknown or absent, and with columns in another order."""
+        some = Decoder(self.schema).mapping(self.rows[:200])
+        owned = [(one, one["columns"] or [one["name"]]) for one in protected_facts(self.schema)]
+        missing, unknown = dict(some), dict(some)
+        for one, names in owned:
+            for name in names:
+                if not name:
+                    continue
+                size = len(some[name])
+                text = one["labels"] is not None and not one["columns"]
+                missing[name] = np.full(size, None if text else np.nan, object if text else np.float64)
+                unknown[name] = np.full(size, "nobody's" if text else one["high"] + 1e6, object if text else np.float64)
+        protected = {name for _, names in owned for name in names}
+        absent = {name: values for name, values in some.items() if name not in protected}
+        turned = {"(another column)": np.arange(len(next(iter(some.values()))))} | dict(reversed(some.items()))
+        found = {"missing": missing, "unknown": unknown, "absent": absent, "turned": turned}
+        found["one"] = {name: values[:1] for name, values in some.items()}
+        return {**found, "none": {name: values[:0] for name, values in some.items()}}
+
+    def odd_wanted(self) -> dict[str, Doubles]:
+        """What a guard says about those: the average where a protected value is nobody's."""
+        guard = self.model
+        codes, own = self.rows[:200], self.wanted["rows"][:200]
+        if guard.tau == 0:
+            average = own
+        else:
+            plain = guard.with_guarantee(1)
+            average = table_of(plain, self.subject, codes, None)
+        same = dict.fromkeys(("missing", "unknown", "absent"), average)
+        return {**same, "turned": own, "one": own[:1], "none": own[:0]}
+
+
+def table_of(model: Any, subject: Subject, codes: Codes, fitted: Fitted | None) -> Doubles:
+    """What a model says about people: probabilities of all classes (n, classes), or values (n, 1)."""
+    schema = subject.schema
+    encoding = subject.encoding if fitted is None else fitted.encoding
+    if isinstance(model, Guard | GroupThresholds):
+        if not schema.classes:
+            return np.asarray(model.people_scores(codes), np.float64)[:, None]
+        return np.asarray(model.people_class_scores(codes), np.float64)
+    inputs = encoding.encode(codes)
+    if len(schema.classes) > 2 and isinstance(model, HasClassScores):
+        return np.asarray(model.class_scores(inputs), np.float64)
+    scores = np.asarray(model.scores(inputs), np.float64)
+    return np.asarray(schema.rule.both(scores)) if len(schema.classes) == 2 else scores[:, None]
+
+
+def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCheck:
+    """What a file said, against what was promised; nothing is raised."""
+    name = Path(job["file"]).name
+    if answer["fault"]:
+        return FileCheck(name, False, fresh=fresh, why=answer["fault"])
+    schema, wanted = promise.schema, {**promise.wanted, **job.get("odd", {})}
+    compared, faults = ["scores"], []
+    found: Mapping[str, Any] = answer["scores"]
+    size = max(1.0, float(np.abs(wanted["rows"]).max(initial=0.0)))
+    given, due = _alike(found["rows"], wanted["rows"], schema)
+    if given.shape != due.shape:
+        return FileCheck(name, False, answer["library"], fresh, why=f"it answers an array of shape {given.shape}.")
+    off = np.abs(given - due).max(axis=1) / size
+    off = np.where(np.isfinite(off), off, np.inf)
+    near = off <= promise.tolerance
+    if not near.all():
+        row = int(np.argmax(off))
+        faults.append(f"its scores differ by {off[row]:.2g}, first in row {int(np.argmin(near)) + 1} of those compared")
+    if "favourable" in answer and apart(answer["favourable"], due[:, schema.favourable_index]) > promise.tolerance:
+        faults.append("its scores are not those of the favourable class")
+    for what, table in found.items():
+        if what == "rows":
+            continue
+        mine, theirs = _alike(table, wanted[what], schema)
+        if mine.shape != theirs.shape or apart(mine, theirs) > promise.tolerance:
+            faults.append(_ODD.get(what, f"it says otherwise of {what}"))
+        compared.append(_COMPARED.get(what, what))
+    if schema.classes:
+        due_place = schema.rule.most_likely(due) if due.shape[1] > 1 else schema.rule.decide(due[:, 0])
+        place, close = (
+            _decisions(answer, given, schema, promise.classes, faults),
+            _near_cut(due, schema, promise.tolerance),
+        )
+        wrong = (place != due_place) & ~close
+        if wrong.any():
+            faults.append(f"it decides {int(wrong.sum()):,} of {len(wrong):,} rows differently")
+        near &= ~wrong
+        compared += ["decisions", "threshold"]
+        if answer["classes"] is not None:
+            compared.append("classes")
+            _check_classes(answer["classes"], promise.classes, faults, typed=job["by"] == "module")
+    k_max = _largest_k(found.get("twins"), promise, faults)
+    largest = float(off.max(initial=0.0))
+    return FileCheck(
+        name,
+        not faults,
+        answer["library"],
+        fresh,
+        len(near),
+        int(near.sum()),
+        promise.tolerance,
+        largest if np.isfinite(largest) else None,
+        tuple(compared),
+        k_max,
+        "; ".join(faults),
+    )
+
+
+_COMPARED = {
+    "twins": "twins",
+    "missing": "missing protected values",
+    "blank": "missing protected inputs",
+    "unknown": "unknown protected values",
+    "absent": "protected columns left out",
+    "turned": "columns in another order",
+    "one": "one row",
+    "none": "no rows",
+}
+_ODD = {
+    "twins": "it scores twins differently",
+    "missing": "somebody without protected values does not get the average",
+    "blank": "somebody without protected inputs does not get the average",
+    "unknown": "somebody with unknown protected values does not get the average",
+    "absent": "a table without the protected columns does not get the average",
+    "turned": "columns in another order give other scores",
+    "one": "a single row gives another score",
+    "none": "a table without rows is not answered",
+}
+
+
+def _alike(found: Any, wanted: Doubles, schema: Schema) -> tuple[Doubles, Doubles]:
+    """Both as tables of the same columns: of a model that tells one score of three classes, that one."""
+    table = np.asarray(found, np.float64)
+    table = table[:, None] if table.ndim == 1 else table
+    if wanted.shape[1] == 1 and table.shape[1] > 1:
+        table = table[:, [schema.favourable_index]]
+    return table, wanted
+
+
+def _decisions(
+    answer: Answer, given: Doubles, schema: Schema, classes: list[Any], faults: list[str]
+) -> npt.NDArray[np.int64]:
+    """The file's own decisions as positions of classes; by the threshold where it leaves deciding to its owner."""
+    if answer["decisions"] is None:
+        return schema.rule.most_likely(given) if given.shape[1] > 1 else schema.rule.decide(given[:, 0])
+    places = {text_of(one): i for i, one in enumerate(classes)}
+    found = np.array([places.get(text_of(one), -1) for one in np.ravel(answer["decisions"]).tolist()], np.int64)
+    _check_classes(sorted(set(np.ravel(answer["decisions"]).tolist()), key=str), classes, faults, typed=True, some=True)
+    return found
+
+
+def _check_classes(found: list[Any], classes: list[Any], faults: list[str], *, typed: bool, some: bool = False) -> None:
+    """Refuse other names of classes, or other types of them."""
+
+    def known(one: Any) -> Any:
+        return (type(one).__name__, one) if typed else text_of(one)
+
+    mine, theirs = {known(one) for one in found}, {known(one) for one in classes}
+    if (not mine <= theirs) if some else mine != theirs:
+        faults.append(f"it calls its classes {found!r}, and the model {classes!r}")
+
+
+def _near_cut(table: Doubles, schema: Schema, tolerance: float) -> npt.NDArray[np.bool_]:
+    """Rows so close to the threshold (or to a tie) that rounding may decide."""
+    if table.shape[1] == 1 or len(schema.classes) == 2:
+        score = table[:, 0] if table.shape[1] == 1 else table[:, schema.favourable_index]
+        return np.asarray(np.abs(score - (schema.rule.threshold or 0.5)) <= tolerance)
+    top = np.sort(table, axis=1)
+    return np.asarray(top[:, -1] - top[:, -2] <= 2 * tolerance)
+
+
+def _largest_k(found: Any, promise: Promise, faults: list[str]) -> int | None:
+    """The largest k among twins by the file; refused where it exceeds what was proved."""
+    schema = promise.schema
+    if found is None or schema.scores == "vector":
+        return None
+    table, _ = _alike(found, promise.wanted["twins"], schema)
+    scores = table[:, 0] if table.shape[1] == 1 else table[:, schema.favourable_index]
+    by_person = scores.reshape(-1, Twins(schema).m).astype(np.float32)
+    k = int(qid(by_person, epsilon=promise.epsilon, partition=promise.partition).k.max())
+    if promise.k_max is not None and k > promise.k_max:
+        faults.append(f"twins have k = {k}, and {promise.k_max} was proved")
+    return k

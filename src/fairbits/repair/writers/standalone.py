@@ -1,0 +1,413 @@
+"""What a written guard runs on: NumPy alone, and the owner's own library where the model is no plain network.
+
+The text of this file goes into every ``repaired.py`` with the facts about one model (``DATA``), so it imports nothing
+of fairbits; the process that checks written files imports it too. A table is a pandas frame, a dict of equally long
+lists, or a list of dicts, with the columns and the values of the owner's own table.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Rows that the model is asked about at once.
+ROWS = 65_536
+FUNCTIONS: Any = {
+    "relu": lambda x, _: np.maximum(x, 0),
+    "leaky_relu": lambda x, a: np.where(x > 0, x, x.dtype.type(a) * x),
+    "tanh": lambda x, _: np.tanh(x),
+    "sigmoid": lambda x, _: sigmoid(x),
+    "elu": lambda x, a: np.where(x > 0, x, x.dtype.type(a) * np.expm1(np.minimum(x, 0))),
+    "gelu": lambda x, _: (x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))).astype(x.dtype),
+    "gelu_tanh": lambda x, _: (0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))).astype(x.dtype),
+    "identity": lambda x, _: x,
+}
+#: What rules say about twins, in NumPy.
+OPERATIONS = {
+    **{"and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "neg": np.negative},
+    **{"=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater},
+    **{">=": np.greater_equal, "+": np.add, "-": np.subtract, "*": np.multiply},
+}
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(−x)); far below 0 the power is infinite and the value is 0."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: Any) -> Any:
+    """Powers of e that add up to 1 in every row."""
+    powers = np.exp(x - x.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+# Tables: a pandas frame stays one, so that columns keep their types; anything else becomes a dict of arrays.
+
+
+def tabled(table: Any) -> Any:
+    """A frame, or a dict of arrays of equal length."""
+    if hasattr(table, "iloc"):
+        return table
+    if hasattr(table, "get_columns"):  # polars
+        table = {one.name: one.to_list() for one in table.get_columns()}
+    if isinstance(table, (list, tuple)):
+        names = list(dict.fromkeys(name for row in table for name in row))
+        table = {name: [row.get(name) for row in table] for name in names}
+    found = {name: array_of(values) for name, values in table.items()}
+    if len({len(values) for values in found.values()}) > 1:
+        raise ValueError("the columns of the table differ in length; give every column one value per person.")
+    return found
+
+
+def array_of(values: Any) -> Any:
+    """One column: numbers as numbers, anything else as it is."""
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return values
+    listed = list(values)
+    if listed and all(isinstance(one, (int, float, np.number, np.bool_)) for one in listed):
+        return np.asarray(listed)
+    found = np.empty(len(listed), dtype=object)
+    found[:] = listed
+    return found
+
+
+def size_of(table: Any) -> Any:
+    """How many people a table has."""
+    return len(table) if hasattr(table, "iloc") else max((len(values) for values in table.values()), default=0)
+
+
+def column_of(table: Any, name: Any) -> Any:
+    """One column of the table as an array."""
+    if name not in table:
+        raise ValueError(f"the table has no column {name!r}, which the model takes; add it.")
+    if not hasattr(table, "iloc"):
+        return table[name]
+    values = table[name]
+    return values.to_numpy() if isinstance(values.dtype, np.dtype) else values.to_numpy(dtype=object)
+
+
+def with_values(table: Any, index: Any, values: Any) -> Any:
+    """The rows of these positions, with other values in some columns (the column is added where there is none)."""
+    if hasattr(table, "iloc"):
+        changed = table.iloc[index].reset_index(drop=True)
+        for name, column in values.items():
+            changed[name] = column
+        return changed
+    return {**{name: column[index] for name, column in table.items()}, **values}
+
+
+# Values as codes, and codes as inputs: for networks, for models that were trained on codes, and for rules about twins.
+
+
+def is_missing(value: Any) -> Any:
+    """None, NaN, NaT and pandas' NA."""
+    gone = value is None or type(value).__name__ in ("NAType", "NaTType")
+    return gone or (isinstance(value, float) and math.isnan(value))
+
+
+def text_of(value: Any) -> Any:
+    """1, 1.0 and True as '1', '1' and 'true'."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def code_of(value: Any, about: Any) -> Any:
+    """The code of one value; None where the attribute does not have it."""
+    if is_missing(value):
+        return about["gap"]
+    labels = about["labels"]
+    if labels is not None:
+        text = text_of(value)
+        found = labels.get(text, labels.get(text.strip()))
+        if found is not None or isinstance(value, str) or not about["coded"]:
+            return found
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    allowed = about["allowed"]
+    inside = number in allowed if allowed else about["low"] <= number <= about["high"]
+    return number if inside and (not about["whole"] or number == round(number)) else None
+
+
+def codes_of(table: Any, about: Any, strict: bool = True) -> Any:
+    """The codes of one attribute, (n,); a value that it does not have is refused, or NaN."""
+    if about["columns"]:  # a category spread over columns of 0 and 1; one without a column is 0 in all others
+        there = [name for name in about["columns"] if name]
+        if not strict and any(name not in table for name in there):
+            return np.full(size_of(table), np.nan)
+        cells = {
+            name: np.array([np.nan if is_missing(v) else float(v) for v in column_of(table, name)]) for name in there
+        }
+        spread = np.array([cells[name] if name else np.full(size_of(table), 0.5) for name in about["columns"]])
+        sums = sum(cells.values())
+        right = ((sums == 1) | ((sums == 0) & ("" in about["columns"]))) & np.all(
+            [(one == 0) | (one == 1) for one in cells.values()], axis=0
+        )
+        if strict and not right.all():
+            raise ValueError(
+                f"row {int(np.argmin(right)) + 1}: the columns of {about['name']!r} must hold one 1 and otherwise 0."
+            )
+        return np.where(right, np.argmax(np.nan_to_num(spread), axis=0), np.nan).astype(np.float64)
+    if not strict and about["name"] not in table:
+        return np.full(size_of(table), np.nan)
+    column = column_of(table, about["name"])
+    seen = {}
+    found = np.empty(len(column), np.float64)
+    for row, value in enumerate(column.tolist() if hasattr(column, "tolist") else column):
+        key = (type(value), value) if not is_missing(value) else None
+        if key not in seen:
+            seen[key] = code_of(value, about)
+        code = seen[key]
+        if code is None and strict:
+            takes = (
+                f"one of {', '.join(list(about['labels'])[:8])}"
+                if about["labels"]
+                else f"{about['low']:g} to {about['high']:g}"
+            )
+            raise ValueError(
+                f"row {row + 1}: {about['name']!r} is {value!r}, which the model was not audited for; it takes {takes}."
+            )
+        found[row] = np.nan if code is None else code
+    return found
+
+
+def inputs_of(table: Any, about: Any) -> Any:
+    """What the model was given for people: codes moved and scaled, or rows of tables, (n, inputs)."""
+    found = np.empty((size_of(table), about["width"]), np.dtype(about["dtype"]))
+    for column, value in about["fixed"].items():
+        found[:, int(column)] = value
+    for one in about["attributes"]:
+        part = one["part"]
+        if part is None:
+            continue
+        codes = codes_of(table, one)
+        if "table" in part:
+            found[:, part["columns"]] = np.array(part["table"])[np.rint(codes).astype(int) - part["low"]]
+        else:
+            inputs = (codes - part["shift"]) * part["scale"]
+            found[:, part["column"]] = (
+                inputs if part["gap"] is None else np.where(codes == part["gap"], part["missing"], inputs)
+            )
+    return found
+
+
+# Models
+
+
+def opened(path: Any, trusted: Any = False) -> Any:  # noqa: PLR0911 - one for each library
+    """A model file, opened by the library that it belongs to; code that it brings runs only where it is trusted."""
+    path, ending = Path(path), Path(path).suffix.lower()
+    if ending == ".skops":
+        from skops import io as skops
+
+        return skops.load(path, trusted=list(trusted or ()))
+    if ending in (".joblib", ".pkl", ".pickle"):
+        if not trusted:
+            raise ValueError(f"{path.name} is a pickle, which runs code; it is opened where it is trusted.")
+        import joblib
+
+        return joblib.load(path)
+    if ending == ".txt":
+        import lightgbm
+
+        return lightgbm.Booster(model_file=str(path))
+    if ending in (".json", ".ubj"):
+        import xgboost
+
+        found = xgboost.Booster()
+        found.load_model(str(path))
+        return found
+    if ending == ".cbm":
+        import catboost
+
+        return catboost.CatBoost().load_model(str(path))
+    if ending == ".onnx":
+        import onnxruntime
+
+        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    if ending == ".keras":
+        import keras
+
+        return keras.saving.load_model(str(path))
+    if ending == ".pt2":
+        import torch
+
+        return torch.export.load(str(path)).module()
+    raise ValueError(f"{path.name} has no reader here; hand over the model itself.")
+
+
+def library_of(model: Any) -> Any:
+    """The library of a model, by the module of its class."""
+    homes = [kind.__module__.partition(".")[0] for kind in type(model).__mro__]
+    return next(
+        (name for name in ("onnxruntime", "keras", "torch", "lightgbm", "xgboost", "catboost") if name in homes),
+        homes[0],
+    )
+
+
+class Network:
+    """Dense layers, from arrays in the file itself."""
+
+    def __init__(self, about: Any) -> None:
+        with np.load(io.BytesIO(base64.b64decode(about["arrays"])), allow_pickle=False) as file:
+            self.weights = [file[f"W{i}"] for i in range(len(about["activations"]) + 1)]
+            self.biases = [file[f"b{i}"] for i in range(len(about["activations"]) + 1)]
+        self.about = about
+
+    def __call__(self, inputs: Any) -> Any:
+        """Probabilities, or values."""
+        found = inputs @ self.weights[0] + self.biases[0]
+        for (name, alpha), w, b in zip(self.about["activations"], self.weights[1:], self.biases[1:], strict=True):
+            found = FUNCTIONS[name](found, alpha) @ w + b
+        head = self.about["head"]
+        return softmax(found) if head == "softmax" else sigmoid(found) if head == "sigmoid" else found
+
+
+class Model:
+    """A model as its owner asks it: a table in, probabilities of all classes (or values) out."""
+
+    def __init__(self, about: Any, model: Any = None, folder: Any = ".") -> None:
+        self.about = about
+        if model is None and about["network"] is not None:
+            model = Network(about["network"])
+        if model is None:
+            if about["file"] is None:
+                raise TypeError(about["give"])
+            model = opened(Path(folder) / about["file"], about["trusted"])
+        self.model = model
+
+    def __call__(self, table: Any) -> Any:
+        """Probabilities of all classes (n, classes), or values (n, 1)."""
+        return read(self.outputs(table), self.about)
+
+    def outputs(self, table: Any) -> Any:  # noqa: PLR0911 - one for each library
+        """What the model answers, as it comes."""
+        rows, call, model = self.rows(table), self.about["call"], self.model
+        kind = library_of(model)
+        if call == "predict_proba":
+            return model.predict_proba(rows)
+        if kind == "torch":
+            import torch
+
+            with torch.no_grad():
+                found = model(torch.from_numpy(np.asarray(rows, np.float32)))
+            return (found[0] if isinstance(found, tuple) else found).numpy()
+        if kind == "onnxruntime":
+            return answered(model, table, rows)
+        if kind == "keras":
+            return np.asarray(model.predict(np.asarray(rows, np.float32), verbose=0))
+        if kind == "xgboost" and type(model).__name__ == "Booster":
+            import xgboost
+
+            names = model.feature_names
+            plain = not hasattr(rows, "iloc") and names is not None
+            return model.predict(
+                xgboost.DMatrix(rows, feature_names=names if plain else None, enable_categorical=hasattr(rows, "iloc"))
+            )
+        if kind == "catboost" and type(model).__name__ == "CatBoost":
+            return model.predict(rows, prediction_type="Probability" if self.about["classes"] else "RawFormulaVal")
+        return model.predict(rows) if call == "predict" else model(rows)
+
+    def rows(self, table: Any) -> Any:
+        """What the model is given: a frame of columns, an array of them, or inputs."""
+        about = self.about
+        if about["form"] == "inputs":
+            found = inputs_of(table, about)
+        else:
+            columns = {name: column_of(table, name) for name in about["columns"]}
+            if about["form"] == "array":
+                kinds = {values.dtype.kind for values in columns.values()}
+                found = np.empty((size_of(table), len(columns)), np.float64 if kinds <= set("biuf") else object)
+                for i, values in enumerate(columns.values()):
+                    found[:, i] = values
+            else:
+                found = columns
+        if about["form"] != "frame" and not about["names"]:
+            return found
+        import pandas as pd
+
+        if about["form"] != "frame":
+            return pd.DataFrame(found, columns=about["names"])
+        found = table[about["columns"]].copy() if hasattr(table, "iloc") else pd.DataFrame(found)
+        for name, values in about["categories"].items():
+            known = pd.Series(values).astype("category").cat.categories
+            found[name] = pd.Categorical(found[name], categories=known)
+        return found
+
+
+def answered(session: Any, table: Any, rows: Any) -> Any:
+    """Probabilities or values of an ONNX graph that takes one table, or the owner's columns one by one."""
+    wanted = session.get_inputs()
+    kinds = {
+        "tensor(float)": np.float32,
+        "tensor(double)": np.float64,
+        "tensor(int64)": np.int64,
+        "tensor(int32)": np.int32,
+    }
+
+    def typed(values: Any, kind: Any) -> Any:
+        if kind == "tensor(string)":
+            return np.array([text_of(v) for v in np.ravel(values)], object).reshape(np.shape(values))
+        return np.asarray(values).astype(kinds.get(kind, np.bool_))
+
+    if len(wanted) == 1:
+        feed = {wanted[0].name: typed(rows, wanted[0].type)}
+    else:
+        feed = {
+            one.name: typed(column_of(table, one.name), one.type).reshape((-1, 1) if len(one.shape) > 1 else -1)
+            for one in wanted
+        }
+    names = [one.name for one in session.get_outputs()]
+    name = next((one for one in names if "label" not in one.lower()), names[0])
+    found = session.run([name], feed)[0]
+    if isinstance(found, list):  # a dict of classes for each row
+        return np.array([list(row.values()) for row in found], np.float64)
+    return found
+
+
+def read(outputs: Any, about: Any) -> Any:
+    """Outputs of a model as the probabilities of all classes in their order, or as values."""
+    classes, how = len(about["classes"]), about["read"]
+    if how["link"] == "labels":
+        texts = np.array([text_of(one) for one in np.ravel(outputs)], object)
+        return np.column_stack([texts == text_of(one) for one in about["classes"]]).astype(np.float64)
+    found = np.asarray(outputs, np.float64)
+    found = found[:, None] if found.ndim == 1 else found
+    if not np.isfinite(found).all():
+        raise ValueError("the model gave a score that is not finite, for which no bound holds; check its inputs.")
+    if not classes:
+        return found[:, :1]
+    if found.shape[1] == 1:
+        score = sigmoid(found) if how["link"] == "logit" else found
+        return np.hstack([1 - score, score] if how["speaks"] == 1 else [score, 1 - score])
+    return (softmax(found) if how["link"] == "logit" else found)[:, how["order"]]
+
+
+def class_array(classes: Any) -> Any:
+    """Classes with their own types: whole numbers, truth values or text."""
+    found = np.array(classes) if len({type(one) for one in classes}) == 1 else np.empty(len(classes), object)
+    if found.dtype == object:
+        found[:] = classes
+    return found
+
+
+def decided(probabilities: Any, data: Any) -> Any:
+    """The positions of the decided classes: by the threshold between two, the most likely one of more."""
+    favourable = data["favourable"]
+    scores = probabilities[:, favourable].astype(np.float32)
+    if len(data["classes"]) == 2:
+        return np.where(scores >= np.float32(data["threshold"]), favourable, 1 - favourable)
+    return np.where(
+        scores >= probabilities.astype(np.float32).max(axis=1),
+        favourable,
+        np.argmax(probabilities.astype(np.float32), axis=1),
+    )
