@@ -15,6 +15,7 @@ import pytest
 from fairbits import Audit, Guard, Network, Subject, load_subject
 from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table
 from fairbits.measure import evaluator_of
+from fairbits.models import save_estimator
 from fairbits.repair import repair_run
 from fairbits.repair.group_codes import coding_of
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
@@ -307,6 +308,37 @@ def test_networks_of_frameworks(framework: str, tmp_path: Path, bare: BareInterp
         check = next(one for one in written.checks if one.file == "repaired.py")
         assert check.kept
         assert check.equal == check.rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "ending", "favourable"),
+    [("booster", ".txt", 0), ("forest", ".joblib", 0), ("forest", ".skops", 1), ("xgboost", ".skops", 0)],
+)
+def test_a_guard_of_a_model_in_a_file(
+    kind: str, ending: str, favourable: int, tmp_path: Path, bare: BareInterpreter
+) -> None:
+    """The file is asked through its library in a process of its own, and goes with the guard."""
+    frame, wish = strangers()
+    labels = labelled(wish, "whole")
+    model = fitted(kind, frame, labels)
+    path = tmp_path / f"model{ending}"
+    if ending == ".txt":
+        model.save_model(str(path))
+    else:
+        save_estimator(model, path)
+    table = frame.assign(outcome=labels)
+    subject = Audit.from_table(
+        str(path), table, target="outcome", protected=["sex", "race"], favourable=favourable, trust_pickle=True
+    ).subject
+    guard = Guard.of(subject, threads=1)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    written = write(guard, subject, folder, subject.table.codes)
+    assert [one.name for one in written.files] == ["repaired.py", f"repaired_model{ending}"], written.warnings
+    assert written.checks[0].fresh
+    [(_, decided, scores)] = bare.guarded(folder, [frame])
+    np.testing.assert_allclose(scores, guard.people_scores(subject.table.codes), atol=1e-5)
+    assert (decided == labels).mean() > 0.6
 
 
 def test_a_function_is_handed_over(tmp_path: Path) -> None:
