@@ -26,7 +26,7 @@ from fairbits.repair.proposals import retrain as retraining_module
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.run import cautions
 from fairbits.repair.writers import export
-from fairbits.repair.writers import exporting as writing
+from fairbits.repair.writers import files as writing
 from fairbits.report.repaired import repaired_of
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter

@@ -60,6 +60,9 @@ from .onnx.writer import write_graph as write_graph
 from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import save_as_original as save_as_original
+from .original import settled_original as settled_original
+from .pickles import trusted_types as trusted_types
+from .predictor_facts import names_of as names_of
 from .pupils import Refitted as Refitted
 from .pupils import drops_protected as drops_protected
 from .pupils import refitted as refitted
