@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbits.proxies.calendar import dated_periods, in_time_order
+from fairbits.proxies.periods import dated_periods, in_time_order
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,9 @@ from .statistics import mcnemar as mcnemar
 from .suite import Suite as Suite
 from .suite import freeze_run as freeze_run
 from .suite import freeze_subject as freeze_subject
+from .suite import read_suite as read_suite
 from .suite import with_cases as with_cases
-from .suite_files import read_suite as read_suite
-from .suite_files import write_suite as write_suite
+from .suite import write_suite as write_suite
 from .verdict import EXIT_CODES as EXIT_CODES
 from .verdict import Verdict as Verdict
 from .verdict import overall as overall

@@ -22,8 +22,7 @@ from fairbits.gates.judge import Judgement
 from fairbits.gates.policy import Policy, find_policy, policy_of, read_policy, usual_policy
 from fairbits.gates.result import GateResult
 from fairbits.gates.suite import FILE as SUITE
-from fairbits.gates.suite import Suite, freeze_subject
-from fairbits.gates.suite_files import read_suite
+from fairbits.gates.suite import Suite, freeze_subject, read_suite
 from fairbits.gates.waivers import Waiver, check_current, today
 from fairbits.store import folder_name, place_of, timestamp
 from fairbits.subject import Subject
@@ -305,7 +304,7 @@ def freeze(
     **grants: Unpack[GrantOptions],
 ) -> tuple[Suite, Path]:
     """Freeze people from a run, or the rows of a subject's table, as a suite."""
-    from fairbits.gates.suite import CASES, ROWS, cases_of, freeze_run, with_cases
+    from fairbits.gates.suite import CASES, ROWS, cases_of, freeze_run, with_cases, write_suite
     from fairbits.store import Run
 
     about = open_subject(given, as_is=True, **grants)
@@ -324,7 +323,5 @@ def freeze(
         found = freeze_run(run, about.subject, rows=ROWS if rows is None else rows, cases=top, seed=seed)
     else:
         found = freeze_subject(about.subject, rows=ROWS if rows is None else rows, seed=seed or 0)
-    from fairbits.gates.suite_files import write_suite
-
     write_suite(found, path)
     return found, path

@@ -11,10 +11,9 @@ import numpy.typing as npt
 from fairbits.domain import Twins
 from fairbits.errors import rows_named
 from fairbits.measure import REGRESSION_SHARE, Decided, Grouping, crossed, default_epsilon, qid
-from fairbits.proxies.bits import ScoreBits, chained_bits, score_bits
+from fairbits.proxies.bits import ScoreBits, best_pair, chained_bits, score_bits
 from fairbits.proxies.columns import ColumnBits, column_bits, strata_of
 from fairbits.proxies.matched import matched_people
-from fairbits.proxies.pairs import best_pair
 from fairbits.proxies.records import AttributeStudy
 from fairbits.proxies.usable import MAX_LEARNABLE, UsableBits, justified_of, usable_bits
 from fairbits.randomness import generator, sampled_rows

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fairbits.measure import Filing, GroupTable, documents_of, filing_of
-from fairbits.proxies.bits import ScoreBits
+from fairbits.proxies.bits import GuessPair, ScoreBits
 from fairbits.proxies.columns import ColumnBits
 from fairbits.proxies.matched import Matching
-from fairbits.proxies.pairs import GuessPair
 from fairbits.proxies.periods import Period
 from fairbits.proxies.usable import UsableBits
 from fairbits.subject import Subject
