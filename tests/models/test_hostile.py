@@ -88,22 +88,16 @@ def test_nor_is_what_a_module_passes_on(path: str, module: Callable[[str], str])
         named_model(f"{name}:{path}", trust_code=True)
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("while True: pass", r"does not end within 2 s when it is first called; raise max_seconds"),
-        ("held = []\n while True: held.append(bytearray(b'x') * 40_000_000)", "memory|within"),
-        ("os._exit(0)", "ends its process with exit code 0"),
-        ("import ctypes; ctypes.string_at(0)", "ends its process by signal SIGSEGV"),
-        ("os.abort()", "ends its process by signal SIGABRT"),
-        ("os.kill(os.getpid(), signal.SIGTERM)", "ends its process by signal SIGTERM"),
-        ("os.fork(); return rows['hours']", "doubles its process"),
-    ],
-)  # fmt: skip
-def test_a_model_that_loops_allocates_exits_or_crashes(body: str, said: str, module: Callable[[str], str]) -> None:
-    name = module(f"def model(rows):\n {body}")
-    with pytest.raises(ModelError, match=said):
-        load_with_encoding(f"{name}:model", SCHEMA, trust_code=True, max_seconds=2, max_model_bytes=100_000_000)
+def test_trusted_code_runs_once(module: Callable[[str], str], tmp_path: Path) -> None:
+    """What its owner grants runs here and nowhere else: an import, a factory, the first call."""
+    name = module(
+        "def note(what): open('ran', 'a').write(what + '\\n')\nnote('import')\n"
+        "def make():\n note('make')\n return lambda rows: (note('call'), rows['hours'] / 100)[1]"
+    )
+    model, encoding = load_with_encoding(f"{name}:make", SCHEMA, trust_code=True)
+    assert (tmp_path / "ran").read_text().splitlines() == ["import", "make"]
+    model.scores(encoding.encode(np.array([[2.0, 0, 0.5, 1, 40]])))
+    assert (tmp_path / "ran").read_text().splitlines() == ["import", "make", "call"]
 
 
 def test_a_file_that_takes_too_long_is_called_by_its_name(tmp_path: Path) -> None:
@@ -115,7 +109,7 @@ def test_a_file_that_takes_too_long_is_called_by_its_name(tmp_path: Path) -> Non
     assert said.startswith("the model 'repaired.skops' does not end within 12 s when it is loaded")
 
 
-@pytest.mark.parametrize("ending", ["sys.exit()", "sys.exit(0)", "raise SystemExit('bye')", "raise KeyboardInterrupt"])
+@pytest.mark.parametrize("ending", ["sys.exit()", "sys.exit(0)", "raise SystemExit('bye')"])
 def test_an_exit_while_importing_is_an_error(ending: str, module: Callable[[str], str]) -> None:
     name = module(ending)
     with pytest.raises(ModelError, match=r"cannot be imported|asks Python to exit|fails"):

@@ -91,10 +91,7 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
         return from_url(text, schema, options)
     file = Path(source)
     if isinstance(source, str) and is_reference(text) and not is_there(file):
-        from fairbits.models.trial import tried
-
         check_reference(text, trust_code=options.trust_code)
-        options = tried(text, schema, options, needs=("pandas",))
         return adapt(named_model(text, trust_code=options.trust_code), schema, options)
     return _reader(_checked(file, options))(file, schema, options)
 

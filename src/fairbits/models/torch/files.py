@@ -70,7 +70,8 @@ def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Lo
     elif not options.trust_pickle:
         raise _more_than_weights(path) if _holds_more(path) else _no_factory(path)
     import_torch("reading PyTorch weights")
-    options = tried(path, schema, options, needs=("torch",))
+    if options.factory is None:  # code that its owner grants runs once, here; only files are tried out first
+        options = tried(path, schema, options, needs=("torch",))
     return from_torch(module_of(path, options), schema, options)
 
 
