@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz mutants kills lint format bench paper docs clean
+.PHONY: help demo test matrix fuzz mutants kills lint format bench paper docs clean
 
 help:
 	@echo "make demo    set up .venv and audit the built-in Census network: one page in runs/"
 	@echo "make test    set up .venv and run all tests"
+	@echo "make matrix  the core of the tests under PYTHONS (3.11 3.12 3.13), with nothing but what fairbits needs"
 	@echo "make fuzz    odd files over every loader for MINUTES (5), findings in fuzz-findings/"
 	@echo "make mutants change single steps of the code and see whether the tests notice: 10 minutes or more"
 	@echo "make kills   kill every stage at random instants, 100 times, and compare what it ends with"
@@ -40,6 +41,17 @@ demo: $(VENV)/product
 
 test: $(VENV)/developer
 	$(BIN)/python -m pytest
+
+# Each Python has an environment of its own, with hard dependencies, data frames and pytest; pyenv's where there is one.
+PYTHONS ?= 3.11 3.12 3.13
+CORE := tests/domain tests/measure tests/store/test_writer.py tests/search/test_climb_steps.py tests/debug/test_study.py \
+	tests/debug/test_neurons.py tests/repair/test_choice.py tests/gates/test_verdict.py \
+	tests/cli/test_measure.py tests/test_errors.py tests/test_text.py tests/test_words.py
+matrix: $(PYTHONS:%=matrix-%)
+matrix-%:
+	$(firstword $(wildcard $(HOME)/.pyenv/versions/$*.*/bin/python) python$*) -m venv $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet --editable . pandas polars "pytest>=8.4" "pytest-xdist>=3.6" "hypothesis>=6.100"
+	$(VENV)-$*/bin/python -m pytest -q $(CORE) -k "not ONNX"
 
 mutants: $(VENV)/developer
 	$(BIN)/python -m tools.mutants
@@ -74,4 +86,4 @@ docs: $(VENV)/writer
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -34,24 +34,21 @@ class GateTest(pytest.Item):
         return item
 
     def runtest(self) -> None:
-        """Judge the subject, once for all of its checks, and look at this one."""
-        result = _result(self.config, self.subject)
-        if self.check in result.pending:
-            pytest.skip("there was no baseline yet; it is judged from the next run on")
-        found = next((one for one in result.checks if one.name == self.check), None)
-        if found is None:
-            pytest.skip("the subject has nothing that this check could be about")
-        if found.waived:
-            pytest.skip(f"{found.answered()}: {found.sentence()}")
-        if found.verdict != "pass":
-            raise GateFailure(f"{found.verdict}: {found.sentence()}")
+        """Look up what was judged, once for all checks and workers."""
+        outcomes = _outcomes(self.config, self.subject)
+        word, text = outcomes.get(self.check, ("skip", "the subject has nothing that this check could be about"))
+        if _MISUSE in outcomes:
+            word, text = outcomes[_MISUSE]
+        if word == "skip":
+            pytest.skip(text)
+        if word == "fail":
+            raise GateFailure(text)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """One line for a verdict or for misuse; everything for a bug."""
-        from fairbits.errors import FairbitsError
         from fairbits.text import one_line
 
-        if isinstance(excinfo.value, GateFailure | FairbitsError):
+        if isinstance(excinfo.value, GateFailure):
             return one_line(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
@@ -96,25 +93,46 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         items.extend(GateTest.make(session, subject, one.name) for one in policy.requirements)
 
 
-_RESULTS: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+#: What each check came to: pass, skip or fail, and the text that says why. Misuse stands for all of them.
+Outcomes = dict[str, tuple[str, str]]
+_MISUSE = "(misuse)"
+_KNOWN: pytest.StashKey[dict[str, Outcomes]] = pytest.StashKey()
 
 
-def _result(config: pytest.Config, subject: str) -> GateResult:
-    """The verdict over a subject, or the error that kept it from one; computed once."""
-    known = config.stash.setdefault(_RESULTS, {})
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the outcomes to a worker of pytest-xdist: the gate is run once, here, and writes a baseline once."""
+    subjects = node.config.getoption("--fairbits")
+    node.workerinput["fairbits"] = {subject: _outcomes(node.config, subject) for subject in subjects}
+
+
+def _outcomes(config: pytest.Config, subject: str) -> Outcomes:
+    """What the checks of a subject came to; computed once, by the process that others work for."""
+    given: dict[str, Any] = getattr(config, "workerinput", {})
+    known = config.stash.setdefault(_KNOWN, {**given.get("fairbits", {})})
     if subject not in known:
         from fairbits.errors import FairbitsError
         from fairbits.gates import gate
 
+        options = {name: config.getoption(f"--fairbits-{name}") for name in _OPTIONS}
+        options |= {name.replace("-", "_"): config.getoption(f"--fairbits-{name}") for name in ("frozen", *_GRANTS)}
         try:
-            given = {name: config.getoption(f"--fairbits-{name}") for name in _OPTIONS}
-            given |= {"frozen": config.getoption("--fairbits-frozen")}
-            given |= {name.replace("-", "_"): config.getoption(f"--fairbits-{name}") for name in _GRANTS}
-            known[subject] = gate(subject, **given)
+            known[subject] = _of_result(gate(subject, **options))
         except FairbitsError as error:
-            known[subject] = error
-    found = known[subject]
-    if isinstance(found, Exception):
-        raise found
-    result: GateResult = found
-    return result
+            known[subject] = {_MISUSE: ("fail", str(error))}
+    return known[subject]
+
+
+def _of_result(result: GateResult) -> Outcomes:
+    waiting = "there was no baseline yet; it is judged from the next run on"
+    found: Outcomes = dict.fromkeys(result.pending, ("skip", waiting))
+    for one in result.checks:
+        if one.waived:
+            found[one.name] = ("skip", f"{one.answered()}: {one.sentence()}")
+        elif one.verdict == "pass":
+            found[one.name] = ("pass", "")
+        else:
+            found[one.name] = ("fail", f"{one.verdict}: {one.sentence()}")
+    if result.verdict == "fail" and all(word != "fail" for word, _ in found.values()):
+        found[_MISUSE] = ("fail", result.sentence())  # a waiver that has ended
+    return found

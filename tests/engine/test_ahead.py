@@ -37,7 +37,7 @@ def test_nothing_is_started_where_all_is_on_disk(monkeypatch, no_process) -> Non
 @pytest.mark.parametrize("cores", [0, 1])
 def test_nothing_is_started_on_one_core(monkeypatch, no_process, cores) -> None:
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
-    monkeypatch.setattr(ahead, "_cores", lambda: cores)
+    monkeypatch.setattr(ahead, "available_cores", lambda: cores)
     with ahead.compiled_ahead():
         assert not compiler.compiled_elsewhere
 
@@ -48,7 +48,7 @@ def test_an_audit_goes_on_where_no_process_may_be_started(monkeypatch) -> None:
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
-    monkeypatch.setattr(ahead, "_cores", lambda: 2)
+    monkeypatch.setattr(ahead, "available_cores", lambda: 2)
     with ahead.compiled_ahead():
         assert not compiler.compiled_elsewhere
 
@@ -63,7 +63,7 @@ def test_the_process_ends_with_the_audit(monkeypatch) -> None:
 
     monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(ahead, "is_on_disk", lambda _kernel: False)
-    monkeypatch.setattr(ahead, "_cores", lambda: 2)
+    monkeypatch.setattr(ahead, "available_cores", lambda: 2)
     with contextlib.suppress(KeyError), ahead.compiled_ahead():
         assert len(compiler.compiled_elsewhere) == 1
         raise KeyError("whatever ends the audit")
@@ -104,7 +104,7 @@ def test_nobody_waits_for_a_process_that_has_ended() -> None:
 
 
 def test_work_leaves_a_core_to_the_process(monkeypatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    monkeypatch.setattr("fairbits.engine.threads.available_cores", lambda: 3)
     begun, at_work = [], [True]
 
     def names(threads: int) -> int:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from fairbits.engine.threads import share
+import fairbits
+from fairbits.engine.threads import _granted, share
 from fairbits.errors import OptionError
 
 
@@ -37,3 +43,37 @@ def test_work_within_work_does_not_wait_for_itself() -> None:
 def test_no_threads_are_refused() -> None:
     with pytest.raises(OptionError, match="threads must be 1 or more, but got 0"):
         share(print, range(3), 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes are bound to cores on Linux")
+def test_threads_are_as_many_as_the_process_may_use() -> None:
+    """Whoever binds a process to one core (`taskset`, a batch system) means it."""
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
+    code += "from fairbits.engine import available_cores, thread_count; print(available_cores(), thread_count(None))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("files", "granted"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1.5),
+        ({"cpu.max": "max 100000\n"}, math.inf),
+        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2.0),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, math.inf),
+        ({}, math.inf),
+    ],
+)
+def test_a_container_grants_a_part_of_the_machine(files: dict[str, str], granted: float, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert _granted(tmp_path) == granted
+
+
+def test_nobody_counts_the_cores_of_the_machine() -> None:
+    """Cores are asked for in one place; the emergency limit of a child process may be too long."""
+    asking = {
+        path.name for path in Path(fairbits.__file__).parent.rglob("*.py") if "cpu_count(" in path.read_text("utf-8")
+    }
+    assert asking == {"threads.py", "sandbox.py"}

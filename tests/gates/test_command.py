@@ -178,6 +178,12 @@ def test_the_plugin_in_a_project_of_its_own(project: Path) -> None:
     chosen = run("--fairbits", "subject.toml", "-k", "flip_rate_rise")
     assert chosen.returncode == 0, chosen.stdout
     assert "1 passed" in chosen.stdout
+    baseline = project / "gate" / "planted" / "baseline.parquet"
+    baseline.unlink()
+    several = run("--fairbits", "subject.toml", "-n", "2", "-p", "xdist")
+    # Run by each worker for itself, the second would find the baseline of the first, and have nothing to wait for.
+    assert "1 failed, 2 passed, 1 skipped" in several.stdout, several.stdout
+    assert baseline.is_file()
     Path("fairbits.toml").write_text("[checks]\nflip_rat = 1\n")
     misuse = run("--fairbits", "subject.toml")
     assert misuse.returncode == 4

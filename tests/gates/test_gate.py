@@ -27,7 +27,7 @@ from fairbits.gates import (
     write_suite,
 )
 
-from .planted import network, write_subject
+from .planted import write_subject
 
 DAY = date(2026, 6, 1)
 
@@ -267,10 +267,18 @@ def test_what_an_ended_waiver_covered_counts_again(project: Path) -> None:
 
 @pytest.mark.parametrize("threshold", [0.01, 0.2], ids=["renewed", "cured"])
 def test_an_ended_waiver_never_passes(project: Path, threshold: float) -> None:
-    """Where nothing else is wrong, the line that nobody answers for is: one sentence (2), and nothing is written."""
+    """Where nothing else is wrong, the line that nobody answers for is: a verdict (1), no misuse (2)."""
     ended, held = waiver(check="flip_rate", expires=DAY - timedelta(1)), waiver(check="flip_rate")
-    with pytest.raises(OptionError, match=r"by ann@example\.org expired on 2026-05-31, and the gate passes"):
-        judged({"flip_rate": threshold}, waivers=[ended, held] if threshold < 0.1 else [ended])
+    found = judged({"flip_rate": threshold}, waivers=[ended, held] if threshold < 0.1 else [ended])
+    assert (found.verdict, found.exit_code, len(found.expired)) == ("fail", 1, 1)
+    assert "by ann@example.org expired on 2026-05-31, and nothing else is wrong" in found.sentence()
+    assert json.loads((project / "gate" / "planted" / "gate.json").read_text())["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("propose", ["soon", "-1s", 0, float("nan")])
+def test_a_search_that_cannot_be_is_refused_before_anything_is_written(project: Path, propose: float | str) -> None:
+    with pytest.raises(OptionError, match=r"budget|seconds|duration"):
+        fairbits.gate("subject.toml", policy={"checks": {"flip_rate": 0.9}}, propose=propose)
     assert not (project / "gate").exists()
 
 
@@ -455,4 +463,23 @@ def test_a_waiver_is_a_record() -> None:
     one = Waiver("flip_rate", None, "because", "ann", DAY)
     assert one.about == "check 'flip_rate'"
     assert one.days_left(DAY + timedelta(3)) == -3
-    assert network(0.0) is not None
+    assert (one.has_ended(DAY), one.has_ended(DAY + timedelta(1))) == (False, True)
+    assert one.document()["expires"] == DAY.isoformat()
+
+
+def test_a_suite_keeps_whose_rows_are(project: Path) -> None:
+    """Three rows of each person: the figures are those of the rows, their intervals those of the people."""
+    lines = Path("table.csv").read_text().splitlines()
+    rows = [f"{line},p{i // 3}" for i, line in enumerate(lines[1:])]
+    Path("table.csv").write_text("\n".join([lines[0] + ",id", *rows]) + "\n")
+    plain = judged({"flip_rate": 0.5, "bits_mean": 3.0})
+    text = Path("subject.toml").read_text()
+    Path("subject.toml").write_text(text.replace('target = "paid"', 'target = "paid"\nperson = "id"'))
+    suite, path = gates.freeze("subject.toml", out="people.parquet")
+    again = gates.read_suite(path, fairbits.load_subject("subject.toml"))
+    assert again.id == suite.id
+    assert np.array_equal(again.table.person, suite.table.person)
+    found = judged({"flip_rate": 0.5, "bits_mean": 3.0}, suite="people.parquet", baseline="people-baseline.parquet")
+    for name in ("flip_rate", "bits_mean"):
+        assert found[name].value == pytest.approx(plain[name].value)
+        assert found[name].high - found[name].low != pytest.approx(plain[name].high - plain[name].low)

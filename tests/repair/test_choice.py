@@ -91,7 +91,7 @@ def test_who_learns_rows_by_heart_is_not_chosen_for_it(held_out: bool, tmp_path:
     assert result.chosen.name != "remembered"
     assert result.evidence.rows_unseen_by_model is held_out
     assert (result.evidence.training_rows, result.evidence.plan_rows) == ((600, 100) if held_out else (400, 200))
-    noted = any("may have been trained on those" in note for note in result.evidence.notes)
+    noted = any("may have been trained on them" in note for note in result.evidence.notes)
     assert noted is not held_out
 
 

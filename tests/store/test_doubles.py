@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,34 @@ from fairbits.store.records import Layout
 from tests.conftest import random_people
 
 from .conftest import MANIFEST, figures
+
+#: DuckDB takes this for a notebook, in which ipywidgets is not installed.
+NOTEBOOK = """
+import sys, types
+sys.modules["IPython"] = types.ModuleType("IPython")
+sys.modules["IPython"].get_ipython = lambda: types.SimpleNamespace(config={"IPKernelApp": {}})
+sys.modules["ipywidgets"] = None
+import duckdb
+try:
+    duckdb.connect().execute("SET enable_progress_bar = false")
+except duckdb.Error as error:
+    assert "ipywidgets" in str(error)
+else:
+    sys.exit("DuckDB does not mind: nothing is tested")
+import fairbits
+from tests.search.planted import planted_subject
+from fairbits.search import Budget, Settings, search_subject
+settings = Settings(budget=Budget(evaluations=600), strategy="random")
+run = search_subject(planted_subject(), settings, sys.argv[1], tasks=2)
+print(run.status, len(run) > 0, run.cases(top=3).num_rows)
+"""
+
+
+def test_a_notebook_without_widgets(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", NOTEBOOK, str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "finished True 3\n"
 
 
 @pytest.mark.parametrize("group", [1, 2_000_000])

@@ -17,20 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from fairbits.certify.branching import PIECE, WHOLE, bits_of, bound, halves, in_batches, most_open
 from fairbits.certify.classes import class_bounds
-from fairbits.certify.witnesses import Witnesses, bits_of, draw_witnesses
-from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, ask_people, bound_boxes, share
+from fairbits.certify.witnesses import Witnesses, draw_witnesses
+from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, ask_people
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-#: Boxes that are split at once, and that a thread bounds at once; seconds that a batch may take, about.
-BATCH, PIECE = 2048, 16
-ROUND = 0.3
 #: Open boxes that are kept; beyond, those with the fewest open people are put aside as they are.
 MAX_BOXES = 600_000
-#: Counts of people up to which 64-bit integers are exact.
-WHOLE = 2**62
 #: Counts of people so small that the rounding of shares is far below one person.
 FEW = 1_000_000
 #: The last part of the budget counts the largest open boxes again, in finer steps; the part before it looks for people
@@ -149,19 +145,19 @@ class _Proof:
         self._add(np.empty(0, np.int64), first, last, masks, states, people)
         about_flips = self.question.k is None
         turn = end - (RECOUNT + FALSIFY) * seconds if about_flips else end
-        size = 16
-        while clock() < turn and self.volumes.boxes < max_boxes and not stop():
-            chosen = self._chosen(size)
+
+        def step(size: int) -> bool:
+            chosen = most_open(self.pool["priority"][: self.n], size)
             if not len(chosen):
-                break
-            begin = clock()
+                return False
             self._split(chosen)
-            # Batches grow while they are quick, so that the budget is kept whatever the network's size.
-            size = size // 2 + 1 if clock() - begin > ROUND else min(2 * size, BATCH)
             if self.n > MAX_BOXES:
                 self._put_aside()
             if watch is not None:
                 watch(self._so_far())
+            return True
+
+        in_batches(step, lambda: clock() < turn and self.volumes.boxes < max_boxes and not stop(), clock=clock)
         if about_flips:
             self._falsify(end - RECOUNT * seconds, stop, clock, max_boxes)
             self._recount(end, stop, clock, max_boxes)
@@ -169,44 +165,15 @@ class _Proof:
         found.finished = found.open == 0
         return found
 
-    def _chosen(self, size: int) -> Integers:
-        """The boxes with the most open people that can be split."""
-        priority = self.pool["priority"][: self.n]
-        wanted = min(size, max(1, int(np.count_nonzero(priority)) // 2 + 1))
-        order = np.argpartition(-priority, wanted - 1)[:wanted] if wanted < self.n else np.arange(self.n)
-        return np.sort(order[priority[order] > 0])
-
     def _split(self, chosen: Integers) -> Integers:
         """Replace boxes by their halves; gives where the left halves stand now, then the right ones (-1: settled)."""
-        pool, numeric = self.pool, self.network.numeric
+        pool = self.pool
         first, last = pool["first"][chosen].astype(np.float64), pool["last"][chosen].astype(np.float64)
-        masks, states, people = pool["masks"][chosen], pool["states"][chosen], pool["people"][chosen]
-        where = pool["split"][chosen]
-        left_last, right_first = last.copy(), first.copy()
-        left_masks, right_masks = masks.copy(), masks.copy()
-        sizes, lefts = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
-        steps = np.flatnonzero(where < numeric)
-        at = where[steps]
-        middle = np.floor((first[steps, at] + last[steps, at]) / 2)
-        left_last[steps, at], right_first[steps, at] = middle, middle + 1
-        sizes[steps] = (last[steps, at] - first[steps, at] + 1).astype(np.int64)
-        lefts[steps] = (middle - first[steps, at] + 1).astype(np.int64)
-        for place in np.flatnonzero(where >= numeric).tolist():
-            at_set = int(where[place]) - numeric
-            bits = bits_of(masks[place, at_set])
-            half = len(bits) // 2
-            left_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[:half]))
-            right_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[half:]))
-            sizes[place], lefts[place] = len(bits), half
+        states, people = pool["states"][chosen], pool["people"][chosen]
+        parts, sizes, lefts = halves(self.network, first, last, pool["masks"][chosen], pool["split"][chosen])
         each = people // sizes.astype(self.kind)
-        return self._add(
-            chosen,
-            np.concatenate([first, right_first]),
-            np.concatenate([left_last, last]),
-            np.concatenate([left_masks, right_masks]),
-            np.concatenate([states, states]),
-            np.concatenate([each * lefts.astype(self.kind), each * (sizes - lefts).astype(self.kind)]),
-        )
+        counts = [each * lefts.astype(self.kind), each * (sizes - lefts).astype(self.kind)]
+        return self._add(chosen, *parts, np.concatenate([states, states]), np.concatenate(counts))
 
     def _add(self, free: Integers, first: Any, last: Any, masks: Any, states: Any, people: Any) -> Integers:
         """Bound boxes; count the settled ones, and keep the others, first in the places ``free``; gives where."""
@@ -282,36 +249,18 @@ class _Proof:
         return Witnesses(places[on], np.ones(int(on.sum()), np.int64), frontier.people[on])
 
     def _bound(self, first: Any, last: Any, masks: Any, states: Any, bins: int) -> tuple[Any, ...]:
-        n, question, layers = len(first), self.question, self.network.layers
-        status, split = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        steady, flipping = np.zeros(n), np.zeros(n)
+        question = self.question
         about_k = question.k is not None
-        m = layers.twins.shape[0]
-        lows, highs = (np.empty((n if about_k else 0, m)) for _ in range(2))
-        gaps = np.empty(n if about_k else 0)
-
-        def piece(start: int) -> None:
-            part = slice(start, start + PIECE)
-            bound_boxes(
-                *(
-                    layers,
-                    question.cut,
-                    question.under,
-                    first[part],
-                    last[part],
-                    masks[part],
-                    states[part],
-                    status[part],
-                ),
-                *(steady[part], flipping[part], split[part], 0 if about_k else bins),
-                *(lows[part], highs[part], gaps[part]),
-            )
-
-        share(piece, range(0, n, PIECE), self.threads)
-        if about_k:
-            status = self._by_classes(lows, highs, gaps)
-            steady, flipping = np.zeros(n), np.zeros(n)
-        return status, steady, flipping, split
+        found = bound(
+            *(self.network, (question.under, question.cut), (first, last, masks, states)),
+            bins=0 if about_k else bins,
+            margins=about_k,
+            threads=self.threads,
+        )
+        if not about_k:
+            return found.status, found.steady, found.flipping, found.split
+        nothing = np.zeros(len(first))
+        return self._by_classes(found.lows, found.highs, found.gaps), nothing, nothing, found.split
 
     def _by_classes(self, lows: Doubles, highs: Doubles, gaps: Doubles) -> Integers:
         """Which boxes have at most K classes for certain, or certainly more."""

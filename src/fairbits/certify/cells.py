@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.certify.branching import PIECE, WHOLE, in_batches, most_open
 from fairbits.certify.classes import class_bounds
 from fairbits.engine import TreeBoxes, bound_sums, share
 from fairbits.measure import Evaluator
 from fairbits.models import apply_link
 
-#: Boxes that are split at once, and that a thread bounds at once.
-BATCH, PIECE = 1024, 16
-#: Seconds that a batch may take, about.
-ROUND = 0.3
+#: Boxes that are split at once.
+BATCH = 1024
+#: What is known of open cells, by name.
+_POOL = ("first", "last", "place", "cut", "people", "most", "priority")
 #: Scores are rounded to float32: bounds that differ by less settle nothing.
 ROUNDING = 1e-6
-WHOLE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,23 @@ class _Cells:
     def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> CellVolumes:
         last = np.array([[len(counts) - 1 for counts in self.boxes.counts]], np.int32).reshape(1, -1)
         self._add(np.zeros_like(last), last)
-        size = 16
-        while len(self.first) and time.perf_counter() < end and self.asked < max_boxes and not stop():
-            begin = time.perf_counter()
-            wanted = min(size, len(self.first) // 2 + 1)
-            chosen = np.zeros(len(self.first), np.bool_)
-            chosen[np.argpartition(-self.priority, wanted - 1)[:wanted]] = True
-            first, last, at, cut = self.first[chosen], self.last[chosen], self.place[chosen], self.cut[chosen]
-            for name in ("first", "last", "place", "cut", "people", "most", "priority"):
-                setattr(self, name, getattr(self, name)[~chosen])
-            rows = np.arange(len(first))
-            left_last, right_first = last.copy(), first.copy()
-            left_last[rows, at], right_first[rows, at] = cut, cut + 1
-            self._add(np.concatenate([first, right_first]), np.concatenate([left_last, last]))
-            size = size // 2 + 1 if time.perf_counter() - begin > ROUND else min(2 * size, BATCH)
+        in_batches(self._step, lambda: time.perf_counter() < end and self.asked < max_boxes and not stop())
         k_high = max(self.k_settled, int(self.most.max(initial=1)))
         return CellVolumes(self.boxes.people, self.certified, self.falsified, self.k_low, k_high, self.asked)
+
+    def _step(self, size: int) -> bool:
+        chosen = most_open(self.priority, min(size, BATCH))
+        if not len(chosen):
+            return False
+        first, last, at, cut = self.first[chosen], self.last[chosen], self.place[chosen], self.cut[chosen]
+        staying = np.delete(np.arange(len(self.first)), chosen)
+        for name in _POOL:
+            setattr(self, name, getattr(self, name)[staying])
+        rows = np.arange(len(first))
+        left_last, right_first = last.copy(), first.copy()
+        left_last[rows, at], right_first[rows, at] = cut, cut + 1
+        self._add(np.concatenate([first, right_first]), np.concatenate([left_last, last]))
+        return True
 
     def _count(self, first: Any, last: Any) -> npt.NDArray[Any]:
         total = np.full(len(first), self.boxes.factor, dtype=self.kind)
@@ -136,16 +137,13 @@ class _Cells:
         weight = people.astype(np.float64)
         if self.about == "largest":
             weight = most + weight / (1.0 + float(self.boxes.people))
-        for name, array in (
-            *(("first", first), ("last", last), ("place", place), ("cut", cut), ("people", people)),
-            *(("most", most), ("priority", weight)),
-        ):
+        for name, array in zip(_POOL, (first, last, place, cut, people, most, weight), strict=True):
             setattr(self, name, np.concatenate([getattr(self, name), array[going]]))
         if self.about == "largest":
             keep = self.most > self.k_low
             if not keep.all():
                 self.k_settled = max(self.k_settled, int(self.most[~keep].max(initial=1)))
-                for name in ("first", "last", "place", "cut", "people", "most", "priority"):
+                for name in _POOL:
                     setattr(self, name, getattr(self, name)[keep])
 
     def _verdicts(self, lows: Any, highs: Any, sums: Any) -> tuple[Any, ...]:

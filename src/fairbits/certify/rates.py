@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.certify.branching import bound, halves, in_batches, most_open
 from fairbits.domain import Attribute, Codes, Twins
-from fairbits.engine import BoxNetwork, bound_boxes, share
+from fairbits.engine import BoxNetwork
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-#: Boxes that are split at once, at most, and that a thread bounds at once; seconds that a batch may take, about.
-BATCH, PIECE, ROUND = 1024, 16, 0.3
 #: Sums of millions of products of a few doubles are off by less than this share.
 ROUNDING = 1e-9
 #: Open boxes that are kept.
@@ -160,58 +159,35 @@ class _Rates:
         return np.asarray((self.settled + self.unsettled + self.weight.sum(axis=0)) * (1.0 + ROUNDING))
 
     def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> None:
-        size = 16
-        while len(self.first) and time.perf_counter() < end and self.boxes < max_boxes and not stop():
-            begin = time.perf_counter()
-            wanted = min(size, len(self.first) // 2 + 1)
-            chosen = np.zeros(len(self.first), np.bool_)
-            chosen[np.argpartition(-self.weight.max(axis=1), wanted - 1)[:wanted]] = True
-            self._split(chosen)
-            size = size // 2 + 1 if time.perf_counter() - begin > ROUND else min(2 * size, BATCH)
-            if len(self.first) > MAX_BOXES:
-                order = np.argsort(-self.weight.max(axis=1), kind="stable")
-                self.unsettled += self.weight[order[MAX_BOXES // 2 :]].sum(axis=0)
-                self._keep(np.sort(order[: MAX_BOXES // 2]))
+        in_batches(self._step, lambda: time.perf_counter() < end and self.boxes < max_boxes and not stop())
+
+    def _step(self, size: int) -> bool:
+        chosen = most_open(self.weight.max(axis=1), size)
+        if not len(chosen):
+            return False
+        self._split(chosen)
+        if len(self.first) > MAX_BOXES:
+            order = np.argsort(-self.weight.max(axis=1), kind="stable")
+            self.unsettled += self.weight[order[MAX_BOXES // 2 :]].sum(axis=0)
+            self._keep(np.sort(order[: MAX_BOXES // 2]))
+        return True
 
     def _keep(self, which: Any) -> None:
         for name in ("first", "last", "masks", "states", "split", "weight"):
             setattr(self, name, getattr(self, name)[which])
 
-    def _split(self, chosen: npt.NDArray[np.bool_]) -> None:
-        first, last, masks, states = (getattr(self, n)[chosen] for n in ("first", "last", "masks", "states"))
-        at, numeric = self.split[chosen], self.network.numeric
-        self._keep(~chosen)
-        left_last, right_first, left_masks, right_masks = last.copy(), first.copy(), masks.copy(), masks.copy()
-        steps = np.flatnonzero(at < numeric)
-        middle = np.floor((first[steps, at[steps]] + last[steps, at[steps]]) / 2)
-        left_last[steps, at[steps]], right_first[steps, at[steps]] = middle, middle + 1
-        for place in np.flatnonzero(at >= numeric).tolist():
-            a = int(at[place]) - numeric
-            bits = [b for b in range(64) if int(masks[place, a]) >> b & 1]
-            left_masks[place, a] = np.uint64(sum(1 << b for b in bits[: len(bits) // 2]))
-            right_masks[place, a] = np.uint64(sum(1 << b for b in bits[len(bits) // 2 :]))
-        self._add(
-            np.concatenate([first, right_first]),
-            np.concatenate([left_last, last]),
-            np.concatenate([left_masks, right_masks]),
-            np.concatenate([states, states]),
+    def _split(self, chosen: Integers) -> None:
+        first, last, masks, states, at = (
+            getattr(self, n)[chosen] for n in ("first", "last", "masks", "states", "split")
         )
+        self._keep(np.delete(np.arange(len(self.first)), chosen))
+        self._add(*halves(self.network, first, last, masks, at)[0], np.concatenate([states, states]))
 
     def _add(self, first: Any, last: Any, masks: Any, states: Any) -> None:
-        n, layers = len(first), self.network.layers
-        m = layers.twins.shape[0]
-        status, split = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        steady, flipping, gaps = np.zeros(n), np.zeros(n), np.empty(n)
-        lows, highs = np.empty((n, m)), np.empty((n, m))
-
-        def piece(start: int) -> None:
-            part = slice(start, start + PIECE)
-            bound_boxes(
-                *(layers, self.cut, self.below, first[part], last[part], masks[part], states[part], status[part]),
-                *(steady[part], flipping[part], split[part], 0, lows[part], highs[part], gaps[part]),
-            )
-
-        share(piece, range(0, n, PIECE), self.threads)
+        n = len(first)
+        cuts = (self.below, self.cut)
+        found = bound(self.network, cuts, (first, last, masks, states), margins=True, threads=self.threads)
+        lows, highs, split = found.lows, found.highs, found.split
         self.boxes += n
         weights = self._weights(first, last, masks)
         twins = self.population.twins.T

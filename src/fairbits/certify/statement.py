@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 Kind = Literal["exact", "proved", "statistical"]
 Property = Literal["flips", "k"]
+#: The share of a population that may be open in what is called certain.
+MOST_OPEN = 0.999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +200,8 @@ class Statement:
         return cls(**known)
 
     def is_certain(self) -> bool:
-        """Whether it is a certainty about somebody: not withdrawn, and not all of it open."""
-        return not self.withdrawn and self.open < self.people
+        """Whether it is a certainty worth the name: not withdrawn, and of more than a thousandth of the population."""
+        return not self.withdrawn and self.open <= MOST_OPEN * self.people
 
     def sentence(self) -> str:
         """What it says, in one sentence.
@@ -223,8 +225,9 @@ class Statement:
             if self.falsified == 0:
                 return f"{'Nobody' if uncountable else f'{whole} nobody'} {_single(what)} ({self.kind})."
             return f"{whole} {percent(self.falsified / self.people)} {what} ({self.kind})."
-        if self.open == self.people:
-            return f"{whole} nothing is certain: all of it is open."
+        if self.open > MOST_OPEN * self.people:
+            known = f", {count(self.falsified)} certainly {what}" if self.falsified and not uncountable else ""
+            return f"{whole} next to nothing is certain: {percent(self.open / self.people, up=True)} is open{known}."
         return (
             f"{whole} {percent(self.certified / self.people, down=True)} certainly do not "
             f"{what}, {percent(self.falsified / self.people, down=True)} certainly do ({self.kind}); "

@@ -34,17 +34,6 @@ class Witnesses:
         return Witnesses(self.boxes[order], self.counts[order], self.people[order])
 
 
-def bits_of(mask: Any) -> list[int]:
-    """The members of a set that is written as a bit mask.
-
-    Examples
-    --------
-    >>> bits_of(0b1101)
-    [0, 2, 3]
-    """
-    return [b for b in range(64) if int(mask) >> b & 1]
-
-
 def draw_witnesses(
     network: BoxNetwork,
     cut: float,

@@ -31,6 +31,9 @@ from fairbits.measure import Estimate
 RESAMPLES = 600
 #: The share of samples whose interval should hold the truth.
 LEVEL = 0.95
+#: How much more of twins than anybody seen one more person may make: so many times the largest one's part of all that
+#: is made of them, and so many times at most.
+HEAVIER, MOST_HEAVIER = 30.0, 12.0
 
 #: A figure of a table of products: from which place on the trainings stand, and which pairs of them are different.
 _Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], Floats]
@@ -126,8 +129,8 @@ class _Shares:
     def found(self) -> SharedPart:
         value, drawn, left_out = self._of_all(_share)
         shared = self._interval(value, drawn, left_out, top=1.0)
-        low, high = self._normal_shares()
-        shared = Estimate(shared.value, min(shared.low, low), max(shared.high, high))
+        for low, high in (self._normal_shares(), self._one_more_person()):
+            shared = Estimate(shared.value, min(shared.low, low), max(shared.high, high))
         single = shared.remainder
         effect = self._interval(*self._of_all(_effect), top=np.inf)
         common = self._interval(*self._of_all(_common), top=np.inf)
@@ -156,6 +159,26 @@ class _Shares:
                 without = [*mine, *(first + i for i in range(n) if i != out)]
                 left_out[out] = figure(self.whole[np.ix_(without, without)], start, fewer)
         return whole, (people, both), left_out
+
+    def _one_more_person(self) -> tuple[float, float]:
+        """The ends of the share where few people make up most of the effect, as one more of them would move it.
+
+        Such a person may add to what trainings agree on, or to what is each one's own, more than anybody seen: of a
+        law with a heavy tail the largest of a sample falls short of what is to come, and its part of the whole says
+        how heavy the tail is. The weights are those of a Bayesian bootstrap, as in ``measure.bounded_ratio``.
+        """
+        n = self.trainings
+        tables = self.products[:, self.first :, self.first :]
+        common, effect = _parts(tables, 0, np.broadcast_to(~np.eye(n, dtype=np.bool_), tables.shape))
+        weights = self.rng.standard_exponential((len(self.by_people), len(effect) + 1))
+        agreed, whole = weights[:, :-1] @ common, weights[:, :-1] @ effect
+        if not effect.sum() > 0:
+            return 1.0, 0.0  # no training tells twins apart
+        outside = 0.5 - LEVEL / 2
+        shared, own = (_beyond(one) * weights[:, -1] for one in (common, effect - common))
+        low = float(np.quantile(agreed / (whole + own), outside))
+        high = float(np.quantile((agreed + shared) / (whole + shared), 1 - outside))
+        return float(np.clip(low, 0.0, 1.0)), float(np.clip(high, 0.0, 1.0))
 
     def _normal_shares(self) -> tuple[float, float]:
         """The ends of the share by normal theory.
@@ -201,6 +224,13 @@ class _Shares:
             low, high = min(low, value - reach), max(high, value + reach)
         middle = float(np.clip(value, 0.0, top))
         return Estimate(middle, float(np.clip(low, 0.0, middle)), float(np.clip(high, middle, top)))
+
+
+def _beyond(parts: Floats) -> float:
+    """What one more person may add to a sum over people."""
+    there = np.maximum(parts, 0.0)
+    largest, total = float(there.max()), float(there.sum())
+    return float(np.clip(HEAVIER * largest / total, 1.0, MOST_HEAVIER)) * largest if total > 0 else 0.0
 
 
 def _noncentrality(ratio: float, dimensions: float, trainings: int, level: float) -> float:

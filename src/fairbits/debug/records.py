@@ -121,9 +121,9 @@ class Candidate:
     id_rate: float | None  # None for a regression
     k_choosing: float
     k_reported: float
-    q_1_mean: float | None = None  # of all cases; None where the run lowers k
-    choosing: float = float("nan")
-    reported: float = float("nan")
+    q_1_mean: float | None  # of all cases; None where the run lowers k
+    choosing: float
+    reported: float
 
 
 @dataclass(frozen=True, slots=True)

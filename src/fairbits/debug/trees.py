@@ -325,6 +325,7 @@ class _Study:
             id_rate=None if self.schema.regression else float(flips.mean()),
             k_choosing=float(choosing.mean()),
             k_reported=float(reporting.mean()),
+            q_1_mean=None,
             choosing=float(choosing.mean()),
             reported=float(reporting.mean()),
         )

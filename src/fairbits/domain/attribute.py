@@ -205,7 +205,7 @@ class Attribute(metaclass=_ByKind):
             )
         object.__setattr__(self, "allowed", codes)
 
-    def _shown_labels(self) -> tuple[str, ...]:
+    def shown_labels(self) -> tuple[str, ...]:
         """The labels as people read them: blanks around a cell show nothing, unless they tell two labels apart."""
         if not any(label[:1].isspace() or label[-1:].isspace() for label in self.labels):
             return self.labels
@@ -385,7 +385,7 @@ class Attribute(metaclass=_ByKind):
             place = round(code - self.low)
             if not 0 <= place < len(self.labels):
                 raise SchemaError(f"attribute {self.name!r} takes {self.domain_text()}, but got {code:g}.")
-            return self._shown_labels()[place]
+            return self.shown_labels()[place]
         return str(round(code)) if self.discrete else f"{code:g}"
 
     def read_twin(self, code: float) -> str:
@@ -429,8 +429,8 @@ class Attribute(metaclass=_ByKind):
             return self.gap
         if text in self.labels:
             code = float(self.low + self.labels.index(text))
-        elif text in self._shown_labels():
-            code = float(self.low + self._shown_labels().index(text))
+        elif text in self.shown_labels():
+            code = float(self.low + self.shown_labels().index(text))
         else:
             try:
                 code = float(text)

@@ -242,8 +242,9 @@ class Encoding:
         bool
             True where parts and fixed inputs are equal.
         """
-        return self.fixed == other.fixed and all(
-            np.array_equal(a.columns, b.columns) and a.low == b.low and np.array_equal(a.table, b.table)
+        mine, theirs = (np.array(sorted(one.fixed.items()), dtype=np.float64) for one in (self, other))
+        return np.array_equal(mine, theirs, equal_nan=True) and all(
+            np.array_equal(a.columns, b.columns) and a.low == b.low and np.array_equal(a.table, b.table, equal_nan=True)
             if isinstance(a, Lookup) and isinstance(b, Lookup)
             else a == b
             for a, b in zip(self.parts, other.parts, strict=True)

@@ -25,7 +25,7 @@ def table_rows(codes: Codes, low: int, size: int) -> npt.NDArray[np.int64]:
     return whole.astype(np.int64) - low
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Numeric:
     """One input: ``(code − shift) · scale``."""
 
@@ -34,6 +34,18 @@ class Numeric:
     scale: float = 1.0
     gap: float | None = None
     missing: float = np.nan
+
+    def __eq__(self, other: object) -> bool:
+        """By value; two that put in NaN for a missing value are equal, though NaN equals nothing, not even itself."""
+        return isinstance(other, Numeric) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(self._values)
+
+    @property
+    def _values(self) -> tuple[float | None, ...]:
+        missing = None if np.isnan(self.missing) else self.missing
+        return self.column, self.shift, self.scale, self.gap, missing
 
     @property
     def columns(self) -> npt.NDArray[np.int64]:

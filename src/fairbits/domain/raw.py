@@ -219,4 +219,5 @@ def _with_held(attribute: Attribute, codes: Codes, raw: RawTable) -> Attribute:
         own if own is not None and own.strip() == label.strip() else label
         for own, label in zip(spelled, attribute.labels, strict=True)
     )
-    return replace(attribute, held=held, labels=labels if len(set(labels)) == len(labels) else attribute.labels)
+    kept = labels if len(set(labels)) == len(labels) else attribute.labels
+    return replace(attribute, held=held, labels=kept)

@@ -48,6 +48,7 @@ from .rounding import score_error as score_error
 from .seen import Keys as Keys
 from .seen import Seen as Seen
 from .seen import keys_of as keys_of
+from .threads import available_cores as available_cores
 from .threads import share as share
 from .threads import thread_count as thread_count
 from .tree_bounds import TreeBoxes as TreeBoxes

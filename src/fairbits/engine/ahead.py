@@ -40,7 +40,7 @@ from fairbits.engine.kernels.interventions import accuracy_chunk, study_chunk
 from fairbits.engine.kernels.masked_twins import masked
 from fairbits.engine.kernels.moves import Domain, Outlook, change_chunk, change_some
 from fairbits.engine.seen import Seen
-from fairbits.engine.threads import leaving_a_core
+from fairbits.engine.threads import available_cores, leaving_a_core
 from fairbits.models import Do, Network
 
 #: The kernels that take longest; where all are on disk, no process is started.
@@ -54,7 +54,7 @@ def compiled_ahead() -> Iterator[None]:
 
     Results are the same with and without it.
     """
-    if _cores() < 2 or not sys.executable or getattr(sys, "frozen", False) or all(map(is_on_disk, SLOW)):
+    if available_cores() < 2 or not sys.executable or getattr(sys, "frozen", False) or all(map(is_on_disk, SLOW)):
         yield
         return
     try:
@@ -106,11 +106,6 @@ class _Progress:
                 return False
             self._changed.wait_for(lambda: self._current != name)
             return True
-
-
-def _cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Announcer(event.Listener):  # type: ignore[misc] # Numba has no types

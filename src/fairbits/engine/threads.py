@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from fairbits.errors import OptionError
 
@@ -24,9 +26,28 @@ def leaving_a_core(while_true: Callable[[], bool]) -> Iterator[None]:
         _others.remove(while_true)
 
 
+def available_cores() -> int:
+    """Cores that this process may use: those it is bound to, and no more than its container is given."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    granted = _granted(Path("/sys/fs/cgroup"))
+    return bound if granted == math.inf else max(1, min(bound, math.ceil(granted)))
+
+
+def _granted(root: Path) -> float:
+    """Cores that the control group of this process grants (version 2, then 1); infinite where none says so."""
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            quota, period = " ".join((root / name).read_text(encoding="ascii") for name in files).split()
+        except (OSError, ValueError):  # no Linux, no such version, or another layout
+            continue
+        if quota not in ("max", "-1"):
+            return float(quota) / float(period)
+    return math.inf
+
+
 def thread_count(threads: int | None) -> int:
-    """The number of threads that is meant."""
-    threads = os.cpu_count() or 1 if threads is None else threads
+    """The number of threads that is meant; None: one for every core that is available."""
+    threads = available_cores() if threads is None else threads
     if threads < 1:
         raise OptionError(f"threads must be 1 or more, but got {threads}.")
     return threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from fairbits.domain import Encoding, Numeric, Schema, Twins
 from fairbits.engine.kernels.trees import LEAF, SET, TWIN
 from fairbits.engine.tree_bins import Bins, NoPlan, hints_of
+from fairbits.engine.tree_leaves import walks_of
 from fairbits.engine.tree_program import Attributes, Floats, Ints, LargeTrees, SmallTrees, TreePlan, TreeProgram
 from fairbits.engine.tree_walk import Walk
 from fairbits.models import Ensemble, HasTrees
@@ -106,7 +108,8 @@ class TreePlanner:
             self.ensemble.link,
             self.ensemble.slope,
             self.ensemble.divisor,
-            0.0 if self.in_order else 2 * sum_slack(self.ensemble, len(self.protected), self.m),
+            self._error(len(self.protected) if large else 0, len(part_list)),
+            cache(partial(walks_of, self.ensemble)),
             0 if one else self.favourable,
             self.model.complement,
             block,
@@ -114,6 +117,15 @@ class TreePlanner:
             self._codes_at_thresholds(),
             {column: gap for column, gap in self.encoding.gaps.items() if column in self.bins},
         )
+
+    def _error(self, axes: int, more: int) -> float:
+        """How far predictions can be from those of the library, whose sums are added up in another order."""
+        slack, link = 2 * sum_slack(self.ensemble, axes, more) / self.ensemble.divisor, self.ensemble.link
+        if self.in_order or (slack == 0 and link == "identity"):
+            return -1.0
+        if link not in ("identity", "logistic", "logistic_each", "softmax"):  # the others may be steep
+            return np.inf
+        return slack * max(1.0, abs(self.ensemble.slope)) + 2.0**-48
 
     def _values(self, column: int) -> int:
         """How many values of a protected attribute twins take."""
@@ -334,21 +346,22 @@ class TreePlanner:
         return found
 
 
-def sum_slack(ensemble: Ensemble, protected: int, m: int) -> float:
+def sum_slack(ensemble: Ensemble, axes: int, more: int) -> float:
     """How far rounding can move a sum of leaves in the precision of its library, whatever the order of adding up.
 
-    Each tree adds one leaf of at most its largest size. The kernels add leaves of some twins as steps between
-    neighbours, one for each corner of their range of protected values, and then sum along each protected attribute.
-    Sums of few-bit numbers, such as the votes of a forest of pure leaves, are exact.
+    Each tree adds one leaf of at most its largest size; ``more`` sums of them may be added up in the end. Over ``axes``
+    of protected values, large trees add leaves of some twins as steps between neighbours, one for each corner of their
+    range, and then sum along each axis. Sums of few-bit numbers, such as votes of pure leaves, are exact.
     """
     largest = sum(float(np.abs(ensemble.values[ensemble.nodes(t)]).max(initial=0.0)) for t in range(ensemble.trees))
-    corners = 2.0**protected
+    corners = 2.0**axes
     most = corners * (largest + float(np.abs(ensemble.base).max(initial=0.0)))
     parts = 2.0**20 * np.concatenate([ensemble.values.ravel(), ensemble.base])
     if ensemble.adds == "float64" and most < 2.0**30 and (parts == np.rint(parts)).all():
         return 0.0
     unit = 2.0**-24 if ensemble.adds == "float32" else 2.0**-53
-    return 4.0 * (ensemble.trees * corners + m + 4) * unit * most
+    operations = ensemble.trees * corners + more + 4
+    return float(operations * unit / (1 - operations * unit) * most) if operations * unit < 1 else np.inf
 
 
 class _Shape(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import DecisionRule, Encoding, Twins
+from fairbits.engine.tree_leaves import Walks, leaves_of
 from fairbits.models import Ensemble, Link
 
 Ints = NDArray[np.int64]
@@ -105,7 +107,7 @@ class TreeProgram(NamedTuple):
 class TreePlan:
     """An ensemble over one encoding and one set of twins, ready to run.
 
-    ``slack`` is how far a sum can be from what the library adds up to; 0 where they are the same.
+    ``error`` is how far a prediction can be from the library's; below 0 where they are the same.
     """
 
     program: TreeProgram
@@ -116,7 +118,8 @@ class TreePlan:
     link: Link
     slope: float
     divisor: float
-    slack: float
+    error: float
+    walks: Callable[[], Walks]
     favourable: int
     complement: bool
     block: int
@@ -124,12 +127,13 @@ class TreePlan:
     thresholds: dict[int, Floats]
     gaps: dict[int, float]
 
-    def exact(self, codes: Floats, twins: Ints) -> Floats:
+    def exact(self, codes: Floats, twins: Ints, threads: int | None) -> Floats:
         """All predictions for one twin of each of some people, walked one by one, to the last bit the library's."""
         rows = codes.copy()
         if self.twins is not None:
             rows[:, self.twins.columns] = self.twins.values[twins]
-        return self.ensemble.predictions(self.encoding.encode(rows))
+        inputs = self.ensemble.rounded(self.encoding.encode(rows))
+        return self.ensemble.predicted(leaves_of(self.ensemble, self.walks(), inputs, threads=threads))
 
     @property
     def m(self) -> int:

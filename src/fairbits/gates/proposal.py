@@ -23,14 +23,13 @@ def propose_people(
     answers: Answers,
     folder: Path,
     *,
-    budget: float | str,
+    seconds: float,
     threads: int | None = None,
 ) -> tuple[Mapping[str, Any], ...]:
     """Search for people who are worse off than anybody frozen; the verdict is not asked."""
     from fairbits.scale import search
-    from fairbits.search import Budget, Settings, seconds_of
+    from fairbits.search import Budget, Settings
 
-    seconds = seconds_of(budget) if isinstance(budget, str) else float(budget)
     settings = Settings(
         budget=Budget(seconds=seconds),
         seed=suite.seed,

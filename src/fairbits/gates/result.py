@@ -236,8 +236,13 @@ class GateResult:
 
     @property
     def verdict(self) -> Verdict:
-        """Pass, fail or inconclusive."""
-        return overall(one.counts for one in self.checks)
+        """Pass, fail or inconclusive; with a waiver that has ended nothing passes."""
+        return overall([*(one.counts for one in self.checks), *(("fail",) if self._only_expired else ())])
+
+    @property
+    def _only_expired(self) -> bool:
+        """Whether nothing is wrong but a waiver that has ended and still stands in the policy."""
+        return bool(self.expired) and overall(one.counts for one in self.checks) == "pass"
 
     @property
     def exit_code(self) -> int:
@@ -276,6 +281,7 @@ class GateResult:
         parts += [f"{waived} waived"] if waived else []
         parts += [f"{len(self.pending)} waiting for a baseline"] if self.pending else []
         ended = "".join(f"; {one.ended}" for one in self.expired)
+        ended += ", and nothing else is wrong: take it out of the policy" if self._only_expired else ""
         return f"{self.headline.upper()}: {self.subject}, {', '.join(parts) or 'no checks'}{ended}."
 
     def document(self) -> dict[str, Any]:

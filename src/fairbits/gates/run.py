@@ -157,6 +157,7 @@ def gate(
     """
     if frozen and update_baseline:
         raise OptionError("frozen and update_baseline exclude each other: the one writes nothing, the other writes.")
+    seconds = None if propose is None else _seconds(propose)  # before anything is read, judged or written
     about = open_subject(subject, protected=protected, as_is=as_is, **grants)
     chosen = settle_policy(policy, about.beside)
     now = today() if day is None else day
@@ -185,10 +186,10 @@ def gate(
         notes += (f"waivers that cover nothing now, and can go: {'; '.join(names)}.",)
     proposed: tuple[Mapping[str, Any], ...] = ()
     folder = Path(out) if out is not None else about.run or about.folder
-    if propose is not None:
+    if seconds is not None:
         from fairbits.gates.proposal import propose_people
 
-        proposed = propose_people(about.subject, people, answers, folder / "proposed", budget=propose, threads=threads)
+        proposed = propose_people(about.subject, people, answers, folder / "proposed", seconds=seconds, threads=threads)
     result = GateResult(
         about.subject.name,
         answers.identity,
@@ -215,6 +216,15 @@ def gate(
     )
     write_gate(result, folder)
     return result
+
+
+def _seconds(propose: float | str) -> float:
+    """How long to search for people whom the suite lacks."""
+    from fairbits.search import Budget, seconds_of
+
+    found = seconds_of(propose) if isinstance(propose, str) else float(propose)
+    Budget(seconds=found)  # refuses what is no time to search
+    return found
 
 
 def _until(waiver: Waiver, day: date) -> str:

@@ -126,13 +126,6 @@ def check_current(waivers: Iterable[Waiver], day: date) -> None:
             )
 
 
-def check_ended(waivers: Sequence[Waiver]) -> None:
-    """Refuse a policy in which nothing is wrong but a waiver that has ended: nobody answers for it any more."""
-    if waivers:
-        more = f" (and {len(waivers) - 1:,} more)" if len(waivers) > 1 else ""
-        raise OptionError(f"{waivers[0].ended}{more}, and the gate passes without it; take it out of the policy.")
-
-
 def waiver_of(waivers: Sequence[Waiver], *, check: str | None = None, case: str | None = None) -> Waiver | None:
     """The waiver that covers a check or a case, if there is one."""
     for one in waivers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from fairbits.engine import (
     Plan,
     TreePlan,
     arranged,
+    available_cores,
     contributions_of,
     contributions_through,
     evaluate,
@@ -95,7 +95,7 @@ class Evaluator:
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
         self.threshold = DEFAULT_THRESHOLD if schema.rule.threshold is None else schema.rule.threshold
         self.validity = Validity(schema, self.twins, rows)
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or available_cores()
         # Where protected attributes are only observed, rows are asked about just as they are.
         varied = self.twins if schema.protected else None
         self._plan: Plan | None = plan_of(model, self.encoding, varied) if isinstance(model, Network) else None
@@ -189,9 +189,20 @@ class Evaluator:
             return not np.isin(asked[asked >= 0], protected).any()
         if not isinstance(self.model, Network):
             return False
-        first = self.encoding.first_layer(self.model.weights[0], self.model.biases[0])
-        added = [first.contribution(i, _telling(self.schema.attributes[i])) for i in columns]
-        return all(bool((part == part[:1]).all()) for part in added)
+        return all(self._without_weight(self.model.weights[0], int(i)) for i in columns)
+
+    def _without_weight(self, weights: npt.NDArray[Any], column: int) -> bool:
+        """Whether a first layer gives an attribute no weight.
+
+        Weights that are equal and not 0 (one for each label) are some: they are added at other places of the sum, and
+        float32 may round that otherwise.
+        """
+        part = self.encoding.parts[column]
+        if isinstance(part, Unseen):
+            return True
+        inputs = np.asarray(part.encode(_telling(self.schema.attributes[column])))
+        alike = bool((inputs == inputs[:1]).all())  # never where one is missing: NaN is not itself
+        return alike or (bool(np.isfinite(inputs).all()) and not weights[part.columns].any())
 
     def evaluate(self, codes: Codes, *, progress: Progress | None = None) -> Evaluation:
         """Figures of every person: k, Q∞, Q1, span, extreme twins, flips."""

@@ -149,7 +149,7 @@ def plain_skops(path: Path) -> bool:
 
 def refuse_untrusted(path: Path) -> None:
     """Refuse a .skops file with types that are not known to be safe."""
-    _types(path, trust_pickle=False)
+    trusted_types(path, trust_pickle=False)
 
 
 def _skops_io() -> Any:
@@ -173,7 +173,8 @@ def _skops_io() -> Any:
     return io
 
 
-def _types(path: Path, *, trust_pickle: bool) -> list[str]:
+def trusted_types(path: Path, *, trust_pickle: bool) -> list[str]:
+    """The types of a .skops file that skops has to be told of; refused where they are neither known nor trusted."""
     io = _skops_io()
     try:
         unknown: list[str] = io.get_untrusted_types(file=path)
@@ -191,7 +192,7 @@ def _types(path: Path, *, trust_pickle: bool) -> list[str]:
 
 def read_skops(path: Path, *, trust_pickle: bool) -> Any:
     """The object in a .skops file."""
-    unknown = _types(path, trust_pickle=trust_pickle)
+    unknown = trusted_types(path, trust_pickle=trust_pickle)
     from skops import io
 
     try:

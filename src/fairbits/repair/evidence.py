@@ -133,8 +133,8 @@ def _rows(subject: Subject, rng: np.random.Generator) -> tuple[list[Table], bool
     parts = np.split(order, [len(order) - 2 * quarter, len(order) - quarter])
     note = (
         "the subject holds no rows out, so candidates learn from half of its table, and a quarter each was set aside "
-        "to choose and to judge on. The model itself may have been trained on those: then it looks better there than "
-        "it is, and losses look larger; rows that it has not seen would tell."
+        "to choose and to judge on. But the model may have been trained on them: then it looks better there than it "
+        "is, and losses look larger; rows that it has not seen would tell."
     )
     return [known.rows(part) for part in parts], False, [note]
 

@@ -63,7 +63,6 @@ def compute_report(
         texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool, "kind": str}
         texts |= {"limits": list[dict[str, Any]]} | dict.fromkeys(FLIPS_BY, dict[str, float])
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
-        figures |= dict.fromkeys(("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high"), dict[str, float])
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
     with reading(run.folder / SUMMARY, "restore it from a copy, or search again"):

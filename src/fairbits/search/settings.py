@@ -145,4 +145,5 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
         "budget": asdict(settings.budget),
         "quality": None if subject.quality is None else subject.quality.figures(),
         "as_is": subject.as_is,
+        "checks": {"round_trip": {**subject.round_trip.figures(), "compared": subject.round_trip.compared}},
     }

@@ -9,7 +9,6 @@ opens the run reads only that.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairbits.engine import available_cores
 from fairbits.errors import OptionError
 from fairbits.store.files import read_parquet, write_parquet
 from fairbits.store.location import is_local
@@ -38,7 +38,7 @@ def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int, readers
     """The evaluations that found somebody whom an earlier one had found, in order."""
     if not parts:
         return np.empty(0, np.int64)
-    readers = min(readers or os.cpu_count() or 1, buckets)
+    readers = min(readers or available_cores(), buckets)
     # Small buckets are looked at together: opening every part once more costs more than a larger table.
     together = max(1, int(GROUP_ROWS * buckets / max(1, sum(part.rows for part in parts))))
     shares = [range(first, buckets, readers) for first in range(readers)]
@@ -74,15 +74,16 @@ def _digest(parts: Sequence[Part]) -> bytes:
 def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, together: int, memory: int) -> Numbers:
     import duckdb
 
+    from fairbits.store.sql import elsewhere, hide_progress
+
     with duckdb.connect(":memory:", config={"threads": 1, "python_enable_replacements": "false"}) as connection:
+        hide_progress(connection)
         connection.execute(f"SET memory_limit = '{max(memory, 64)}MB'")
         connection.execute("SET preserve_insertion_order = false")
         if is_local(parts[0].path):
             listed = ", ".join(_text(str(part.path.resolve())) for part in parts)
             connection.execute(f"CREATE VIEW written AS SELECT * FROM read_parquet([{listed}])")  # noqa: S608 - quoted
         else:
-            from fairbits.store.sql import elsewhere
-
             connection.register("written", elsewhere(list(parts), layout))
         groups = [buckets[first : first + together] for first in range(0, len(buckets), together)]
         found = [connection.execute(_question(layout, group)).fetchnumpy()["evaluation"] for group in groups]

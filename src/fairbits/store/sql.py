@@ -32,6 +32,12 @@ RANKED = {
 }
 
 
+def hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """Have DuckDB show no bar of its own. In a notebook without ipywidgets it shows none, and refuses any change."""
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        connection.execute("SET enable_progress_bar = false")
+
+
 class Questions:
     """A view ``cases`` as people read it: categories as labels, numbers as numbers.
 
@@ -62,7 +68,7 @@ class Questions:
         run(f"SET memory_limit = '{MEMORY}'")
         run(f"SET temp_directory = {_text(str(spill))}")
         run("SET preserve_insertion_order = false")
-        run("SET enable_progress_bar = false")
+        hide_progress(self._connection)
         self._show_parts(parts)
         if doubles is None or doubles.num_rows == 0:
             run("CREATE VIEW stored AS SELECT * FROM written")

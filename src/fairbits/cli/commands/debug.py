@@ -50,14 +50,13 @@ def debug(
     grants: GrantOptions,
 ) -> None:
     """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
-    import os
-
     from fairbits.audit import AuditRun
     from fairbits.cli.render.progress import working
+    from fairbits.engine import available_cores
 
     count = threads_of(threads)
     # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
-    cores = count or os.cpu_count() or 1
+    cores = count or available_cores()
     apart = workers is None and ray is None and (retrain or trainings) and cores > 1
     opened = AuditRun.open(run, **grants)
     warn_of_damage(opened)

@@ -79,6 +79,7 @@ def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
         indirect = {"groups": document["groups"], "indirect": document["attributes"]}
         notes = {"notes": [*document["notes"], *audit.subject.notes]}
         about = {"subject": audit.subject.name, "identity": identity, "rows": document["rows"]}
+        about["round_trip"] = audit.subject.round_trip.figures()
         print_json({**about, **quality, **indirect, **notes})
         return
     from fairbits.cli.render.measure import show_without_twins
@@ -94,6 +95,7 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
         **found.summary(),
         **({} if subject.quality is None else subject.quality.figures()),
         "limits": [one.document() for one in (*found.limits, *_quality_limits(subject))],
+        "round_trip": subject.round_trip.figures(),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "worst": [asdict(person) for person in found.worst(top)],

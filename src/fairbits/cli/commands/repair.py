@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @granting
 def repair(
-    run: Annotated[
+    place: Annotated[
         str,
         typer.Argument(
             help="The folder of a run, or a subject, which is searched shortly first.",
@@ -68,10 +68,10 @@ def repair(
     attack_budget: Annotated[
         str, typer.Option(help="How long a fresh search attacks: 3s, 20000 people (as 20000), or 0 for none.")
     ] = "3s",
-    evaluations: Annotated[int, typer.Option(help="People that the search of a subject asks about.", min=1)] = 20_000,
+    evaluations: Annotated[int, typer.Option(help="At most so many people asked about.", min=1)] = 20_000,
     protected: Protected = None,
     out: Out = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a run that is in the folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
     seed: Annotated[int, typer.Option(help="Same seed, same repair.")] = 0,
     threads: Threads = 0,
     workers: Workers = None,
@@ -104,10 +104,10 @@ def repair(
         "workers": workers,
         "ray": ray,
     }
-    opened = _run_of(run, grants, protected=protected, out=out, force=force)
+    opened = _run_of(place, grants, protected=protected, out=out, force=force)
     with watching(shown=not as_json) as progress:
         if opened is None:
-            audit = audit_of(run, protected=protected, as_is=as_is, grants=grants)
+            audit = audit_of(place, protected=protected, as_is=as_is, grants=grants)
             result = audit.repair(evaluations=evaluations, out=out, force=force, progress=progress, **options)
         else:
             result = opened.repair(progress=progress, **options)

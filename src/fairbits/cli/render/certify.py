@@ -23,7 +23,7 @@ def show(subject: Subject, found: Certificate) -> None:
     console.print(Text(f"{harmless(subject.name)}: what can be said about everybody", style="bold"))
     for against in found.contradictions:
         console.print(Text(f"error  {harmless(against.words())}: withdrawn, an error of ours", style="red"))
-    for line in () if subject.quality is None else subject.quality.lines():
+    for line in subject.lines():
         console.print(Text(harmless(line), style="dim"))
     for one in found.statements:
         whose = "" if one.model == "model" else f"{one.model} model, "

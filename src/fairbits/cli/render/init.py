@@ -41,7 +41,7 @@ def show(drafted: Drafted, out: Path, rows: int) -> None:
         unseen = harmless(", ".join(one.name for one in schema.observed))
         each = f"no twins: the model does not take {unseen}; what its score tells about them is measured instead"
     console.print(Text(f"{rows:,} people, {each}.", style="bold"))
-    for line in () if subject is None or subject.quality is None else subject.quality.lines():
+    for line in () if subject is None else subject.lines():
         console.print(Text(harmless(line)))
     for note in (*drafted.notes, *(() if subject is None else subject.notes)):
         console.print(Text(f"Note: {harmless(note)}", style="dim"))

@@ -57,7 +57,7 @@ def show_without_twins(subject: Subject, found: ProxyStudy, *, page: Path | None
     document = found.document()
     text = Text(harmless(subject.name), style="bold")
     text.append(f" · {document['rows']:,} people\n", style="not bold")
-    for line in () if subject.quality is None else subject.quality.lines():
+    for line in subject.lines():
         text.append(f"{line}\n", style="not bold dim")
     console.print(text)
     show_bits(console, document)
@@ -83,7 +83,7 @@ def _headline(subject: Subject, found: Measurement) -> Text:
     text.append(f"ε = {found.evaluator.epsilon:g}, {found.evaluator.partition} partition", style="dim")
     if found.schema.scores == "vector":
         text.append(", all classes compared", style="dim")
-    for line in () if subject.quality is None else subject.quality.lines():
+    for line in subject.lines():
         text.append(f"\n{line}", style="dim")
     if found.schema.rules:
         rules = len(found.schema.rules)

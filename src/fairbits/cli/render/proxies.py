@@ -29,7 +29,7 @@ def show(found: ProxyStudy) -> None:
     document = found.document()
     kind = "scores only" if found.subject.scores_only else "no protected input" if found.sees_none else "its score"
     console.print(Text(f"{harmless(found.subject.name)} · {document['rows']:,} people · {kind}", style="bold"))
-    for line in () if found.subject.quality is None else found.subject.quality.lines():
+    for line in found.subject.lines():
         console.print(Text(harmless(line), style="dim"))
     console.print()
     show_bits(console, document)

@@ -111,10 +111,12 @@ class Binder:
             complain(self._rule, node.at, f"the label {node.value!r} must be compared with an attribute.")
         if not attribute.labels:
             complain(self._rule, node.at, f"attribute {attribute.name!r} has no labels; compare it with a number.")
-        if node.value not in attribute.labels:
+        shown = attribute.shown_labels()
+        if node.value not in (*attribute.labels, *shown):
             what = f"attribute {attribute.name!r} has no label {node.value!r}"
-            complain(self._rule, node.at, f"{what}; {choose_from(node.value, attribute.labels)}")
-        return attribute.low + attribute.labels.index(node.value)
+            complain(self._rule, node.at, f"{what}; {choose_from(node.value, shown)}")
+        own = attribute.labels if node.value in attribute.labels else shown
+        return attribute.low + own.index(node.value)
 
     def _same_labels(self, left: Node, right: Node, at: int) -> None:
         one, other = (self._attributes[side.column] for side in (left, right) if isinstance(side, Name))

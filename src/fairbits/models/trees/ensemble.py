@@ -206,18 +206,24 @@ class Ensemble:
 
     def sums(self, rows: npt.ArrayLike) -> Floats:
         """Sums of the trees' values, before the link, as the library adds them."""
-        leaves = self.leaves(rows)
-        base, values = self.base.astype(self.adds), self.values.astype(self.adds)
+        return self._added(self.leaves(rows))
+
+    def predictions(self, rows: npt.ArrayLike) -> Floats:
+        """What the library predicts, to the bit: one column, or one for every class."""
+        return self.predicted(self.leaves(rows))
+
+    def predicted(self, leaves: npt.NDArray[np.int32]) -> Floats:
+        """The same for rows whose leaves are known, (n, trees)."""
+        return exact_link(self._added(leaves), self.link, self.slope, single=self.adds == "float32")
+
+    def _added(self, leaves: npt.NDArray[np.int32]) -> Floats:
+        base, values = self.base.astype(self.adds), self.values.astype(self.adds, copy=False)
         total = np.tile(np.zeros_like(base) if self.base_last else base, (len(leaves), 1))
         for tree in range(self.trees):
             first = self.output[tree]
             total[:, first : first + self.width] += values[leaves[:, tree]]
         total = total + base if self.base_last else total
         return np.asarray(total / self.divisor, dtype=np.float64)
-
-    def predictions(self, rows: npt.ArrayLike) -> Floats:
-        """What the library predicts, to the bit: one column, or one for every class."""
-        return exact_link(self.sums(rows), self.link, self.slope, single=self.adds == "float32")
 
     def linked(self, sums: Floats) -> Floats:
         """Predictions from sums, up to rounding: one column, or one for every class."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fairbits.data import Fitted
 from fairbits.domain import Codes, Decoder, Schema, Twins, text_of
 from fairbits.measure import qid
-from fairbits.models import HasClassScores
+from fairbits.models import Endpoint, HasClassScores, Repeated
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import FileCheck
@@ -23,8 +23,12 @@ from fairbits.repair.writers.facts import protected_facts, rows_of
 from fairbits.subject import Subject
 
 Doubles = npt.NDArray[np.float64]
-#: Held-out rows that a file is asked about, and people of whom all twins are (so many rows at most).
-ROWS, PEOPLE, TWINS = 2_000, 25, 5_000
+#: Held-out rows that a file is asked about at most, and people of whom all twins are.
+ROWS, PEOPLE = 2_000, 25
+#: Share of rows so close to the threshold that rounding decides about them, and may decide otherwise in a file.
+TIES = 0.01
+#: Scores that a check may cost: a guard asks about all twins of every row. A service is asked far less.
+EFFORT, EFFORT_OF_SERVICE = 200_000, 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +56,34 @@ class Promise:
     @cached_property
     def rows(self) -> Codes:
         """Held-out rows (and cases), evenly over those that are given."""
-        count = min(ROWS, len(self.people))
+        count = min(ROWS, len(self.people), max(20, self.effort // self.cost))
         return self.people[np.linspace(0, len(self.people) - 1, count).astype(np.int64)]
 
     @cached_property
     def twins(self) -> Codes:
         """All twins of some of the people, one person after the other."""
         m = Twins(self.schema).m
-        some = self.rows[: max(1, min(PEOPLE, TWINS // max(1, m)))]
+        some = self.rows[: max(1, min(PEOPLE, self.effort // (2 * m * self.cost)))]
         return Twins(self.schema).expand(some).reshape(-1, len(self.schema))
+
+    @property
+    def cost(self) -> int:
+        """Scores that one row costs."""
+        return self.model.m if isinstance(self.model, Guard) else 1
+
+    @property
+    def effort(self) -> int:
+        """Scores that the check may cost."""
+        inner = self.subject.model
+        inner = inner.original if isinstance(inner, Repeated) else inner
+        return EFFORT_OF_SERVICE if isinstance(inner, Endpoint) else EFFORT
+
+    @cached_property
+    def tolerance(self) -> float:
+        """How far scores may lie apart; as far as two answers of a model that varies do, and half as far again."""
+        if not isinstance(self.model, Guard) or not self.model.varies:
+            return TOLERANCE
+        return TOLERANCE + 1.5 * apart(self.says(self.rows), self.wanted["rows"])
 
     @cached_property
     def tables(self) -> dict[str, Any]:
@@ -135,24 +158,27 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
         return FileCheck(name, False, answer["library"], fresh, why=f"it answers an array of shape {given.shape}.")
     off = np.abs(given - due).max(axis=1) / size
     off = np.where(np.isfinite(off), off, np.inf)
-    near = off <= TOLERANCE
+    near = off <= promise.tolerance
     if not near.all():
         row = int(np.argmax(off))
         faults.append(f"its scores differ by {off[row]:.2g}, first in row {int(np.argmin(near)) + 1} of those compared")
-    if "favourable" in answer and apart(answer["favourable"], due[:, schema.favourable_index]) > TOLERANCE:
+    if "favourable" in answer and apart(answer["favourable"], due[:, schema.favourable_index]) > promise.tolerance:
         faults.append("its scores are not those of the favourable class")
     for what, table in found.items():
         if what == "rows":
             continue
         mine, theirs = _alike(table, wanted[what], schema)
-        if mine.shape != theirs.shape or apart(mine, theirs) > TOLERANCE:
+        if mine.shape != theirs.shape or apart(mine, theirs) > promise.tolerance:
             faults.append(_ODD.get(what, f"it says otherwise of {what}"))
         compared.append(_COMPARED.get(what, what))
     if schema.classes:
         due_place = schema.rule.most_likely(due) if due.shape[1] > 1 else schema.rule.decide(due[:, 0])
-        place, close = _decisions(answer, given, schema, promise.classes, faults), _near_cut(due, schema)
-        wrong = (place != due_place) & ~close
-        if wrong.any():
+        place, close = (
+            _decisions(answer, given, schema, promise.classes, faults),
+            _near_cut(due, schema, promise.tolerance),
+        )
+        wrong = place != due_place
+        if (wrong & ~close).any() or wrong.mean() > TIES:
             faults.append(f"it decides {int(wrong.sum()):,} of {len(wrong):,} rows differently")
         near &= ~wrong
         compared += ["decisions", "threshold"]
@@ -168,7 +194,7 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
         fresh,
         len(near),
         int(near.sum()),
-        TOLERANCE,
+        promise.tolerance,
         largest if np.isfinite(largest) else None,
         tuple(compared),
         k_max,
@@ -230,13 +256,13 @@ def _check_classes(found: list[Any], classes: list[Any], faults: list[str], *, t
         faults.append(f"it calls its classes {found!r}, and the model {classes!r}")
 
 
-def _near_cut(table: Doubles, schema: Schema) -> npt.NDArray[np.bool_]:
+def _near_cut(table: Doubles, schema: Schema, tolerance: float) -> npt.NDArray[np.bool_]:
     """Rows so close to the threshold (or to a tie) that rounding may decide."""
     if table.shape[1] == 1 or len(schema.classes) == 2:
         score = table[:, 0] if table.shape[1] == 1 else table[:, schema.favourable_index]
-        return np.asarray(np.abs(score - (schema.rule.threshold or 0.5)) <= TOLERANCE)
+        return np.asarray(np.abs(score - (schema.rule.threshold or 0.5)) <= tolerance)
     top = np.sort(table, axis=1)
-    return np.asarray(top[:, -1] - top[:, -2] <= 2 * TOLERANCE)
+    return np.asarray(top[:, -1] - top[:, -2] <= 2 * tolerance)
 
 
 def _largest_k(found: Any, promise: Promise, faults: list[str]) -> int | None:

@@ -24,6 +24,7 @@ from fairbits.models import (
 )
 from fairbits.models.foreign import attribute
 from fairbits.models.original import settled_original
+from fairbits.models.pickles import trusted_types
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import FileCheck
@@ -66,6 +67,11 @@ class _Aside:
     def subject(self) -> Subject:
         return self.promise.subject
 
+    @property
+    def trusted(self) -> bool:
+        """Whether code that the model's file brings may run: it came as an object, or somebody said so."""
+        return self.subject.options.trust_pickle or _file_of(self.subject) is None
+
     def path(self, ending: str) -> Path:
         return self.folder / f"{NAME}{ending}"
 
@@ -77,6 +83,8 @@ class _Aside:
         options = {name: value for name, value in self.subject.options.section().items() if value is not None}
         return {
             "by": "library",
+            "trusted": self.trusted,
+            "tolerance": self.promise.tolerance,
             "tables": self.promise.tables,
             "codes": {"rows": self.promise.rows, "twins": self.promise.twins},
             "schema": self.promise.schema,
@@ -229,7 +237,8 @@ def _as_original(aside: _Aside) -> Job:
     file, held = _file_of(subject), _opened(subject)
     asked = ways(subject, held if held is not None else file, promise.classes)
     if held is not None:
-        settled = perform({"do": "settle", "ways": asked, "wanted": wanted, "table": promise.tables["rows"]}, held)
+        job = {"do": "settle", "ways": asked, "wanted": wanted, "table": promise.tables["rows"]}
+        settled = perform({**job, "tolerance": promise.tolerance}, held)
         return {"by": "fairbits"} if settled["fault"] else {"about": settled["about"]}
     return {"ways": asked, "original": None if file is None else str(file), "wanted": wanted}
 
@@ -306,11 +315,14 @@ def _script(model: Guard | GroupThresholds, aside: _Aside) -> tuple[Script, Any,
             save_estimator(held, aside.folder / companion)
         except FairbitsError:
             return script_of(model, promise.classes, about=settled), held, ()
-        return script_of(model, promise.classes, about={**settled, "file": companion}), held, (companion,)
+        about = {**settled, "file": companion, "trusted": True}
+        return script_of(model, promise.classes, about=about), held, (companion,)
     assert file is not None  # noqa: S101 - one of both was settled
     companion = f"{COMPANION}{file.suffix.lower()}"
     (aside.folder / companion).write_bytes(file.read_bytes())
-    return script_of(model, promise.classes, about={**settled, "file": companion}), None, (companion,)
+    known = trusted_types(file, trust_pickle=aside.trusted) if file.suffix == ".skops" else aside.trusted
+    about = {**settled, "file": companion, "trusted": known}
+    return script_of(model, promise.classes, about=about), None, (companion,)
 
 
 def _asks_people(held: Any, file: Path | None) -> bool:
@@ -332,6 +344,8 @@ def _settled(aside: _Aside, held: Any, file: Path | None) -> About | None:
         "wanted": _original_says(promise, codes),
         "table": promise.tables["rows"],
         "file": None if file is None else str(file),
+        "trusted": aside.trusted,
+        "tolerance": promise.tolerance,
     }
     answer = perform(job, held) if held is not None else in_fresh_process([job])[0]
     if answer["fault"]:

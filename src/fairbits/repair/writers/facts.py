@@ -109,7 +109,15 @@ def _listed(values: Any) -> list[Any]:
 def asked(schema: Schema, classes: list[Any], **facts: Any) -> About:
     """How a model is asked, with what most leave out filled in."""
     return {
-        **{"network": None, "file": None, "give": "", "classes": classes, "columns": [], "names": None},
+        **{
+            "network": None,
+            "file": None,
+            "trusted": False,
+            "give": "",
+            "classes": classes,
+            "columns": [],
+            "names": None,
+        },
         **{"categories": {}, "attributes": [], "fixed": {}, "width": len(schema), "dtype": "float64", "form": "inputs"},
         **{"call": "call", "read": {"link": None, "order": list(range(len(classes))), "speaks": 1}},
         **facts,

@@ -203,14 +203,16 @@ def inputs_of(table: Any, about: Any) -> Any:
 # Models
 
 
-def opened(path: Any) -> Any:  # noqa: PLR0911 - one for each library
-    """A model file, opened by the library that it belongs to."""
+def opened(path: Any, trusted: Any = False) -> Any:  # noqa: PLR0911 - one for each library
+    """A model file, opened by the library that it belongs to; code that it brings runs only where it is trusted."""
     path, ending = Path(path), Path(path).suffix.lower()
     if ending == ".skops":
         from skops import io as skops
 
-        return skops.load(path, trusted=skops.get_untrusted_types(file=path))
+        return skops.load(path, trusted=list(trusted or ()))
     if ending in (".joblib", ".pkl", ".pickle"):
+        if not trusted:
+            raise ValueError(f"{path.name} is a pickle, which runs code; it is opened where it is trusted.")
         import joblib
 
         return joblib.load(path)
@@ -280,7 +282,7 @@ class Model:
         if model is None:
             if about["file"] is None:
                 raise TypeError(about["give"])
-            model = opened(Path(folder) / about["file"])
+            model = opened(Path(folder) / about["file"], about["trusted"])
         self.model = model
 
     def __call__(self, table: Any) -> Any:
