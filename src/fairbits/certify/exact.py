@@ -245,6 +245,11 @@ def ask(
     return found
 
 
+def own_values_listed(schema: Schema) -> bool:
+    """Whether people can be told apart by their own protected values too: none of them is real."""
+    return all(schema.attributes[i].discrete for i in schema.person_columns if i in schema.protected_columns)
+
+
 def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
     """Number of people within so many changes of each row; who is near several rows is counted for each."""
     free = [schema.attributes[i] for i in schema.free_columns]
@@ -258,8 +263,8 @@ def listed_within(schema: Schema, rows: Codes, changes: int) -> int | None:
 def within(schema: Schema, rows: Codes, changes: int, *, batch: int = BATCH) -> Iterator[Codes]:
     """Everybody within so many changes of real rows, once each, in batches."""
     free = list(schema.free_columns)
-    if changes:
-        rows = rows[np.unique(rows[:, free], axis=0, return_index=True)[1]]
+    alike = list(schema.person_columns if not changes or own_values_listed(schema) else free)
+    rows = rows[np.unique(rows[:, alike], axis=0, return_index=True)[1]]
     pieces = [rows]
     for c in range(1, changes + 1):
         for chosen in combinations(free, c):
@@ -280,7 +285,7 @@ def within(schema: Schema, rows: Codes, changes: int, *, batch: int = BATCH) -> 
 def _distinct(schema: Schema, people: Codes) -> npt.NDArray[np.int64]:
     """The first of each person, by exact keys of as many 64-bit numbers as it takes."""
     keys, size = [np.zeros(len(people), np.int64)], 1
-    for column in schema.free_columns:
+    for column in schema.person_columns if own_values_listed(schema) else schema.free_columns:
         attribute = schema.attributes[column]
         codes, allowed = people[:, column], np.array(attribute.allowed)
         count = (len(allowed) if len(allowed) else int(attribute.upper - attribute.low) + 1) + 1

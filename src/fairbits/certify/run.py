@@ -267,9 +267,10 @@ class _Ladder:
         schema, changes = self.evaluator.schema, self.options.changes
         seconds = NEAR * self.options.seconds
         for c in range(changes, -1, -1):
-            # Whoever is in the table has their own protected values; whoever is not takes those that everybody can.
-            asker = exact.Asker(self.evaluator.over_values) if c else self.asker
-            alike = schema.free_columns if c else schema.person_columns
+            # Whoever is like a row but for some attributes has its own protected values, as far as they can be listed.
+            own = not c or exact.own_values_listed(schema)
+            asker = self.asker if own else exact.Asker(self.evaluator.over_values)
+            alike = schema.person_columns if own else schema.free_columns
             rows = self.rows[np.unique(self.rows[:, list(alike)], axis=0, return_index=True)[1]]
             listed = exact.listed_within(schema, rows, c)
             values = exact.protected_values(schema)
@@ -484,6 +485,7 @@ class _Ladder:
 
 
 def _without(subject: Subject) -> tuple[str, ...]:
-    """Whom a domain leaves out: a number that is missing is no value of its range."""
-    may = [subject.schema.attributes[i] for i in subject.schema.free_columns]
-    return tuple(a.name for a in may if a.missing is not None and a.kind != "category")
+    """Whom a domain leaves out: a number that is missing is no value of its range, a protected value no twin lacks."""
+    may = subject.schema.attributes
+    gone = [a.gap is not None and a.missing != "value" if a.protected else a.missing is not None for a in may]
+    return tuple(a.name for a, out in zip(may, gone, strict=True) if out and (a.protected or a.kind != "category"))

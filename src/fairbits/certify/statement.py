@@ -78,7 +78,8 @@ class Population:
         if self.without:
             said += f", except those whose {_listed(self.without)} {'is' if len(self.without) == 1 else 'are'} missing"
         if self.values:
-            shown = [f"{name} at {', '.join(f'{value:g}' for value in values)} only" for name, values in self.values]
+            own = "" if self.kind == "domain" else " and the row's own"
+            shown = [f"{name} at {', '.join(f'{value:g}' for value in some)}{own} only" for name, some in self.values]
             said += f"; twins with {_listed(shown)}"
         return said
 

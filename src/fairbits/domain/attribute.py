@@ -310,7 +310,18 @@ class Attribute(metaclass=_ByKind):
         return self.representatives or gap or bool(self._left_out)
 
     def twin_place(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Which of ``twin_values()`` stands for each code: that of its range; −1 for a missing value that none is."""
+        """Which of the values that twins take stands for each code: that of its range.
+
+        Parameters
+        ----------
+        codes
+            Codes of this attribute, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions in ``twin_values()``, (n,); −1 for a missing value that none of them is.
+        """
         values = self.twin_values()
         if self.ranges:
             place = np.searchsorted(self.cuts, codes, side="right") + self._number_twin

@@ -97,7 +97,20 @@ class Twins:
         )
 
     def label(self, twin: int, person: Codes) -> str:
-        """One twin of one person as people read it, the person's own value by its name."""
+        """One twin of one person as people read it, the person's own value by its name.
+
+        Parameters
+        ----------
+        twin
+            Position of the twin among all combinations.
+        person
+            The person's codes, (attributes,).
+
+        Returns
+        -------
+        str
+            Such as "33, Female".
+        """
         if twin < self.m:
             return self.labels[twin]
         own = zip(self.columns, self.patterns[twin], strict=True)
@@ -107,20 +120,55 @@ class Twins:
         )
 
     def as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
-        """People as one of their twins each, given by its position among all combinations."""
+        """People as one of their twins each.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Positions of the twins among all combinations, (n,).
+
+        Returns
+        -------
+        Codes
+            The twins, (n, attributes).
+        """
         rows = codes.copy()
         chosen = self.patterns[twins]
         rows[:, self.columns] = np.where(np.isnan(chosen), codes[:, self.columns], chosen)
         return rows
 
     def own(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which combinations at their own values people have beside the m that everybody has, (n, most − m)."""
+        """Which combinations at their own values people have beside the m that everybody has.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            Truth values, (n, most − m).
+        """
         known = self._known(codes)
         wanted = np.isnan(self.patterns[self.m :])
         return np.asarray((known.astype(np.int64) @ wanted.T.astype(np.int64)) == 0)
 
     def has_own(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Who has a value of their own that no twin of others takes, (n,)."""
+        """Who has a value of their own that no twin of others takes.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            Truth values, (n,).
+        """
         return np.asarray(~self._known(codes).all(axis=1))
 
     def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
@@ -128,7 +176,18 @@ class Twins:
         return np.stack(known, axis=1) if known else np.empty((len(codes), 0), np.bool_)
 
     def place_of(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Position of people as they are among all their combinations, their own values as such."""
+        """Position of people as they are among all their combinations, their own values as such.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions from 0 to most − 1, (n,).
+        """
         index = np.zeros(len(codes), dtype=np.int64)
         for i, values, own in zip(self.columns, self._domains, self._open, strict=True):
             place = np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)

@@ -89,7 +89,7 @@ def compute_report(
         rows_k_max=measured.figures["k_max"],
         rows_exact=measured.kind == "exact",
         blind=facts.blind,
-        limit=round(2**evaluator.bits_limit) if measured.noise is None else None,
+        limit=round(2**evaluator.bits_limit) if measured.noise is None and not measured.bounded else None,
     )
     bits = log2(max(one.k or 1 for one in near))
     note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against])
