@@ -42,15 +42,15 @@ demo: $(VENV)/product
 test: $(VENV)/developer
 	$(BIN)/python -m pytest
 
-# Each Python has an environment of its own, with hard dependencies, pandas and pytest; pyenv's where there is one.
+# Each Python has an environment of its own, with hard dependencies, data frames and pytest; pyenv's where there is one.
 PYTHONS ?= 3.11 3.12 3.13
 CORE := tests/domain tests/measure tests/store/test_writer.py tests/search/test_climb_steps.py tests/debug/test_study.py \
-	tests/debug/test_neurons.py tests/certify/test_stage.py tests/repair/test_choice.py tests/gates/test_verdict.py \
+	tests/debug/test_neurons.py tests/repair/test_choice.py tests/gates/test_verdict.py \
 	tests/cli/test_measure.py tests/test_errors.py tests/test_text.py tests/test_words.py
 matrix: $(PYTHONS:%=matrix-%)
 matrix-%:
 	$(firstword $(wildcard $(HOME)/.pyenv/versions/$*.*/bin/python) python$*) -m venv $(VENV)-$*
-	$(VENV)-$*/bin/python -m pip install --quiet --editable . pandas "pytest>=8.4" "pytest-xdist>=3.6" "hypothesis>=6.100"
+	$(VENV)-$*/bin/python -m pip install --quiet --editable . pandas polars "pytest>=8.4" "pytest-xdist>=3.6" "hypothesis>=6.100"
 	$(VENV)-$*/bin/python -m pytest -q $(CORE) -k "not ONNX"
 
 mutants: $(VENV)/developer

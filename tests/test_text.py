@@ -69,4 +69,5 @@ def test_any_text(text: str) -> None:
     )
     assert all(c in allowed_joiners or not 0x200B <= ord(c) <= 0x200F for c in safe)
     safe.encode("utf-8")
-    assert json.loads(json_text(text)) == text or any(0xD800 <= ord(c) <= 0xDFFF for c in text)
+    if not any(0xD800 <= ord(c) <= 0xDFFF for c in text):  # halves of a character have no place in JSON
+        assert json.loads(json_text(text)) == text

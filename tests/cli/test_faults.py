@@ -189,7 +189,8 @@ def test_with_hardly_any_memory(run: Path) -> None:
     code += f"sys.argv = ['fairbits', 'cases', {str(run)!r}]; from fairbits.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
     assert "Traceback" not in done.stderr
-    assert done.returncode == 0 or "not enough memory" in done.stderr or "allocat" in done.stderr.lower()
+    assert done.returncode == FAILED  # so little is never enough: even the libraries do not fit
+    assert "not enough memory" in done.stderr
 
 
 @pytest.mark.parametrize("workers", [1, 2])

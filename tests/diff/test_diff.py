@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from fairbits import Attribute, Audit, Network, Schema, Subject, Table
 from fairbits.cli.app import app
 from fairbits.diff import ModelDiff, diff_subjects, render_diff, with_model
+from fairbits.diff.layers import layer_shifts
 from fairbits.diff.records import Shift
 from fairbits.errors import OptionError
 from fairbits.measure import Estimate
@@ -128,6 +129,27 @@ def test_the_layer_where_they_part() -> None:
     assert any("other shapes" in note for note in shapes.notes)
 
 
+def test_a_layer_adds_to_the_widest_before_it() -> None:
+    """What narrows and widens again adds nothing where it does not outgrow what was there before."""
+    rng = np.random.default_rng(0)
+    weights = [np.eye(2), 0.1 * np.eye(2), 5 * np.eye(2), rng.normal(size=(2, 2))]
+    biases = [np.full(2, 5.0)] * 3 + [np.zeros(2)]
+    moved = [biases[0] + 1.0, *biases[1:]]
+    sides = [make_subject("side", Network.build(weights, one), SCHEMA, people()) for one in (biases, moved)]
+    layers, _ = layer_shifts(*sides, people().codes)
+    assert [one.distance for one in layers[:3]] == pytest.approx([1.0, 0.1, 0.5], rel=1e-4)
+    assert layers[2].rise == pytest.approx(-0.5, rel=1e-4)
+
+
+def test_only_who_got_worse_is_listed() -> None:
+    """Two points of skill from women, then the other two: whoever is treated as before is no news."""
+    found = diff_subjects(subject(0), subject(1), threads=1, top=1000)
+    assert 0 < len(found.people) < ROWS
+    assert all(one.k_after > one.k_before or (one.flips_after and not one.flips_before) for one in found.people)
+    rises = [one.k_after - one.k_before for one in found.people]
+    assert rises == sorted(rises, reverse=True)
+
+
 def test_an_export_differs_by_rounding_only(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     about = subject(2)
@@ -185,6 +207,8 @@ def test_paired_intervals_hold() -> None:
         (Estimate(0.1, 0.05, 0.2), -1, "better"),
         (Estimate(-0.1, -0.2, -0.05), 1, "better"),
         (Estimate(0.1, -0.01, 0.2), 1, "open"),
+        (Estimate(0.1, 0.0, 0.2), 1, "open"),
+        (Estimate(-0.1, -0.2, 0.0), 1, "open"),
         (Estimate(0.1, 0.05, 0.2), 0, "differs"),
         (Estimate(0.0, 0.0, 0.0), 1, "same"),
         (None, 1, "–"),
@@ -204,13 +228,14 @@ def _other(**changes: Any) -> Subject:
         (lambda: make_subject("few", model(0), SCHEMA, people().rows(np.arange(10))), "400 people and B about 10"),
         (lambda: _other(classes=("no", "maybe"), favourable="maybe"), "classes"),
         (lambda: _other(target="fired"), "target"),
+        (lambda: _other(rules=("skill >= 0",)), "rules"),
         (
             lambda: _other(attributes=(replace(SCHEMA.attributes[0], labels=("f", "m")), SCHEMA.attributes[1])),
             "'sex' has other values",
         ),
         (lambda: make_subject("x", model(0), SCHEMA, Table(people().codes[::-1].copy())), "people differ"),
     ],
-    ids=["people", "classes", "target", "labels", "rows"],
+    ids=["people", "classes", "target", "rules", "labels", "rows"],
 )
 def test_what_cannot_be_compared(other: Any, match: str) -> None:
     with pytest.raises(OptionError, match=match):

@@ -302,6 +302,7 @@ def test_what_is_asked_is_json_and_unpacked(serve) -> None:
     model.scores(PEOPLE)
     head, _, body = heard[0].partition(b"\r\n\r\n")
     assert b"accept-encoding: identity" in head.lower()
-    assert not body or len(json.loads(body)["rows"]) == 2
+    if body:  # it may come in a packet of its own
+        assert len(json.loads(body)["rows"]) == 2
     model.fresh_scores(PEOPLE)
     assert b"cookie" not in heard[1].lower()

@@ -110,6 +110,7 @@ def test_a_subject_in_place_of_a_run(tmp_path: Path) -> None:
     shown = fairbits("repair", subject, *options, "--evaluations", 300, "--out", tmp_path / "a")
     assert shown.returncode == 0, shown.stderr
     assert "thresholds-parity" in shown.stdout
+    assert "…" not in shown.stdout.partition("→ chosen")[0].partition("repair ")[2]  # no column is cut
     lines = [line for line in shown.stdout.splitlines() if str(tmp_path) not in line]
     assert max(map(len, lines)) <= 80
     made = fairbits("repair", tmp_path / "a", *options, "--json")

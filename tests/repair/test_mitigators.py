@@ -171,7 +171,10 @@ def test_thresholds_of_a_network_go_out_as_a_graph(tmp_path: Path, head: str, fa
     said, label = session.run(None, {"inputs": encoding.encode(people.codes)})
     score = said[:, favourable] if head == "softmax" else said[:, 0] if favourable == 1 else 1 - said[:, 0]
     assert score == pytest.approx(found.people_scores(people.codes), abs=1e-5)
-    assert list(label) == [schema.classes[i] for i in schema.rule.decide(found.people_scores(people.codes))]
+    own = found.people_scores(people.codes)
+    clear = np.abs(own - 0.5) > 1e-5  # thresholds lie between scores; rounding may decide about a tie
+    assert clear.mean() > 0.2
+    assert list(label[clear]) == [schema.classes[i] for i in schema.rule.decide(own[clear])]
 
 
 def test_tuning_is_the_same_for_a_seed(planner: Planner) -> None:
@@ -296,7 +299,8 @@ def test_small_groups_are_joined_and_the_words_say_so() -> None:
     rows = np.column_stack([rng.choice(3, 400, p=[0.6, 0.38, 0.02]), rng.integers(20, 60, 400)]).astype(float)
     coarse = coding_of(schema, rows)
     assert coarse.words.startswith("groups of race × age, each attribute cut in two: 4")
-    assert coarse.labels[0] == "x, age ≤ 40" or coarse.labels[0].startswith("x, age ≤ ")
+    middle = int(np.median(rows[:, 1]))
+    assert coarse.labels[0] == f"x, age ≤ {middle}"
     assert set(coarse.of(rows)) == {0, 1, 2, 3}
     fine = coding_of(schema.with_protected(["race"]), rows)
     assert fine.words == "groups of race: 3 (1 small joined as others)"

@@ -15,11 +15,13 @@ import pytest
 from fairbits import Audit, Guard, Network, Subject, load_subject
 from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table
 from fairbits.measure import evaluator_of
+from fairbits.models import save_estimator
 from fairbits.repair import repair_run
 from fairbits.repair.group_codes import coding_of
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
-from fairbits.repair.writers import Export, exporting, graphs
+from fairbits.repair.writers import Export, graphs
 from fairbits.repair.writers import export as write
+from fairbits.repair.writers import files as writing
 from fairbits.repair.writers.checker import in_fresh_process
 from fairbits.subject import make_subject
 from tests.conftest import random_network
@@ -309,6 +311,37 @@ def test_networks_of_frameworks(framework: str, tmp_path: Path, bare: BareInterp
         assert check.equal == check.rows
 
 
+@pytest.mark.parametrize(
+    ("kind", "ending", "favourable"),
+    [("booster", ".txt", 0), ("forest", ".joblib", 0), ("forest", ".skops", 1), ("xgboost", ".skops", 0)],
+)
+def test_a_guard_of_a_model_in_a_file(
+    kind: str, ending: str, favourable: int, tmp_path: Path, bare: BareInterpreter
+) -> None:
+    """The file is asked through its library in a process of its own, and goes with the guard."""
+    frame, wish = strangers()
+    labels = labelled(wish, "whole")
+    model = fitted(kind, frame, labels)
+    path = tmp_path / f"model{ending}"
+    if ending == ".txt":
+        model.save_model(str(path))
+    else:
+        save_estimator(model, path)
+    table = frame.assign(outcome=labels)
+    subject = Audit.from_table(
+        str(path), table, target="outcome", protected=["sex", "race"], favourable=favourable, trust_pickle=True
+    ).subject
+    guard = Guard.of(subject, threads=1)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    written = write(guard, subject, folder, subject.table.codes)
+    assert [one.name for one in written.files] == ["repaired.py", f"repaired_model{ending}"], written.warnings
+    assert written.checks[0].fresh
+    [(_, decided, scores)] = bare.guarded(folder, [frame])
+    np.testing.assert_allclose(scores, guard.people_scores(subject.table.codes), atol=1e-5)
+    assert (decided == labels).mean() > 0.6
+
+
 def test_a_function_is_handed_over(tmp_path: Path) -> None:
     """What lives in memory alone is not in a file: the file says so, and it was asked here."""
     table = people()
@@ -433,13 +466,13 @@ def test_a_subject_file_is_about_the_graph(tmp_path: Path) -> None:
 
 def test_a_turned_guard_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault of ours in any writer: the file is removed, one sentence says so, and the record says why."""
-    right = exporting.script_of
+    right = writing.script_of
 
     def turned(*given: Any, **named: Any) -> Any:
         script = right(*given, **named)
         return replace(script, data={**script.data, "favourable": 1 - script.data["favourable"]})
 
-    monkeypatch.setattr(exporting, "script_of", turned)
+    monkeypatch.setattr(writing, "script_of", turned)
     subject = make_subject("files", wired(), SCHEMA, people(), original=wired())
     written = write(Guard.of(subject, threads=1), subject, tmp_path, people().codes)
     assert "repaired.py" not in [path.name for path in written.files]
@@ -447,10 +480,6 @@ def test_a_turned_guard_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     check = next(one for one in written.checks if one.file == "repaired.py")
     assert "not those of the favourable class" in check.why
     assert sum("not the model that was judged" in line for line in written.warnings) == 1
-
-
-def _changed(data: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {**data, **changes}
 
 
 @pytest.mark.parametrize(
@@ -466,13 +495,13 @@ def _changed(data: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def test_every_fact_of_a_guard_is_compared(
     change: dict[str, Any], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = exporting.script_of
+    right = writing.script_of
 
     def wrong(*given: Any, **named: Any) -> Any:
         script = right(*given, **named)
         return replace(script, data={**script.data, **change})
 
-    monkeypatch.setattr(exporting, "script_of", wrong)
+    monkeypatch.setattr(writing, "script_of", wrong)
     schema = replace(SCHEMA, classes=("0", "1"), favourable="1")
     subject = make_subject("files", wired(), schema, people(), original=wired())
     written = write(Guard.of(subject, guarantee=2, threads=1, epsilon=0.01), subject, tmp_path, people().codes)
@@ -493,7 +522,7 @@ def test_what_a_repair_records(tmp_path: Path) -> None:
     assert mine["library"].startswith("numpy")
     assert {"scores", "decisions", "threshold", "classes", "missing protected values"} <= set(mine["compared"])
     checks = json.loads((tmp_path / "run" / "run.json").read_text())["checks"]
-    assert checks["written file"] == document["written"]
+    assert checks["written_file"] == document["written"]
     repair_run(run, choose="average", retrain=False, threads=1)  # a run with checks is still a run
 
 

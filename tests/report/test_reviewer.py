@@ -278,9 +278,8 @@ def test_the_audit_in_one_look(request: pytest.FixtureRequest, kind: str) -> Non
     assert order[:3] == ["people", "accuracy", "bits"]
     placed = ["people", "accuracy", "bits", "cause", "repair", "guarantee", "took"]
     assert list(dict.fromkeys(order)) == placed[: len(dict.fromkeys(order))]  # a stage that failed keeps its place
-    assert (
-        shown.opening.people[:40] in " ".join(line.plain for line in lines[:2]).replace("  ", " ") or kind == "hostile"
-    )
+    if kind != "hostile":  # whose names are cleaned before a terminal sees them
+        assert shown.opening.people[:40] in " ".join(line.plain for line in lines[:2]).replace("  ", " ")
 
 
 @pytest.fixture(scope="module")

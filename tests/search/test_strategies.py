@@ -104,14 +104,14 @@ def test_same_seed_same_cases_whatever_the_threads(strategy: str, tmp_path) -> N
     ]
     codes = [codes_of(run) for run in runs]
     np.testing.assert_array_equal(codes[0], codes[1])
-    assert codes[0].shape != codes[2].shape or (codes[0] != codes[2]).any()
+    assert not np.array_equal(codes[0], codes[2])
 
 
 @pytest.mark.parametrize("within", [0, 1, 2])
 def test_people_stay_near_real_ones_when_asked(strategy: str, within: int, tmp_path) -> None:
     run = search_subject(planted_subject(), settings(strategy, 1_500, within=within), tmp_path / "run")
-    assert 0 < run.cases()["changed"].to_numpy().max() <= within or within == 0
-    assert run.cases()["changed"].to_numpy().max() <= within
+    changed = run.cases()["changed"].to_numpy().max()
+    assert changed == 0 if within == 0 else 0 < changed <= within
 
 
 def test_seeds_are_followed(tmp_path) -> None:

@@ -6,6 +6,7 @@ from .attribute import Holds as Holds
 from .attribute import nearest as nearest
 from .column import numbers as numbers
 from .column import plain as plain
+from .column import spells_labels as spells_labels
 from .column import text_of as text_of
 from .column import with_nulls as with_nulls
 from .decision import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD

@@ -25,27 +25,14 @@ def table_rows(codes: Codes, low: int, size: int) -> npt.NDArray[np.int64]:
     return whole.astype(np.int64) - low
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Numeric:
-    """One input: ``(code − shift) · scale``."""
+    """One input: ``(code − shift) · scale``, or NaN for the code that says that a value is missing (``gap``)."""
 
     column: int
     shift: float = 0.0
     scale: float = 1.0
     gap: float | None = None
-    missing: float = np.nan
-
-    def __eq__(self, other: object) -> bool:
-        """By value; two that put in NaN for a missing value are equal, though NaN equals nothing, not even itself."""
-        return isinstance(other, Numeric) and self._values == other._values
-
-    def __hash__(self) -> int:
-        return hash(self._values)
-
-    @property
-    def _values(self) -> tuple[float | None, ...]:
-        missing = None if np.isnan(self.missing) else self.missing
-        return self.column, self.shift, self.scale, self.gap, missing
 
     @property
     def columns(self) -> npt.NDArray[np.int64]:
@@ -55,7 +42,7 @@ class Numeric:
     def encode(self, codes: Codes) -> npt.NDArray[np.float64]:
         """Encode codes as one input each."""
         inputs = (codes - self.shift) * self.scale
-        return (inputs if self.gap is None else np.where(codes == self.gap, self.missing, inputs))[:, None]
+        return (inputs if self.gap is None else np.where(codes == self.gap, np.nan, inputs))[:, None]
 
     def pull_back(self, gradient: npt.NDArray[np.floating], codes: Codes) -> Codes:
         """Gradient with respect to the code, from the gradient with respect to the input."""

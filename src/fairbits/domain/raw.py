@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fairbits.domain.attribute import MISSING, Attribute, Codes
 from fairbits.domain.kinds import Category
 from fairbits.domain.schema import Schema
+from fairbits.errors import TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,6 +166,8 @@ class RawTable:
             keep_default_na=not kept,
             na_values={one: [""] if one in kept else sorted(NA_TEXTS) for one in columns} if kept else None,
         )
+        if len(frame) != len(self):
+            raise TableError(f"pandas reads {len(frame):,} rows of {str(self._file)!r}, and {len(self):,} are there.")
         return frame[list(columns)].iloc[chosen]
 
 

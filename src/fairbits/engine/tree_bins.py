@@ -72,8 +72,6 @@ class Bins:
             missing = np.full((1, rows.shape[1]), np.nan)  # a code that is missing
             self._from_rows(ensemble, part, ensemble.rounded(encoding.dtype_rounded(np.concatenate([rows, missing]))))
         elif isinstance(part, Numeric):
-            if part.gap is not None and not np.isnan(part.missing):  # encoders fill it with a value
-                raise NoPlan
             self.low, self.scale = part.shift, part.scale
             self._from_cuts(ensemble)
         else:

@@ -43,6 +43,7 @@ from .http import Endpoint as Endpoint
 from .loaded import Loaded as Loaded
 from .loaded import Owner as Owner
 from .loaded import fit_to_schema as fit_to_schema
+from .loaded import output_kind_of as output_kind_of
 from .loaded import with_model_classes as with_model_classes
 from .native.activations import Activation as Activation
 from .native.network import Network as Network
@@ -59,6 +60,9 @@ from .onnx.writer import write_graph as write_graph
 from .options import ModelOptions as ModelOptions
 from .original import ending_of as ending_of
 from .original import save_as_original as save_as_original
+from .original import settled_original as settled_original
+from .pickles import trusted_types as trusted_types
+from .predictor_facts import names_of as names_of
 from .pupils import Refitted as Refitted
 from .pupils import drops_protected as drops_protected
 from .pupils import refitted as refitted

@@ -146,7 +146,7 @@ def of_encoding(encoding: Encoding) -> Ingredients:
             places.append(f"number {part.column}")
             scaling.append(f"{part.shift:.9g} {part.scale:.9g}")
             if part.gap is not None:
-                scaling.append(f"missing {part.gap:.9g} {part.missing:.9g}")
+                scaling.append(f"missing {part.gap:.9g} nan")
         elif isinstance(part, Lookup):
             places += [f"table {part.low}", part.columns.astype(np.int64), part.table.astype(np.float32)]
         else:

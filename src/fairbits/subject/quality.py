@@ -31,7 +31,7 @@ _ROWS_WORDS: dict[str, str] = {
 class Quality:
     """What a model decides about the rows of its table, and how that agrees with their labels.
 
-    Figures that make no sense here (no labels, a regression, a class that never occurs) are None. Whatever compares with
+    Figures that make no sense here (no labels, a regression, a class that never occurs) are None. What compares with
     labels is about held-out rows where there are some; else ``accuracy_on`` says that the model may know the rows.
     """
 

@@ -119,19 +119,22 @@ def _repairs(result: RepairResult) -> Table:
     rate = [] if result.regression else ["ID rate"]
     wide = _compared(result.before_held_out, result)
     bits = ["Q1"] if result.measure == "q_1" else []  # short: the table must fit 80 columns
+    change = [] if wide else ["change, 95 %"]  # the table must fit 80 columns
     for heading in (
         result.quality,
-        "change, 95 %",
+        *change,
         *bits,
         "mean k",
         "proved",
         *rate,
-        *(["impact", "indirect"] if wide else []),
+        *(["impact", "indir."] if wide else []),
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     before = result.before_held_out
     rates = [] if before.id_rate is None else [f"{before.id_rate:.1%}"]
-    table.add_row("", "as it is", f"{before.accuracy:.1%}", "", *_means(before, result), "", *rates, *wide)
+    table.add_row(
+        "", "as it is", f"{before.accuracy:.1%}", *("" for _ in change), *_means(before, result), "", *rates, *wide
+    )
     for repair in result.repairs:
         out = not repair.within_budget or bool(repair.raises)
         style = "bold" if repair is result.chosen else "dim" if out else ""
@@ -146,7 +149,7 @@ def _line(repair: RepairCandidate, result: RepairResult) -> tuple[str, ...]:
         marks + (" " if repair.within_budget else "!") + ("↑" if repair.raises else " "),
         repair.name,
         f"{after.accuracy:.1%}",
-        _ends(repair),
+        *(() if _compared(after, result) else (_ends(repair),)),
         *_means(after, result),
         "" if repair.proof is None else f"k ≤ {repair.proof.bound}",
         *([] if after.id_rate is None else [f"{after.id_rate:.1%}"]),
@@ -174,12 +177,16 @@ def _ends(repair: RepairCandidate) -> str:
 
 
 def _legend(result: RepairResult) -> Text:
+    wide, changes = (
+        _compared(result.before_held_out, result),
+        f"change: of {result.quality} on held-out rows, in points\n",
+    )
     return Text(
         "→ chosen   * nobody beats it on held-out evidence\n"
         f"! not sure to keep the budget, by the {result.evidence.plan_rows:,} rows that were chosen on\n"
         f"↑ {'raises mean k of the rows' if result.regression else 'makes more people flip'} there\n"
-        f"change: of {result.quality} on held-out rows, in points\n"
-        "proved: the most classes that anybody can have, found or not",
+        + ("impact: lowest selection rate of a group over the highest   indir.: indirect bits\n" if wide else changes)
+        + "proved: the most classes that anybody can have, found or not",
         style="dim",
     )
 

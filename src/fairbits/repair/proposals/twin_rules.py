@@ -97,8 +97,7 @@ def decoded(part: Numeric | Lookup, rows: Inputs, *, whole: bool) -> Codes:
         inputs = rows[:, part.column].astype(np.float64)
         codes = inputs / (part.scale or 1.0) + part.shift
         if part.gap is not None:
-            lacking = np.isnan(inputs) if np.isnan(part.missing) else inputs == np.float32(part.missing)
-            codes = np.where(lacking, part.gap, codes)
+            codes = np.where(np.isnan(inputs), part.gap, codes)
     else:
         apart = np.abs(rows[:, part.columns].astype(np.float64)[:, None, :] - part.table[None]).sum(axis=2)
         codes = (np.argmin(apart, axis=1) + part.low).astype(np.float64)

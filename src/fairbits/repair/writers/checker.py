@@ -91,7 +91,7 @@ def settle(job: Job, model: Any = None) -> Answer:
         for call in _calls(found, way):
             about = {**way, "call": call}
             try:
-                outputs = standalone.Model(about, found).outputs(table)
+                outputs = standalone.AskedModel(about, found).outputs(table)
             except Exception as error:  # noqa: BLE001 - the next way is tried; the last complaint is shown
                 complaint = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
                 continue
@@ -169,7 +169,7 @@ def ask(job: Job, model: Any = None) -> Answer:
             about = settle({**job, "file": original or job["file"], "table": job["tables"]["rows"]})["about"]
         except ValueError:
             return _through_fairbits(job, file)
-    asked = standalone.Model(about, found)
+    asked = standalone.AskedModel(about, found)
     answer: Answer = {"scores": {name: asked(table) for name, table in job["tables"].items()}}
     answer |= {"classes": None, "decisions": None, "library": library(found), "fault": ""}
     if file.suffix == ".onnx" and "label" in [one.name for one in found.get_outputs()]:
@@ -203,7 +203,7 @@ def opened(file: str | Path, *, trusted: bool) -> Any:
     """A model file by its library; a network in our own format by fairbits."""
     ending = Path(file).suffix.lower()
     if ending == ".skops":
-        from fairbits.models.pickles import trusted_types
+        from fairbits.models import trusted_types
 
         return standalone.opened(file, trusted_types(Path(file), trust_pickle=trusted))
     if ending != ".npz":

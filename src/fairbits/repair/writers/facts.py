@@ -22,15 +22,14 @@ from fairbits.domain import (
     Schema,
     Twins,
     Unseen,
+    spells_labels,
     table_columns,
     text_of,
     values_of,
 )
-from fairbits.domain.column import spells_labels
 from fairbits.errors import MissingDependencyError
-from fairbits.models import Network
-from fairbits.models.foreign import attribute as attribute_of
-from fairbits.models.predictor_facts import names_of
+from fairbits.models import Network, names_of
+from fairbits.models import attribute as attribute_of
 from fairbits.subject import Subject
 
 About = dict[str, Any]

@@ -11,7 +11,7 @@ import numpy as np
 from fairbits.repair.writers.standalone import (
     OPERATIONS,
     ROWS,
-    Model,
+    AskedModel,
     class_array,
     codes_of,
     column_of,
@@ -34,7 +34,7 @@ class Guarded:
 
     def __init__(self, model: Any = None, *, data: Any = None, folder: Any = None) -> None:
         self.data = data = DATA if data is None else data
-        self.model = Model(data["model"], model, Path(__file__).parent if folder is None else folder)
+        self.model = AskedModel(data["model"], model, Path(__file__).parent if folder is None else folder)
         self.classes_ = class_array(data["classes"]) if data["classes"] else None
         self.threshold = data["threshold"]
 

@@ -254,7 +254,7 @@ def library_of(model: Any) -> Any:
     )
 
 
-class Network:
+class DenseLayers:
     """Dense layers, from arrays in the file itself."""
 
     def __init__(self, about: Any) -> None:
@@ -272,13 +272,13 @@ class Network:
         return softmax(found) if head == "softmax" else sigmoid(found) if head == "sigmoid" else found
 
 
-class Model:
+class AskedModel:
     """A model as its owner asks it: a table in, probabilities of all classes (or values) out."""
 
     def __init__(self, about: Any, model: Any = None, folder: Any = ".") -> None:
         self.about = about
         if model is None and about["network"] is not None:
-            model = Network(about["network"])
+            model = DenseLayers(about["network"])
         if model is None:
             if about["file"] is None:
                 raise TypeError(about["give"])

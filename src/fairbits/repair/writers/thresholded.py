@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.repair.writers.standalone import Model, class_array, codes_of, decided, size_of, tabled
+from fairbits.repair.writers.standalone import AskedModel, class_array, codes_of, decided, size_of, tabled
 
 #: The facts about one model, which stand here where the file is written.
 DATA: Any = json.loads("{}")
@@ -19,7 +19,7 @@ class Thresholded:
 
     def __init__(self, model: Any = None, *, data: Any = None, folder: Any = None) -> None:
         self.data = data = DATA if data is None else data
-        self.model = Model(data["model"], model, Path(__file__).parent if folder is None else folder)
+        self.model = AskedModel(data["model"], model, Path(__file__).parent if folder is None else folder)
         self.classes_ = class_array(data["classes"])
         self.threshold = data["threshold"]
 

@@ -17,14 +17,14 @@ from fairbits.models import (
     CanSave,
     Model,
     Network,
+    attribute,
     ending_of,
     estimator_ending,
     save_as_original,
     save_estimator,
+    settled_original,
+    trusted_types,
 )
-from fairbits.models.foreign import attribute
-from fairbits.models.original import settled_original
-from fairbits.models.pickles import trusted_types
 from fairbits.repair.proposals.group_thresholds import GroupThresholds
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.records import FileCheck
