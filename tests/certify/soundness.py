@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from fractions import Fraction
 from itertools import pairwise, product
+from unittest.mock import patch
 
 import numpy as np
 
@@ -212,7 +213,9 @@ def check(seed, *, rationals=3):  # noqa: PLR0915 - every certificate of one net
         return 0.0
     span = float(np.ptp(libraries[0])) if regression else 1.0
     epsilon = max(float(rng.choice([0.025, 0.1, 0.25])) * span, 1e-30)
-    boxes = box_network(network, schema, encoding, twins)
+    # Few parts of a real attribute, so that what a part holds matters as much as where it begins.
+    with patch("fairbits.engine.box_layers.PARTS", int(np.random.default_rng(seed).choice([1, 2, 16]))):
+        boxes = box_network(network, schema, encoding, twins)
     evaluator = Evaluator(network, schema, encoding, epsilon=epsilon, threads=1)
     evaluator.threshold = threshold
     valid = evaluator.valid_twins(people)

@@ -197,6 +197,8 @@ def test_intervals_of_scores_bound_classes():
     assert (k <= most).all()
     exact = class_bounds(scores, scores, 0.1)
     np.testing.assert_array_equal(exact[1], k)
+    # A twin that may score far above those that begin later.
+    assert class_bounds(np.array([[0.0, 0.01]]), np.array([[0.2, 0.05]]), 0.1)[1].tolist() == [2]
 
 
 @pytest.mark.parametrize(
