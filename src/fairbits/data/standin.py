@@ -1,11 +1,11 @@
 """Synthetic people in the place of data that may not ship: small decision trees in a chain, and a sampler.
 
 How a model is made (``tools/standin.py``): the attributes are taken in a fixed order. For each one a decision tree
-predicts it from those before it. A tree has at most 48 leaves, and a leaf stands for 100 people or more. What is kept of a leaf is how
-many of its people have each value, rounded up or down at random to a multiple of ten (four people become ten with a
-chance of 0.4, else none: right on average, as statistical offices do it). The label is a logistic regression on the
-values, with one coefficient, of two decimals, for each value that 100 people or more have. No row of the original is
-kept, no count finer than ten people, no leaf or coefficient of fewer than a hundred.
+predicts it from those before it. A tree has at most 48 leaves, and a leaf stands for 100 people or more. What is kept
+of a leaf is how many of its people have each value, rounded up or down at random to a multiple of ten (four people
+become ten with a chance of 0.4, else none: right on average, as statistical offices do it). The label is a logistic
+regression on the values, with one coefficient, of two decimals, for each value that 100 people or more have. No row of
+the original is kept, no count finer than ten people, no leaf or coefficient of fewer than a hundred.
 
 How people are made (``sample``): one attribute after the other is drawn from the leaf that the values so far lead to,
 then the label. So the pairs and triples that a tree looked at are like the original's; finer patterns are lost, and a
