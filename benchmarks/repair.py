@@ -19,7 +19,7 @@ from typing import Any
 from fairbits.audit.attack import repair
 from fairbits.data import load_subject
 from fairbits.errors import FairbitsError
-from fairbits.repair import Repair, RepairResult
+from fairbits.repair import RepairCandidate, RepairResult
 from fairbits.search import Budget, Settings, search_subject
 
 SUBJECTS = ("census", "compas", "german", "default", "heart", "bank", "diabetes", "students", "meps15", "meps16")
@@ -60,10 +60,10 @@ def measured(name: str, evaluations: int, attack: int) -> dict[str, Any]:
     }
 
 
-def _kinds(result: RepairResult) -> dict[str, Repair | None]:
+def _kinds(result: RepairResult) -> dict[str, RepairCandidate | None]:
     """The best of each kind, all picked on the plan's half within the budget, as the chosen one is."""
 
-    def best(*prefixes: str) -> Repair | None:
+    def best(*prefixes: str) -> RepairCandidate | None:
         allowed = [r for r in result.repairs if r.name.startswith(prefixes) and r.within_budget]
         return min(allowed, key=lambda r: r.plan.k_mean, default=None)
 
@@ -81,7 +81,7 @@ def _kinds(result: RepairResult) -> dict[str, Repair | None]:
     }
 
 
-def _change(one: Repair, result: RepairResult) -> dict[str, Any]:
+def _change(one: RepairCandidate, result: RepairResult) -> dict[str, Any]:
     before, after = result.before_held_out, one.held_out
     return {
         "name": one.name,

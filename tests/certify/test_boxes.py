@@ -14,7 +14,7 @@ from fairbits.certify.boxes import Question, prove
 from fairbits.certify.classes import class_bounds
 from fairbits.certify.witnesses import DRAWN
 from fairbits.domain import Attribute, Encoding, Schema, Twins
-from fairbits.engine import FLIPPING, STEADY, box_network
+from fairbits.engine import FLIPPING, STEADY, box_network, margin_cuts
 from fairbits.errors import CapabilityError
 from fairbits.measure.partition import constrained
 from fairbits.models import Network
@@ -228,3 +228,22 @@ def test_rounded_steps_are_not_taken_for_even_ones():
     stray = max(abs(Fraction(a) - b) for a, b in zip(pay.allowed, line, strict=True))
     assert stray > 0
     assert float(stray * 10**6) <= layers.drift[0] < 1e-6
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.3, 0.7, 0.001, 0.9999, 0.1 + 0.2])
+def test_margins_on_either_side_of_a_cut_are_decided_alike_by_every_sigmoid(threshold):
+    """σ(-1e-9) is a half in float32, and reaches it."""
+    below, cut = margin_cuts(threshold)
+    centre, reach = np.log(threshold / (1 - threshold)), 2e-6 / (threshold * (1 - threshold))
+    margins = np.unique(np.concatenate([centre + np.linspace(-reach, reach, 40_001), [0.0, -1e-9, 1e-9, below, cut]]))
+    single = margins.astype(np.float32)
+    one = np.float32(1)
+    ways = [one / (one + np.exp(-single)), np.exp(single) / (one + np.exp(single)), one - one / (one + np.exp(single))]
+    ways.append(special.expit(single))
+    room = 2.0**-23 * np.abs(margins)  # what the margin itself is rounded by is another error
+    for scores in ways:
+        favourable = scores >= np.float32(threshold)
+        assert favourable[margins - room >= cut].all()
+        assert not favourable[margins + room < below].any()
+    assert (margins < below).any()
+    assert (margins >= cut).any()

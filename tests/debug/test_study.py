@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fairbits import Network
+from fairbits import Audit, Budget, Network
 from fairbits.data import load_subject
 from fairbits.debug import debug_run
-from fairbits.debug.sample import sample_cases
+from fairbits.debug.sample import chains_of, sample_cases
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.store import Run
 from fairbits.subject import make_subject
@@ -148,3 +148,18 @@ def test_a_run_from_python_needs_its_subject(run: Run) -> None:
     run.manifest["source"] = None
     with pytest.raises(OptionError, match="does not say where its model is"):
         debug_run(run)
+
+
+def test_cases_of_one_row_are_one_chain(run: Run, tmp_path: Path) -> None:
+    assert chains_of(run, sample_cases(run, 40, np.random.default_rng(0))[0]) is None  # they come from no row
+    audit = Audit.of("heart")
+    searched = audit.search(strategy="climb", budget=Budget(evaluations=3000), threads=1, out=tmp_path / "searched")
+    seeds = {}
+    for batch in searched.batches(labels=False):
+        pairs = zip(searched.layout.codes_of(batch), batch.column("seed_row").to_pylist(), strict=True)
+        seeds |= {row.tobytes(): seed for row, seed in pairs}
+    cases, _ = sample_cases(searched, 60, np.random.default_rng(0))
+    chains = chains_of(searched, cases)
+    assert chains is not None
+    assert chains.tolist() == [seeds[row.tobytes()] for row in cases]
+    assert len(np.unique(chains)) < 60

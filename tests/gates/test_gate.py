@@ -465,3 +465,21 @@ def test_a_waiver_is_a_record() -> None:
     assert one.days_left(DAY + timedelta(3)) == -3
     assert (one.has_ended(DAY), one.has_ended(DAY + timedelta(1))) == (False, True)
     assert one.document()["expires"] == DAY.isoformat()
+
+
+def test_a_suite_keeps_whose_rows_are(project: Path) -> None:
+    """Three rows of each person: the figures are those of the rows, their intervals those of the people."""
+    lines = Path("table.csv").read_text().splitlines()
+    rows = [f"{line},p{i // 3}" for i, line in enumerate(lines[1:])]
+    Path("table.csv").write_text("\n".join([lines[0] + ",id", *rows]) + "\n")
+    plain = judged({"flip_rate": 0.5, "bits_mean": 3.0})
+    text = Path("subject.toml").read_text()
+    Path("subject.toml").write_text(text.replace('target = "paid"', 'target = "paid"\nperson = "id"'))
+    suite, path = gates.freeze("subject.toml", out="people.parquet")
+    again = gates.read_suite(path, fairbits.load_subject("subject.toml"))
+    assert again.id == suite.id
+    assert np.array_equal(again.table.person, suite.table.person)
+    found = judged({"flip_rate": 0.5, "bits_mean": 3.0}, suite="people.parquet", baseline="people-baseline.parquet")
+    for name in ("flip_rate", "bits_mean"):
+        assert found[name].value == pytest.approx(plain[name].value)
+        assert found[name].high - found[name].low != pytest.approx(plain[name].high - plain[name].low)

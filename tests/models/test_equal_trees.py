@@ -190,3 +190,46 @@ def test_trees_behind_encoders_of_any_kind_score_as_their_library_does(name: str
         again, _ = compare(model, at_cut, frame[:120], seed, sparse=sparse)
     assert np.array_equal(at_cut.rule.favours(again), theirs >= cut)
     assert np.abs(again - theirs).max() <= 1.2e-7
+
+
+@pytest.mark.parametrize(
+    "name", ["tree", "forest of shares", "boosting", "histograms", "LightGBM", "XGBoost", "CatBoost"]
+)
+def test_bare_trees_compare_in_the_precision_of_their_library(name: str) -> None:
+    """Values next to a threshold are the same float32, or not, as the library has it; so are zeros of both signs."""
+    rng = np.random.default_rng(7)
+    values = np.concatenate([[-0.0, 0.0, 1e-40, -1e-40, 16_777_217.0], np.round(rng.normal(size=195), 1)])
+    frame = pd.DataFrame({"sex": rng.integers(0, 2, 200), "a": values, "b": rng.permutation(values) / 3})
+    target = (frame["a"] + frame["sex"] > frame["b"]).astype(int)
+    attributes = [Attribute(name="sex", kind="integer", low=0, high=1, protected=True)]
+    attributes += [Attribute(name=x, kind="real", low=-10.0, high=2e7) for x in "ab"]
+    schema = Schema(attributes, target="y", classes=("0", "1"))
+    model = MODELS[name]()(0).fit(frame, target)
+    ours, theirs = compare(model, schema, frame, 0)
+    assert np.array_equal(ours, theirs.astype(np.float32))
+
+
+@pytest.mark.parametrize("where", ["XGBoost", "sparse"])
+def test_what_xgboost_takes_for_missing_is_left_to_it(where: str) -> None:
+    library = pytest.importorskip("xgboost")
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
+
+    frame, target = people(np.random.default_rng(1), 300)
+    if where == "XGBoost":
+        frame = frame[["wage", "age"]].assign(sex=(frame["sex"] == "Male").astype(int), wage=frame["wage"].round())
+        model = library.XGBClassifier(n_estimators=5, missing=0.0).fit(frame, target)
+        attributes = [Attribute(name="wage", kind="real", low=-3.7, high=900.1), ATTRIBUTES[1]]
+        attributes.append(Attribute(name="sex", kind="integer", low=0, high=1, protected=True))
+    else:
+        frame = frame[["wealth", "sex"]]
+        steps = make_column_transformer((OneHotEncoder(), ["sex"]), (MaxAbsScaler(), ["wealth"]), sparse_threshold=1.0)
+        model = make_pipeline(steps, library.XGBClassifier(n_estimators=5)).fit(frame, target)
+        attributes = [ATTRIBUTES[4], ATTRIBUTES[0]]
+    schema = Schema(attributes, target="y", classes=("0", "1"))
+    loaded = fit_to_schema(adapt(model, schema, ModelOptions()), schema)
+    assert "for a missing value" in loaded.notes[-1] or "takes for missing" in loaded.notes[-1]
+    codes = Decoder(schema).frame(codes_of(frame, schema))
+    scores = loaded.model.scores(loaded.encoding.encode(codes_of(frame, schema)))  # type: ignore[union-attr]
+    assert np.array_equal(scores, model.predict_proba(codes)[:, 1])

@@ -171,7 +171,10 @@ def test_thresholds_of_a_network_go_out_as_a_graph(tmp_path: Path, head: str, fa
     said, label = session.run(None, {"inputs": encoding.encode(people.codes)})
     score = said[:, favourable] if head == "softmax" else said[:, 0] if favourable == 1 else 1 - said[:, 0]
     assert score == pytest.approx(found.people_scores(people.codes), abs=1e-5)
-    assert list(label) == [schema.classes[i] for i in schema.rule.decide(found.people_scores(people.codes))]
+    own = found.people_scores(people.codes)
+    clear = np.abs(own - 0.5) > 1e-5  # thresholds lie between scores; rounding may decide about a tie
+    assert clear.mean() > 0.2
+    assert list(label[clear]) == [schema.classes[i] for i in schema.rule.decide(own[clear])]
 
 
 def test_tuning_is_the_same_for_a_seed(planner: Planner) -> None:

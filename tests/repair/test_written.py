@@ -493,7 +493,7 @@ def test_what_a_repair_records(tmp_path: Path) -> None:
     assert mine["library"].startswith("numpy")
     assert {"scores", "decisions", "threshold", "classes", "missing protected values"} <= set(mine["compared"])
     checks = json.loads((tmp_path / "run" / "run.json").read_text())["checks"]
-    assert checks["written file"] == document["written"]
+    assert checks["written_file"] == document["written"]
     repair_run(run, choose="average", retrain=False, threads=1)  # a run with checks is still a run
 
 

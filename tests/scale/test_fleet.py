@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fairbits import Attribute, Network, Schema, Table
 from fairbits.audit import AuditOptions
 from fairbits.audit.fleet import _proved, audit_fleet, find_subjects
-from fairbits.certify import Statement
+from fairbits.certify import Population, Statement
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.report.fleet import Fleet, FleetMember, render_fleet
@@ -126,17 +126,19 @@ def test_a_fleet_without_bits_crowns_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("population", "proved"),
+    ("whom", "proved"),
     [
-        ("everybody in the domain", 2),
-        ("everybody in the domain (pay in steps of 0.1)", 2),
-        ("everybody in the domain, except those whose pay is missing", None),
-        ("everybody within 1 change of a row", None),
+        (Population(kind="domain"), 2),
+        (Population(kind="domain", intervals=(("pay", 0.0, 9.5),)), 2),
+        (Population(kind="domain", without=("pay",)), None),
+        (Population(kind="domain", values=(("age", (20.0, 60.0)),)), None),
+        (Population(kind="near", changes=1), None),
+        (None, None),
     ],
 )
-def test_what_is_proved_is_about_everybody(population, proved) -> None:
-    """A certificate that leaves people out bounds nothing for a fleet."""
-    one = Statement("proved", "k", population, 10, 10, 0, 0, 2.0, 1.0, 0.0)
+def test_what_is_proved_is_about_everybody(whom, proved) -> None:
+    """A certificate that leaves people out, or values of their twins, bounds nothing for a fleet."""
+    one = Statement("proved", "k", "some people", 10, 10, 0, 0, 2.0, 1.0, 0.0, whom=whom)
     data = SimpleNamespace(about=SimpleNamespace(blind=False), certified=(one,))
     assert _proved(data) == proved
 

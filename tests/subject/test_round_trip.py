@@ -21,6 +21,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from torch import nn
 
 from fairbits import Audit, load_subject
 from fairbits.domain import RawTable
@@ -291,6 +292,36 @@ def test_points_and_hazards_have_their_own_threshold(turned: bool) -> None:
         Audit.from_table(lambda rows: base.predict_proba(rows)[:, 1], frame, **ASKED, threshold=60)
 
 
+def test_fresh_answers_of_a_service_are_read_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant service whose answers are logits of the other class varies in nothing."""
+    from fairbits import Category, Integer, Schema
+    from fairbits.models import Endpoint, load_with_encoding
+    from fairbits.models.repeated import answers_vary
+
+    monkeypatch.setattr(Endpoint, "_ask_all", lambda _self, rows: np.full(len(rows), 1.5))
+    schema = Schema(
+        (Category(name="sex", labels=("f", "m"), protected=True), Integer(name="age", high=9)),
+        target="y",
+        classes=("no", "yes"),
+    )
+    model, encoding = load_with_encoding("http://localhost:1/", schema, output="logit", score_of="no")
+    rows = encoding.encode(np.array([[0.0, 3.0], [1.0, 4.0]]))
+    np.testing.assert_allclose(model.scores(rows), 1 - 1 / (1 + np.exp(-1.5)), rtol=1e-6)
+    np.testing.assert_array_equal(model.fresh_scores(rows), model.scores(rows))  # type: ignore[attr-defined]
+    assert not answers_vary(model, rows)
+
+
+@pytest.mark.parametrize("ending", [nn.Sigmoid(), nn.Identity()])
+def test_a_module_is_held_against_pytorch_on_real_rows(ending: Any) -> None:
+    frame = people()[["age", "income", "hired"]].assign(sex=lambda f: f["age"] % 2)
+    module = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1), ending).eval()
+    asked = ASKED | {"protected": ["sex"], "as_is": True}
+    trip = Audit.from_table(module, frame[["sex", "age", "income", "hired"]], **asked).subject.round_trip
+    assert (trip.rows, trip.equal) == (900, 900)
+    assert trip.compared == "the encoded rows, by the library and as read"
+    assert 0 < trip.tolerance < 1e-4
+
+
 def test_a_table_goes_out_as_it_came_in(tmp_path: Path) -> None:
     """Observed attributes are in it, cells without a value have none, and codes with gaps are no other ones."""
     frame = people().assign(
@@ -299,7 +330,6 @@ def test_a_table_goes_out_as_it_came_in(tmp_path: Path) -> None:
         age=lambda f: f["age"].astype("Int64").where(f["age"] > 20),
     )
     frame.to_parquet(tmp_path / "people.parquet")
-    (tmp_path / "m.py").write_text("")
     (tmp_path / "subject.toml").write_text(
         """[table]\npath = "people.parquet"\nscore = "score"\n[attributes]
         race = {kind = "integer", low = 1, high = 9, values = [1, 2, 9], protected = true}

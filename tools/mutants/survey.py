@@ -22,7 +22,7 @@ MAX_SURVIVORS = 0.1
 #: Seconds after which the tests of a mutant count as never ending, which is noticed too.
 LONGEST = 900
 #: What a copy needs.
-COPIED = ("src", "tests", "pyproject.toml")
+COPIED = ("src", "tests", "benchmarks", "pyproject.toml")
 #: What is imported once for all mutants: heavy, and no part of the project.
 PRELOADED = (
     "duckdb",

@@ -303,7 +303,7 @@ def asked(made: Any, subject: Subject) -> Fitted:
     except ModelError as error:
         raise CapabilityError(f"what was fitted again cannot be asked: {error}") from None
     assert found.encoding is not None  # noqa: S101 - given above
-    return Fitted(found.model, found.encoding, made)
+    return Fitted(found.model, found.encoding, made if callable(getattr(made, "predict", None)) else None)
 
 
 def fresh_network(like: Network, widths: tuple[int, ...], rng: np.random.Generator) -> Network:

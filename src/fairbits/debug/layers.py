@@ -25,7 +25,7 @@ from fairbits.debug.records import QUANTILES, RULES, Floats, LayerEffect, Rule, 
 from fairbits.domain import Codes, with_stand_ins
 from fairbits.engine import widest
 from fairbits.errors import CapabilityError, OptionError, choose_from
-from fairbits.measure import Estimate, Evaluator, bootstrap_means, wilson
+from fairbits.measure import Estimate, Evaluator, bootstrap_means, rate_of
 from fairbits.models import HasActivations, require
 
 #: Keeps ρ finite where twins do not differ yet (ε1 of the paper).
@@ -161,7 +161,9 @@ def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[
     return tuple(found)
 
 
-def vote_of(rho: Floats, rng: np.random.Generator, *, chosen: int = 0) -> Vote:
+def vote_of(
+    rho: Floats, rng: np.random.Generator, *, chosen: int = 0, chains: npt.NDArray[np.int64] | None = None
+) -> Vote:
     """Which layer has the most votes (the earlier one if equal), how sure that is, and its influence.
 
     The first ``chosen`` cases were not drawn at random, and do not count for the influence.
@@ -170,25 +172,33 @@ def vote_of(rho: Floats, rng: np.random.Generator, *, chosen: int = 0) -> Vote:
     counts = np.bincount(ballots, minlength=rho.shape[1])[1:]  # of the hidden layers
     if len(counts) == 0 or counts.sum() == 0:
         return Vote(None, None, 0.0, None)
-    # To draw cases again is to draw their votes again: a multinomial.
-    drawn = rng.multinomial(n, counts / n, size=RESAMPLES)
+    # To draw cases again is to draw their votes again; cases of one chain are drawn together.
+    if chains is None:
+        drawn = rng.multinomial(n, counts / n, size=RESAMPLES)
+    else:
+        present, place = np.unique(chains, return_inverse=True)
+        votes = np.zeros((len(present), rho.shape[1]))
+        np.add.at(votes, (place, ballots), 1)
+        times = rng.multinomial(len(present), np.full(len(present), 1 / len(present)), size=RESAMPLES)
+        drawn = (times @ votes[:, 1:]).astype(np.int64)
     order = np.argsort(-counts, kind="stable")
-    first = int(order[0])
+    first, cast, start = int(order[0]), ballots > 0, chosen if chosen < n else 0
+    whose = None if chains is None else chains[cast]
     second = int(order[1]) if len(order) > 1 and counts[order[1]] > 0 else None
     return Vote(
         suspect=first + 1,
-        share=wilson(int(counts[first]), int(counts.sum())),
+        share=rate_of(ballots[cast] == first + 1, people=whose),
         certainty=float((drawn.argmax(axis=1) == first).mean()),
-        influence=influence_of(rho[chosen:] if chosen < n else rho, rng),
+        influence=influence_of(rho[start:], rng, chains=None if chains is None else chains[start:]),
         runner_up=None if second is None else second + 1,
-        runner_up_share=None if second is None else wilson(int(counts[second]), int(counts.sum())),
+        runner_up_share=None if second is None else rate_of(ballots[cast] == second + 1, people=whose),
     )
 
 
-def influence_of(rho: Floats, rng: np.random.Generator) -> Estimate:
+def influence_of(rho: Floats, rng: np.random.Generator, *, chains: npt.NDArray[np.int64] | None = None) -> Estimate:
     """The mean over people of each one's largest ρ, with a bootstrap interval."""
     largest = np.nanmax(rho[:, :-1], axis=1)
-    return bootstrap_means(largest[:, None], rng, resamples=RESAMPLES // 4)[0]
+    return bootstrap_means(largest[:, None], rng, resamples=RESAMPLES // 4, people=chains)[0]
 
 
 def _quantiles(values: Floats) -> tuple[float, ...]:

@@ -19,7 +19,7 @@ from fairbits.debug.records import Candidate, Floats, NeuronEffect, Rule, halves
 from fairbits.domain import Codes
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
-from fairbits.measure import Evaluator, Measure, hold, target_of
+from fairbits.measure import Evaluator, Measure, clustered_ratio, hold, target_of
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, kind_of
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject, decided
@@ -31,8 +31,6 @@ MAX_LOSS = 0.05
 MIN_GAIN = 0.1
 #: The two values that an ACD lies between: the neuron on and off.
 ACTIVE, INACTIVE = "mean", "min"
-#: Resamples of the cases behind the interval of an ACD.
-RESAMPLES = 1000
 #: Rows that the neurons' values are taken from, at most; and how many run through the model at a time.
 MAX_ROWS, ROWS = 100_000, 16_384
 STATISTICS = ("zero", "min", "max", "mean", "mean-sd", "mean+sd", "mean-2sd", "mean+2sd")
@@ -76,6 +74,7 @@ def neuron_effects(
     rule: Rule = "spread",
     measure: Measure = "q_inf",
     try_out: TryOut | None = None,
+    chains: npt.NDArray[np.int64] | None = None,
 ) -> tuple[tuple[NeuronEffect, ...], float | None]:
     """Every neuron of the layers (1 is the first), and the accuracy with nothing held (None: not known)."""
     codes = subject.table.codes
@@ -101,7 +100,7 @@ def neuron_effects(
     before = [np.asarray(half, np.float64) for half in halves(target_of(evaluator.evaluate(cases), measure))]
     floor = -np.inf if baseline is None else _floor(baseline, subject, rule)
     table = _Table(tried, (len(choosing), len(reporting)), floor, subject.schema.regression, measure)
-    judge = _Judge(tried, where, before, rule, rng)
+    judge = _Judge(tried, where, before, rule, np.arange(len(cases)) if chains is None else chains)
     found = []
     for (layer, neuron), group in groupby(named, key=lambda pair: (pair[1].layer, pair[1].neuron)):
         candidates = tuple(table.candidate(name, do, where[do]) for name, do in group)
@@ -253,14 +252,14 @@ class _Judge:
         where: dict[Do, int],
         before: Sequence[Floats],
         rule: Rule,
-        rng: np.random.Generator,
+        chains: npt.NDArray[np.int64],
     ):
         self.tried, self.where, self.rule = tried, where, rule
         # A single case is both halves; the paper's rule looks at every case once.
         self.together = rule == "paper"
         self.before = [np.concatenate(before)] * 2 if self.together else list(before)
-        n = len(self.before[1])
-        self.drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
+        # Cases of one chain differ in little: what is drawn is chains.
+        self.chains = np.concatenate(halves(chains)) if self.together else halves(chains)[1]
 
     def __call__(self, layer: int, neuron: int, candidates: tuple[Candidate, ...]) -> NeuronEffect:
         named = {one.statistic: one for one in candidates}
@@ -269,10 +268,8 @@ class _Judge:
             return NeuronEffect(layer + 1, neuron, None, active, inactive, candidates)
         apart = [self._difference(layer, neuron, active, inactive, half) for half in (0, 1)]
         chosen = float(apart[0].mean() / self.before[0].mean())
-        reported = float(apart[1].mean() / self.before[1].mean())
-        again = (self.drawn @ apart[1]) / np.maximum(self.drawn @ self.before[1], np.finfo(np.float64).tiny)
-        low, high = np.quantile(again, [0.025, 0.975]).tolist()
-        return NeuronEffect(layer + 1, neuron, reported, active, inactive, candidates, chosen, low, high)
+        found = clustered_ratio(apart[1], self.before[1], self.chains)
+        return NeuronEffect(layer + 1, neuron, found.value, active, inactive, candidates, chosen, found.low, found.high)
 
     def _difference(self, layer: int, neuron: int, active: Candidate, inactive: Candidate, half: int) -> Floats:
         on, off = (self.where[Do(layer, neuron, one.value)] for one in (active, inactive))

@@ -35,7 +35,7 @@ from fairbits.debug.records import (
     Vote,
 )
 from fairbits.debug.refits import TrainOut, origin_trainer, people_of, train_here, trainings_for
-from fairbits.debug.sample import sample_cases
+from fairbits.debug.sample import chains_of, sample_cases
 from fairbits.debug.sets import neuron_sets
 from fairbits.debug.trees import TreeEffects, tree_effects
 from fairbits.domain import GrantOptions
@@ -96,7 +96,7 @@ def debug_run(
     )
     evaluator = evaluator.over_values  # attributes, layers and neurons are compared in values that everybody can take
     figures = evaluator.evaluate(cases)
-    work = _Work(evaluator, subject, cases, seed, say, chosen_rule, measure, try_out, train_out)
+    work = _Work(evaluator, subject, cases, chains_of(run, cases), seed, say, chosen_rule, measure, try_out, train_out)
     trees = work.trees(all_trees=all_layers) if inside and isinstance(subject.model, HasTrees) else None
     vote: Vote | None = None
     if trees is not None:
@@ -161,6 +161,7 @@ class _Work:
         evaluator: Evaluator,
         subject: Subject,
         cases: np.ndarray,
+        chains: np.ndarray | None,
         seed: int,
         say: Stage,
         rule: Rule,
@@ -170,6 +171,7 @@ class _Work:
     ):
         self.rule, self.measure, self.try_out, self.train_out = rule, measure, try_out, train_out
         self.evaluator, self.subject, self.cases, self.seed, self.say = evaluator, subject, cases, seed, say
+        self.chains = chains
         self.notes: list[str] = []
 
     def trees(self, *, all_trees: bool) -> TreeEffects:
@@ -190,7 +192,9 @@ class _Work:
             scales = layer_scales(self.evaluator, codes[np.sort(rng.permutation(len(codes))[:count])])
         delta, widths = layer_distances(self.evaluator, self.cases, scales)
         rho = amplification(delta, rule=self.rule)
-        vote = vote_of(rho, generator(self.seed, "debug", "vote"), chosen=ranked if self.rule == "paper" else 0)
+        vote = vote_of(
+            rho, generator(self.seed, "debug", "vote"), chosen=ranked if self.rule == "paper" else 0, chains=self.chains
+        )
         if vote.close and vote.share is not None and vote.runner_up_share is not None:
             self.notes.append(
                 f"The vote for layer {vote.suspect} is close: it has {vote.share.value:.0%} of the cases, layer "
@@ -214,7 +218,15 @@ class _Work:
             return None
 
     def _sets(self, rng: np.random.Generator) -> NeuronSets:
-        return neuron_sets(self.evaluator, self.subject, self.cases, measure=self.measure, rng=rng, stage=self.say)
+        return neuron_sets(
+            self.evaluator,
+            self.subject,
+            self.cases,
+            measure=self.measure,
+            rng=rng,
+            stage=self.say,
+            chains=self.chains,
+        )
 
     def neurons(self, layers: list[int]) -> tuple[NeuronEffect, ...]:
         if not layers:
@@ -232,6 +244,7 @@ class _Work:
             rule=self.rule,
             measure=self.measure,
             try_out=self.try_out,
+            chains=self.chains,
         )
         if accuracy is None:
             why = "a regression has no accuracy" if self.subject.schema.regression else "the table has no labels"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.debug.neurons import (
     ACTIVE,
@@ -48,9 +49,10 @@ def neuron_sets(
     measure: Measure,
     rng: np.random.Generator,
     stage: Callable[[str], None] | None = None,
+    chains: npt.NDArray[np.int64] | None = None,
 ) -> NeuronSets:
     """The size–effect curve of sets of neurons, and the smallest set that explains most of the bits."""
-    search = _Search(evaluator, subject, cases, measure, rng)
+    search = _Search(evaluator, subject, cases, measure, rng, chains)
     if not search.tried or search.before[0].mean() <= 0 or search.before[1].mean() <= 0:
         return NeuronSets((), None, MOST)
     curve: list[NeuronSet] = []
@@ -72,13 +74,20 @@ class _Search:
     """The two halves of the cases, the rows, and the questions about sets."""
 
     def __init__(
-        self, evaluator: Evaluator, subject: Subject, cases: Codes, measure: Measure, rng: np.random.Generator
+        self,
+        evaluator: Evaluator,
+        subject: Subject,
+        cases: Codes,
+        measure: Measure,
+        rng: np.random.Generator,
+        chains: npt.NDArray[np.int64] | None,
     ):
         self.evaluator, self.measure, self.rng = evaluator, measure, rng
         network = subject.model
         assert isinstance(network, Network)  # noqa: S101 - checked by whoever calls
         self.network = network
         choosing, self.reporting = halves(cases)
+        self.chains = None if chains is None else halves(chains)[1]
         self.choosing = choosing[:: max(1, len(choosing) // max(FEWEST_CASES, TWINS // evaluator.m))]
         self.before = [self._bits(evaluator, people) for people in (self.choosing, self.reporting)]
         rows = np.sort(rng.permutation(len(subject.table))[:MAX_ROWS])
@@ -127,7 +136,8 @@ class _Search:
         """A set on the half of the cases that chose none of it."""
         network = self.network.with_interventions(dos)
         after = self._bits(self.evaluator.with_model(network), self.reporting)
-        left = bounded_ratio(after, self.before[1], self.rng, high=self.evaluator.bits_limit, resamples=RESAMPLES)
+        high = self.evaluator.bits_limit
+        left = bounded_ratio(after, self.before[1], self.rng, high=high, resamples=RESAMPLES, people=self.chains)
         return NeuronSet(dos, left.remainder, choosing, accuracy_of(network, self.subject))
 
     def pruned(self, found: NeuronSet) -> NeuronSet:

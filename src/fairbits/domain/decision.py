@@ -16,9 +16,9 @@ DEFAULT_THRESHOLD = 0.5
 class DecisionRule:
     """How a model's scores become a class.
 
-    Between two classes a score of at least ``threshold`` (both as float32, the precision of scores: see ``rounded``) is
-    the favourable one. Between three or more the most likely class is decided, and a tie goes to the favourable one, then to the
-    first. A regression (``classes`` 0) decides nothing.
+    Between two classes a score of at least ``threshold`` (both as float32, the precision of scores: see ``rounded``)
+    is the favourable one. Between three or more the most likely class is decided, and a tie goes to the favourable one,
+    then to the first. A regression (``classes`` 0) decides nothing.
     """
 
     classes: int

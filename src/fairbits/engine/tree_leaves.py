@@ -130,8 +130,8 @@ def _goes_left(walks: Any, node: int, value: float) -> bool:
 
 @compiled
 def _walk_all(walks: Any, roots: Any, rows: Any, found: Any) -> None:
-    for i in range(len(rows)):
-        for t in range(len(roots)):
+    for t in range(len(roots)):  # the top of a tree stays in the cache
+        for i in range(len(rows)):
             at = roots[t]
             while walks.feature[at] >= 0:
                 left = _goes_left(walks, at, rows[i, walks.feature[at]])

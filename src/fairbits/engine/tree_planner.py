@@ -108,7 +108,7 @@ class TreePlanner:
             self.ensemble.link,
             self.ensemble.slope,
             self.ensemble.divisor,
-            0.0 if self.in_order else 2 * sum_slack(self.ensemble, len(self.protected) if large else 0, len(part_list)),
+            self._error(len(self.protected) if large else 0, len(part_list)),
             cache(partial(walks_of, self.ensemble)),
             0 if one else self.favourable,
             self.model.complement,
@@ -117,6 +117,15 @@ class TreePlanner:
             self._codes_at_thresholds(),
             {column: gap for column, gap in self.encoding.gaps.items() if column in self.bins},
         )
+
+    def _error(self, axes: int, more: int) -> float:
+        """How far predictions can be from those of the library, whose sums are added up in another order."""
+        slack, link = 2 * sum_slack(self.ensemble, axes, more) / self.ensemble.divisor, self.ensemble.link
+        if self.in_order or (slack == 0 and link == "identity"):
+            return -1.0
+        if link not in ("identity", "logistic", "logistic_each", "softmax"):  # the others may be steep
+            return np.inf
+        return slack * max(1.0, abs(self.ensemble.slope)) + 2.0**-48
 
     def _values(self, column: int) -> int:
         """How many values of a protected attribute twins take."""

@@ -107,7 +107,7 @@ class TreeProgram(NamedTuple):
 class TreePlan:
     """An ensemble over one encoding and one set of twins, ready to run.
 
-    ``slack`` is how far a sum can be from what the library adds up to; 0 where they are the same.
+    ``error`` is how far a prediction can be from the library's; below 0 where they are the same.
     """
 
     program: TreeProgram
@@ -118,7 +118,7 @@ class TreePlan:
     link: Link
     slope: float
     divisor: float
-    slack: float
+    error: float
     walks: Callable[[], Walks]
     favourable: int
     complement: bool
@@ -127,13 +127,13 @@ class TreePlan:
     thresholds: dict[int, Floats]
     gaps: dict[int, float]
 
-    def exact(self, codes: Floats, twins: Ints) -> Floats:
+    def exact(self, codes: Floats, twins: Ints, threads: int | None) -> Floats:
         """All predictions for one twin of each of some people, walked one by one, to the last bit the library's."""
         rows = codes.copy()
         if self.twins is not None:
             rows[:, self.twins.columns] = self.twins.values[twins]
         inputs = self.ensemble.rounded(self.encoding.encode(rows))
-        return self.ensemble.predicted(leaves_of(self.ensemble, self.walks(), inputs, threads=1))
+        return self.ensemble.predicted(leaves_of(self.ensemble, self.walks(), inputs, threads=threads))
 
     @property
     def m(self) -> int:

@@ -4,9 +4,9 @@ A plan holds what the kernels (`kernels.trees`) need: how codes become bins (onl
 ensemble matter), small trees as tables of leaves, large ones as nodes, and what protected values do to both. Sums are
 per person, so that neither threads nor company change a bit of them.
 
-Scores are to the bit those of the library. Where it adds up in float32, so do the kernels, in its order. Its float64
-sums they add up as is quickest, which is off by a few last bits at most: a score that these could move to another
-float32, or across the threshold, is added up again as the library does.
+Where a library adds up in float32, so do the kernels, in its order: scores are its own to the bit. Its float64 sums
+they add up as is quickest, which is off by a few last bits at most and hardly ever another float32; scores at the
+threshold are added up again as the library does, so that decisions are its own.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from fairbits.engine.tree_program import Floats, Ints, TreePlan, TreeProgram
 from fairbits.errors import TableError
 from fairbits.models import HasTrees, apply_link, exact_link
 
-#: The relative error of one operation in double precision.
-UNIT = 2.0**-53
 _NOBODY = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -46,30 +44,38 @@ def tree_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) ->
 
     def keep(start: int, stop: int, sums: Floats) -> None:
         found = _chosen(plan, _predictions(plan, sums))
-        ready[start:stop] = plan.rule.rounded(found)
-        doubts.append(_doubtful(plan, found, sums, start))
+        mine = ready[start:stop]
+        mine[:] = found
+        if plan.rule.threshold is not None and not plan.program.in_order:
+            near = _at(np.float32(plan.rule.threshold), mine)
+            if near.any():
+                people, twins = np.nonzero(near)
+                mine[near] = plan.rule.rounded(found[near])
+                closest = np.abs(found[near] - plan.rule.threshold) <= plan.error
+                doubts.append((start + people[closest], twins[closest]))
 
     _run(plan, codes, keep, threads)
     people, twins = (np.concatenate(found) for found in zip(_NOBODY, *doubts, strict=True))
     if len(people):
-        ready[people, twins] = plan.rule.rounded(_chosen(plan, plan.exact(codes[people], twins)))
+        ready[people, twins] = plan.rule.rounded(_chosen(plan, plan.exact(codes[people], twins, threads)))
     return ready
 
 
 def tree_class_scores(plan: TreePlan, codes: Floats, *, threads: int | None = None) -> NDArray[np.float32]:
     """The predictions of all outputs for all twins of every person, (n, m, outputs)."""
     ready = np.empty((len(codes), plan.m, len(plan.program.base)), np.float32)
-    doubts: list[tuple[Ints, Ints]] = []
 
     def keep(start: int, stop: int, sums: Floats) -> None:
-        ready[start:stop] = found = _predictions(plan, sums)
-        doubts.append(_doubtful(plan, found, sums, start))
+        ready[start:stop] = _predictions(plan, sums)
 
     _run(plan, codes, keep, threads)
-    people, twins = (np.concatenate(found) for found in zip(_NOBODY, *doubts, strict=True))
-    if len(people):
-        ready[people, twins] = plan.exact(codes[people], twins)
     return ready
+
+
+def _at(cut: np.float32, scores: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Which scores are as near to the threshold as float32 can tell."""
+    below, above = np.nextafter(cut, np.float32(-np.inf)), np.nextafter(cut, np.float32(np.inf))
+    return (scores >= below) & (scores <= above)
 
 
 def _predictions(plan: TreePlan, sums: Floats) -> Floats:
@@ -84,23 +90,6 @@ def _chosen(plan: TreePlan, predictions: Floats) -> Floats:
     """The score among the predictions of all outputs."""
     found = predictions[..., plan.favourable if predictions.shape[-1] > 1 else 0]
     return 1 - found if plan.complement else found
-
-
-def _doubtful(plan: TreePlan, found: Floats, sums: Floats, start: int) -> tuple[Ints, Ints]:
-    """The people and twins whose predictions, (n, m) or (n, m, outputs), may be another float32 than the library's, or
-    on the other side of the threshold."""
-    if plan.program.in_order or (plan.slack == 0 and plan.link == "identity"):
-        return _NOBODY
-    error = plan.slack / plan.divisor
-    if plan.link in ("logistic", "logistic_each"):
-        error = error * abs(plan.slope) / 4
-    elif plan.link not in ("identity", "softmax"):  # rare ones bend: how much they do is what is known at the ends
-        ends = [apply_link(np.moveaxis(sums, 1, 2) + way * error, plan.link, plan.slope) for way in (-1, 1)]
-        error = np.abs(ends[1] - ends[0]).max()
-    width = error + 16 * UNIT * np.abs(found)
-    doubt = plan.rule.rounded(found - width) != plan.rule.rounded(found + width)
-    people, twins = np.nonzero(doubt.any(axis=-1) if doubt.ndim == 3 else doubt)
-    return start + people, twins
 
 
 def _run(plan: TreePlan, codes: Floats, keep: Any, threads: int | None) -> None:

@@ -29,6 +29,7 @@ from .intervals import bayes_factor as bayes_factor
 from .intervals import bootstrap_means as bootstrap_means
 from .intervals import bounded_means as bounded_means
 from .intervals import bounded_ratio as bounded_ratio
+from .intervals import clustered_ratio as clustered_ratio
 from .intervals import lowest_ratio as lowest_ratio
 from .intervals import rate_bound as rate_bound
 from .intervals import rate_of as rate_of

@@ -194,7 +194,12 @@ def _normal_halves(centred: npt.NDArray[np.float64], level: float, nearness: flo
 
 
 def bootstrap_means(
-    columns: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = 0.95, resamples: int = RESAMPLES
+    columns: npt.NDArray[np.floating],
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    people: Integers | None = None,
 ) -> list[Estimate]:
     """Means of columns, each with a percentile bootstrap interval (Efron 1979).
 
@@ -206,9 +211,11 @@ def bootstrap_means(
     if n == 0:
         raise OptionError(f"a mean needs at least one person, but got an array of shape {values.shape}.")
     means = np.empty((resamples, values.shape[1]))
+    sums, sizes = (values, np.ones(n)) if people is None else _by_person(values, people)
+    drawn_from = len(sums)
     for i in range(resamples):
-        drawn = np.bincount(rng.integers(0, n, n, dtype=np.int32), minlength=n)
-        means[i] = drawn @ values / n
+        drawn = np.bincount(rng.integers(0, drawn_from, drawn_from, dtype=np.int32), minlength=drawn_from)
+        means[i] = drawn @ sums / (drawn @ sizes)
     lows, highs = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     centre = values.mean(axis=0)
     return [Estimate(float(c), float(lo), float(hi)) for c, lo, hi in zip(centre, lows, highs, strict=True)]
@@ -242,6 +249,7 @@ def bounded_ratio(
     high: float,
     level: float = 0.95,
     resamples: int = RESAMPLES,
+    people: Integers | None = None,
 ) -> Estimate:
     """The mean of one figure over the mean of another, of the same people; both lie between 0 and ``high``.
 
@@ -252,12 +260,34 @@ def bounded_ratio(
     over, under = (np.asarray(one, dtype=np.float64) for one in (tops, bottoms))
     if over.ndim != 1 or over.shape != under.shape or not under.sum() > 0:
         raise OptionError(f"a ratio needs two figures of each person, the lower above 0, but got {over.shape}.")
+    outside, value = 0.5 - level / 2, float(over.sum() / under.sum())
+    if people is not None:
+        sums, sizes = _by_person(np.column_stack([over, under]), people)
+        over, under, high = sums[:, 0], sums[:, 1], high * float(sizes.mean())
     weights = rng.standard_exponential((resamples, len(over) + 1))
     above, below, extra = weights[:, :-1] @ over, weights[:, :-1] @ under, high * weights[:, -1]
-    outside = 0.5 - level / 2
-    value = float(over.sum() / under.sum())
     low = float(np.quantile(above / (below + extra), outside))
     return Estimate(value, min(low, value), max(float(np.quantile((above + extra) / below, 1 - outside)), value))
+
+
+def clustered_ratio(tops: npt.ArrayLike, bottoms: npt.ArrayLike, people: Integers, *, level: float = 0.95) -> Estimate:
+    """The mean of one figure, of either sign, over the mean of another above 0, with an interval over people.
+
+    By the variance of the ratio among people (linearised) and Student's quantile for their number, which holds for a
+    handful of them too; with one there is none to tell, and the rows are taken for people.
+    """
+    from scipy.special import stdtrit
+
+    over, under = (np.asarray(one, dtype=np.float64) for one in (tops, bottoms))
+    value = float(over.sum() / under.sum())
+    rest = (over - value * under)[:, None]
+    sums, _ = _by_person(rest, people)
+    sums = rest if len(sums) == 1 else sums
+    n = len(sums)
+    if n < 2:
+        return Estimate(value, value, value)
+    half = float(stdtrit(n - 1, 0.5 + level / 2) * np.sqrt(n / (n - 1) * (sums**2).sum()) / under.sum())
+    return Estimate(value, value - half, value + half)
 
 
 def student_ratio(tops: npt.ArrayLike, bottoms: npt.ArrayLike, *, level: float = 0.95) -> Estimate:

@@ -43,6 +43,7 @@ from .http import Endpoint as Endpoint
 from .loaded import Loaded as Loaded
 from .loaded import Owner as Owner
 from .loaded import fit_to_schema as fit_to_schema
+from .loaded import output_kind_of as output_kind_of
 from .loaded import with_model_classes as with_model_classes
 from .native.activations import Activation as Activation
 from .native.network import Network as Network

@@ -25,16 +25,16 @@ class Owner:
     """How a model's owner asks it: with rows of the table as they are, past schema, codes and native forms.
 
     ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with
-    the model's own ``names``, or our encoded rows ("inputs", where a native form is compared with its library). It
-    gives one number per row or one column per output. ``reverse`` says that a single score speaks of the other class;
-    None: it speaks of the second one. ``classes`` are its outputs by name, where the model as it is loaded does not say
-    them again. ``library`` makes the model anew as one that is asked and not read, with the
+    the model's own ``names``; or, where a native form is compared with its library, our encoded rows ("inputs") or
+    codes. It gives one number per row or one column per output. ``reverse`` says that a single score speaks of the
+    other class; None: it speaks of the second one. ``classes`` are its outputs by name, where the model as it is
+    loaded does not say them again. ``library`` makes the model anew as one that is asked and not read, with the
     reason as a note.
     """
 
     ask: Callable[[Any], Any]
     columns: tuple[str, ...]
-    form: Literal["frame", "array", "dummies", "inputs"]
+    form: Literal["frame", "array", "dummies", "inputs", "codes"]
     names: tuple[str, ...] = ()
     reverse: bool | None = None
     classes: tuple[str, ...] | None = None
@@ -134,7 +134,7 @@ def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[st
     return settled, (note,)
 
 
-def output_kind_of(found: npt.NDArray[np.float32], *, regression: bool) -> Output:
+def output_kind_of(found: npt.NDArray[Any], *, regression: bool) -> Output:
     """Kind of a module's outputs: probabilities lie within [0, 1] and add up to 1, others that decide are logits."""
     if regression:
         return "value"

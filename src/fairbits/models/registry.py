@@ -222,27 +222,11 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
             raise
     else:
         check_references(file)
-        found = _without_library(file, schema, options)
-        if found is not None:
-            return found
     if not options.trust_pickle:
         refuse_untrusted(file)
     if not plain_skops(file):
         options = _tried(file, schema, options, "skops.io", "sklearn.ensemble", "pandas")
     return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
-
-
-def _without_library(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded | None:
-    """A linear model or perceptron whose file says it all; None where its library is needed, or says what is wrong."""
-    if schema is None or options.input_format is not None:
-        return None
-    from fairbits.models.sklearn import from_sklearn
-    from fairbits.models.skops_data import DAMAGE, NotPlain, plain_model
-
-    try:
-        return from_sklearn(plain_model(file), schema, options)
-    except (NotPlain, FairbitsError, *DAMAGE):
-        return None  # figures that do not belong together break it anywhere; its library says what is wrong
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -24,7 +24,6 @@ from fairbits.models.predictors import checked_columns, from_predictor, named_fr
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of
 from fairbits.models.sklearn_networks import LOGISTIC, is_linear, is_perceptron, network_of_linear, network_of_sklearn
 from fairbits.models.sklearn_pipelines import final_of, is_pipeline, taken_apart, winner
-from fairbits.models.skops_data import StoredObject
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.behind import trees_behind
 from fairbits.models.trees.ensemble import Ensemble
@@ -49,7 +48,7 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
     estimator = winner(estimator)
     loaded = _read(estimator, schema, options)
     threshold = own_threshold(estimator)
-    if schema is None or isinstance(estimator, StoredObject):
+    if schema is None:
         return loaded
     owner = loaded.owner or _owner(estimator, schema, options)
     return replace(loaded, owner=owner, threshold=threshold)
@@ -264,8 +263,7 @@ def _behind(
         # What a step makes of a float32 is read off exact numbers, and held against real rows afterwards.
         decoder = Decoder(schema, columns, as_text=as_text, categorical=by_dtype, typed=False)
         way: InputFormat = options.input_format or ("array" if names is None else "frame")
-        named = isinstance(estimator, StoredObject) and way == "frame"
-        decode = decoder.mapping if named else _rows_of(decoder, way, names)
+        decode = _rows_of(decoder, way, names)
         seen = [schema.column(name) for name in decoder.names]
         return read(lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names)
 

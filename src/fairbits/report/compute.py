@@ -87,7 +87,7 @@ def compute_report(
     near = near_of(
         summary,
         rows_k_max=measured.figures["k_max"],
-        rows_exact=measured.complete,
+        rows_exact=measured.kind == "exact",
         blind=facts.blind,
         limit=round(2**evaluator.bits_limit) if measured.noise is None else None,
     )

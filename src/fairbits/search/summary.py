@@ -126,6 +126,8 @@ def _near_figures(figures: dict[str, Any], oracle: Totals, exact_within: int | N
         for name in list(DISTANCES)[:-1]:
             figures[name] = max(figures[name] or 0, on_data)
         exact = ["k_max_on_data"]
+    if oracle.problem.schema.protected_values_are_representatives and not oracle.evaluator.blind:
+        return []  # values that twins do not take may show more
     if not varies:  # chance alone reaches the limit of a model whose answers vary
         limit = round(2**oracle.evaluator.bits_limit)
         exact += [name for name in DISTANCES if name not in exact and figures[name] == limit]

@@ -18,7 +18,7 @@ from fairbits.errors import FairbitsError
 from fairbits.models import BlackBox, ClassBox, Loaded, Model, ModelOptions, Network, Owner, TreeModel
 from fairbits.randomness import generator, sampled_rows
 from fairbits.subject.quality import area_under_curve, variance_explained
-from fairbits.subject.round_trip import ROWS, asking, formed
+from fairbits.subject.round_trip import LIBRARY, ROWS, asking, formed
 
 #: Scores that agree less with the labels than this, both ends of the interval, raise a suspicion.
 _POOR = 0.75
@@ -120,7 +120,8 @@ def scaling_doubt(
         else:
             return None
         other = None if scores is None else agreement_of(scores, labels, schema)
-        if other is not None and other.clearly_above(here):
+        good = 0.2 if schema.regression else 0.7  # two readings that agree with nothing say nothing
+        if other is not None and other.value > good and other.clearly_above(here):
             what = "variance explained" if schema.regression else "AUC"
             return (
                 f"the model agrees far better with the labels when the table's numbers are {how} ({what} "
@@ -176,7 +177,7 @@ def _scaled_rows(
     classes: tuple[str, ...] | None,
 ) -> Scores | None:
     """Scores of the owner's rows with their numbers scaled."""
-    if owner is None or raw is None or owner.form == "inputs":
+    if owner is None or raw is None or owner.form in LIBRARY:
         return None
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
     frame: Any = raw.rows(chosen, owner.columns)

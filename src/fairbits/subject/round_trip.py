@@ -7,7 +7,7 @@ Every hop can change it. So real rows go in twice, untouched and through the sch
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from fairbits.models import (
     TreeModel,
     favourable_output,
     numbers_in,
+    output_kind_of,
     reason,
     whole_of,
 )
@@ -33,6 +34,8 @@ from fairbits.randomness import generator, sampled_rows
 
 #: Rows that are asked twice, at least; all of a smaller table.
 ROWS = 2_000
+#: Forms in which a native form is held against its library, and not the schema against the owner's rows.
+LIBRARY = ("inputs", "codes")
 #: Scores of what computes in float32 may lie so many units of their last place apart.
 ULPS = 4
 
@@ -98,19 +101,21 @@ def round_trip(
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
     codes = table.codes[chosen]
     ask = asking(owner, schema, options, classes)
-    through = raw if owner.form != "inputs" else None
+    through = raw if owner.form not in LIBRARY else None
+    inputs = encoding.encode(codes)
     digits = () if through is None else tuple(name for name in through.digits(schema) if name in owner.columns)
-    why, theirs = "", None
+    refused, theirs = "", None
     for more in ((), digits)[: 1 + bool(digits)]:  # "02139" is a number for pandas, but the model may refuse those
         try:
-            rows = encoding.encode(codes) if through is None else _rows(owner, through, schema, chosen, more)
+            ours_first = codes if owner.form == "codes" else inputs
+            rows = ours_first if through is None else _rows(owner, through, schema, chosen, more)
             theirs = ask(rows)
             break
         except Exception as error:  # noqa: BLE001 - the owner's way is a guess, and foreign code may raise anything
-            why = why or shortened(str(error) if isinstance(error, FairbitsError) else reason(error), 160)
+            refused = refused or shortened(str(error) if isinstance(error, FairbitsError) else reason(error), 160)
     if theirs is None:
-        return RoundTrip(compared=f"nothing: the model does not take the table's rows as they are ({why})")
-    ours = np.asarray(model.scores(encoding.encode(codes)), np.float32)
+        return RoundTrip(compared=f"nothing: the model does not take the table's rows as they are ({refused})")
+    ours = np.asarray(model.scores(inputs), np.float32)
     allowed = _tolerance(model, encoding, codes, ours)
     apart = ~_same(ours, theirs, allowed)
     if apart.any() and through is not None and digits and not more:
@@ -122,7 +127,7 @@ def round_trip(
         if (noise > 0).any():  # its answers vary: two ways may lie as far apart as two answers
             allowed = np.maximum(allowed, noise.max())
             apart = ~_same(ours, theirs, allowed)
-    compared = "the encoded rows, by the library and as read" if owner.form == "inputs" else "the owner's rows"
+    compared = "the encoded rows, by the library and as read" if owner.form in LIBRARY else "the owner's rows"
     trip = RoundTrip(
         rows=len(chosen), equal=int((~apart).sum()), tolerance=float(allowed.max(initial=0.0)), compared=compared
     )
@@ -130,13 +135,15 @@ def round_trip(
         return trip
     first = int(np.argmax(apart))
     where = table.place(int(chosen[first]))
-    culprit = (
-        "" if owner.form == "inputs" or raw is None else _culprit(owner, raw, schema, chosen[first], codes[first], ask)
-    )
+    found = f"the model scores {apart.sum():,} of {len(chosen):,} rows otherwise"
+    if through is None:
+        said = f"{found} than its own library does: {theirs[first]:.6g} there for {where}, {ours[first]:.6g} as read"
+        return Difference(trip, said)
+    culprit = _culprit(owner, through, schema, int(chosen[first]), codes[first], ask)
     return Difference(
         trip,
-        f"the model scores {apart.sum():,} of {len(chosen):,} rows otherwise when it is asked through the schema: "
-        f"{theirs[first]:.6g} for {where} as the table has it, {ours[first]:.6g} through the schema{culprit}",
+        f"{found} when it is asked through the schema: {theirs[first]:.6g} for {where} as the table has it, "
+        f"{ours[first]:.6g} through the schema{culprit}",
     )
 
 
@@ -147,7 +154,7 @@ def _unknown(owner: Owner | None, raw: RawTable | None, model: Model) -> str | N
         return "a service is asked by its contract alone"
     if owner is None:
         return "the file holds layers or trees and does not say how its owner makes their inputs"
-    if raw is None and owner.form != "inputs":
+    if raw is None and owner.form not in LIBRARY:
         return "the table was given as codes"
     return None
 
@@ -160,7 +167,16 @@ def asking(
     favourable = favourable_output(schema, classes) if schema.classes else None
     reverse = favourable == 0 if owner.reverse is None else owner.reverse
     reading = Reading(favourable, reverse, options.output == "logit", whole_of(schema, options.output))
-    return lambda rows: reading.score(numbers_in(owner.ask(rows), len(rows), "the model"), "the model")
+
+    def ask(rows: Any) -> Scores:
+        answer = numbers_in(owner.ask(rows), len(rows), "the model")
+        if owner.form in LIBRARY and options.output is None and schema.probabilities:
+            table = answer.reshape(len(answer), -1)  # what the network's head does to logits is not in the module
+            logits = output_kind_of(table, regression=False) == "logit"
+            return replace(reading, logits=logits).score(answer, "the model")
+        return reading.score(answer, "the model")
+
+    return ask
 
 
 def _rows(

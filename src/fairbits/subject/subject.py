@@ -31,7 +31,7 @@ from fairbits.subject.identity import Identity, identity_of
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import Probe, still_answers
 from fairbits.subject.quality import Quality
-from fairbits.subject.round_trip import RoundTrip, round_trip
+from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip
 
 #: Values of a protected number that a note lists.
 MAX_SHOWN = 8
@@ -273,7 +273,10 @@ def make_subject(
         schema = _with_score_range(schema, fitted, table)
     assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
     asked = (fitted.model, fitted.encoding, schema, table, options, loaded.classes)
-    rest |= {"round_trip": trip, "doubt": scaling_doubt(loaded.owner, raw, *asked)}
+    doubt = scaling_doubt(loaded.owner, raw, *asked)
+    if doubt is not None and loaded.owner is None:  # layers alone, trained or not: nobody knows what goes before them
+        notes, doubt = (*notes, f"{doubt.partition('; ')[0]}."), None
+    rest |= {"round_trip": trip, "doubt": doubt}
     notes = (
         *notes,
         *schema.notes,
@@ -297,7 +300,9 @@ def _compared(
     if isinstance(found, RoundTrip):
         return fitted, found
     if loaded.owner is None or loaded.owner.library is None:
-        raise ModelError(f"{found.sentence}; mend the table or the schema, so that both are the same.")
+        mend = "mend the table or the schema, so that both are the same"
+        own = loaded.owner is not None and loaded.owner.form in LIBRARY
+        raise ModelError(f"{found.sentence}; {'please report this, it is an error of ours' if own else mend}.")
     other = loaded.owner.library(f"as it is read here, {found.sentence.removeprefix('the model ')}.")
     other = replace(other, classes=output_order(schema, other.classes, options))
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)

@@ -16,7 +16,7 @@ from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import BlackBox, reason, with_classes
 from fairbits.models.direction import favourable_output, order_note, output_order
 from fairbits.models.input_slots import Slot, said_by_types, slots_note, slots_of
-from fairbits.models.loaded import Loaded, read_note, read_output
+from fairbits.models.loaded import Loaded, Owner, read_note, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Network
@@ -75,7 +75,8 @@ def read_keras(path: str | Path) -> Any:
 def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """A Keras model, native where its layers form a chain of dense ones."""
     try:
-        return Loaded(read_output(chain_of_keras(model).network(options.favourable), options))
+        network = read_output(chain_of_keras(model).network(options.favourable), options)
+        return Loaded(network, owner=Owner(lambda rows: model.predict(np.asarray(rows), verbose=0), (), "inputs"))
     except NotNative as error:
         note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
     slots, encoding = _slots(model, schema, options)

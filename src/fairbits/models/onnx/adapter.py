@@ -16,10 +16,10 @@ import numpy as np
 from fairbits.domain import MAX_MODEL_BYTES, Schema
 from fairbits.errors import ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import Loaded, read_output
+from fairbits.models.loaded import Loaded, Owner, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
-from fairbits.models.onnx.graph import FLOATS, Graph, as_reals, read_proto, stated_favourable
+from fairbits.models.onnx.graph import FLOATS, TEXT, Graph, as_reals, read_proto, stated_favourable
 from fairbits.models.onnx.limits import check_operators
 from fairbits.models.options import ModelOptions
 from fairbits.models.probe import encoding_of
@@ -78,7 +78,7 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
     except _ODD as error:
         raise NotNative(f"its graph is odd ({reason(error).rstrip('.')}).") from None
     network = read_output(reader.chain.network(stated_favourable(graph, options)), options)
-    encoding, notes = None, tuple[str, ...]()
+    encoding, notes, feed = None, tuple[str, ...](), None
     if reader.stem and schema is not None:
         from fairbits.models.onnx.runtime import Feeder, feeder_of, session_of
 
@@ -87,10 +87,26 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
         feeder = feeder_of(graph, schema, options)
         if not isinstance(feeder, Feeder):
             raise NotNative(f"it has {len(graph.inputs)} inputs, some of which take several columns.")
-        run = session_of(graph, reader.stem, reader.start)
+        run, feed = session_of(graph, reader.stem, reader.start), feeder
         encoding = encoding_of(lambda codes: run(feeder(codes)), schema, feeder.names)
         notes = feeder.notes(options)
-    return Loaded(network, encoding, graph.classes, notes)
+    return Loaded(network, encoding, graph.classes, notes, owner=_owner(graph, feed, options))
+
+
+def _owner(graph: Graph, feed: Any, options: ModelOptions) -> Owner | None:
+    """The whole graph in ONNX Runtime, asked about the rows of the network that was read of it, or about codes."""
+    only = graph.inputs[0]
+    if feed is None and (len(graph.inputs) != 1 or only.kind == TEXT):
+        return None
+
+    def ask(rows: Any) -> Any:
+        from fairbits.models.onnx.runtime import session_of, typed
+
+        check_operators(graph.model, graph.nodes, options.max_model_bytes)
+        given = {only.name: typed(np.asarray(rows), only)} if feed is None else feed(rows)
+        return session_of(graph, graph.nodes, graph.output)(given)
+
+    return Owner(ask, (), "inputs" if feed is None else "codes")
 
 
 class GraphReader:

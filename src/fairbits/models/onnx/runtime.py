@@ -65,10 +65,10 @@ class Feeder:
         if len(self.inputs) == 1:
             entry = self.inputs[0]
             rows = self.decoder.array(seen) if entry.kind == TEXT else _numeric(self.decoder, seen)
-            return {entry.name: _typed(rows, entry)}
+            return {entry.name: typed(rows, entry)}
         pairs = zip(self.inputs, self.decoder.columns, strict=True)
-        typed = [(entry, _typed(self.decoder.values(column, seen), entry)) for entry, column in pairs]
-        return {entry.name: values if entry.flat else values[:, None] for entry, values in typed}
+        made = [(entry, typed(self.decoder.values(column, seen), entry)) for entry, column in pairs]
+        return {entry.name: values if entry.flat else values[:, None] for entry, values in made}
 
     def notes(self, options: ModelOptions) -> tuple[str, ...]:
         """What is guessed about the columns."""
@@ -122,8 +122,8 @@ class SlotFeeder:
             values = np.asarray(rows[:, slot.start : slot.stop])
             if entry.kind == TEXT:
                 values = np.column_stack([self._texts(name, values[:, i]) for i, name in enumerate(slot.attributes)])
-            typed = _typed(values, entry)
-            found[entry.name] = typed[:, 0] if entry.flat else typed
+            given = typed(values, entry)
+            found[entry.name] = given[:, 0] if entry.flat else given
         return found
 
     def notes(self, options: ModelOptions) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
         entry = graph.inputs[0]
         width = entry.width or 1
         box = BlackBox(
-            lambda rows: run({entry.name: _typed(rows, entry)}),
+            lambda rows: run({entry.name: typed(rows, entry)}),
             width,
             favourable=stated_favourable(graph, options),
             output=options.output,
@@ -175,7 +175,7 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
     only = graph.inputs[0]
 
     def ask(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return run({only.name: _typed(rows, only)} if feeder is None else feeder.feed(rows))
+        return run({only.name: typed(rows, only)} if feeder is None else feeder.feed(rows))
 
     output = options.output
     if output is None and schema.classes and graph.classes is None:
@@ -239,7 +239,7 @@ def _numeric(decoder: Decoder, seen: Codes) -> npt.NDArray[Any]:
     return rows if rows.dtype != object or len(decoder.columns) != seen.shape[1] else seen
 
 
-def _typed(values: npt.NDArray[Any], entry: Input) -> npt.NDArray[Any]:
+def typed(values: npt.NDArray[Any], entry: Input) -> npt.NDArray[Any]:
     if entry.kind == TEXT:
         return np.array([str(v) for v in values.ravel()], dtype=object).reshape(values.shape)
     if entry.kind == TRUTH:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.loaded import Loaded, read_output
+from fairbits.models.loaded import Loaded, Owner, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.options import ModelOptions
@@ -38,16 +38,33 @@ def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loa
     module.eval()  # dropout and batch statistics belong to training
     try:
         network = chain_of_module(module).network(options.favourable)
-        return Loaded(read_output(network, options))
+        owner = Owner(_asked(module), (), "inputs", library=lambda why: _running(module, schema, options, why))
+        return Loaded(read_output(network, options), owner=owner)
     except NotNative as error:
-        from fairbits.models.torch.inputs import running
-
         try:
-            return running(module, schema, options, str(error))
+            return _running(module, schema, options, str(error))
         except ModelError as trouble:
             raise ModelError(
                 f"the module is no chain of dense layers ({str(error).rstrip('.')}) and does not run: {trouble}"
             ) from None
+
+
+def _running(module: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
+    from fairbits.models.torch.inputs import running
+
+    return running(module, schema, options, why)
+
+
+def _asked(module: Any) -> Callable[[Any], Any]:
+    """The module itself, asked about rows as the network that was read of it gets them."""
+    torch = import_torch("running PyTorch modules")
+
+    def ask(rows: Any) -> Any:
+        kind = next((one.dtype for one in module.parameters()), torch.float32)
+        with torch.no_grad():
+            return module(torch.as_tensor(np.asarray(rows)).to(kind)).cpu().numpy()
+
+    return ask
 
 
 def chain_of_module(module: Any) -> Chain:

@@ -23,6 +23,8 @@ from fairbits.repair.proposals.clip import moved_odds
 _CHUNK = 4_096
 #: Scores this close to 0 and 1 are moved as if they were this far.
 TINY = 1e-6
+#: Scores no further apart than this are tied: they are float32, and the order of sums differs between libraries.
+_TIED = 4e-6
 
 Doubles = npt.NDArray[np.float64]
 
@@ -109,13 +111,18 @@ def fitted_thresholds(
 
 
 def _log_odds_at(scores: Doubles, rate: float) -> float:
-    """The log-odds halfway between two scores at which the share of scores above comes nearest to ``rate``."""
-    values, counts = np.unique(scores, return_counts=True)
-    above = 1 - np.concatenate([[0.0], np.cumsum(counts) / len(scores)])  # with the cut before each value, and at last
+    """The log-odds halfway between two scores at which the share of scores above comes nearest to ``rate``.
+
+    Scores closer than rounding are one: a cut between them would decide otherwise in every other library.
+    """
+    values = np.sort(scores)
+    first = np.flatnonzero(np.concatenate([[True], np.diff(values) > _TIED]))
+    above = 1 - np.concatenate([first, [len(values)]]) / len(values)  # with the cut before each of them, and at last
     place = int(np.argmin(np.abs(above - rate)))
-    odds = np.log(values / (1 - values))
-    ends = np.concatenate([[odds[0] - 1.0], odds, [odds[-1] + 1.0]])
-    return float(0.5 * (ends[place] + ends[place + 1]))
+    low, high = values[np.append(first[1:], len(values)) - 1], values[first]  # the last and the first of each
+    below = np.append(np.log(high[0] / (1 - high[0])) - 2.0, np.log(low / (1 - low)))
+    beyond = np.append(np.log(high / (1 - high)), np.log(low[-1] / (1 - low[-1])) + 2.0)
+    return float(0.5 * (below[place] + beyond[place]))
 
 
 def _moved(scores: Doubles, shifts: Doubles) -> Array:

@@ -159,7 +159,7 @@ def _blocks(data: ReportData) -> Iterator[Block]:
         tone="lead",
     )
     decides = not data.about.regression
-    rows_kind = "exact" if data.measured.complete else "statistical"
+    rows_kind = data.measured.kind
     groups = (
         ([one for one in data.people if one.real], "Rows of the table", rows_kind),
         ([one for one in data.people if not one.real], "Found by the search, not in the table", "lower bound"),

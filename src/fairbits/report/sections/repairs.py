@@ -40,7 +40,7 @@ def _blocks(data: ReportData) -> Iterator[Block]:
     assert repaired is not None  # noqa: S101 - asked by `shown`
     seen = "" if repaired.rows_unseen else ", though the model may have been trained on them"
     lead: list[Inline] = [
-        f"{len(repaired.repairs)} repairs, planned on one half of the evidence and judged on the other: "
+        f"{len(repaired.repairs)} repairs, made from one part of the evidence, chosen on another and judged on a third: "
         f"{number(repaired.held_out_cases)} cases and {number(repaired.held_out_rows)} rows that no repair has "
         f"seen{seen}. "
     ]
@@ -106,7 +106,7 @@ def _row(one: Mend) -> tuple[object, ...]:
     ends = f"{100 * (one.change_low or 0):+.1f} to {100 * (one.change_high or 0):+.1f}" if known else ""
     done: list[Inline] = [one.words]
     if not one.within_budget:
-        done += [" ", Tag("may lose more than allowed")]
+        done += [" ", Tag("not sure to keep the budget")]
     if one.raises:
         done += [" ", Tag(f"raises {one.raises}")]
     if one.yardstick:

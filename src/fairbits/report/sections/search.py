@@ -52,7 +52,7 @@ def summary_of_run(run: Run) -> dict[str, Any]:
     names = ("subject", "strategy", "partition", "epsilon", "seed", "within")
     return {
         **{name: run.manifest.get(name) for name in names},
-        "m": run.twins.m,
+        "m": run.twins.most,
         "seconds": max((record.seconds for record in run.tasks.values()), default=None),
         "evaluations": sum(record.evaluations for record in run.tasks.values()),
         "queries": sum(tally.get("queries", 0) for tally in counted),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def _blocks(data: ReportData) -> Iterator[Block]:
     about, figures, decides = data.about, data.searched.figures, not data.about.regression
-    kind = "exact" if data.measured.complete else "statistical"
+    kind = data.measured.kind
     rows = f"How many of the {number(data.measured.rows)} rows have k classes."
     cases = (
         f"How many of the {number(figures['cases'])} distinct people found have k classes. A search looks for large "
