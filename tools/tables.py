@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import standin, stored
-from fairbits.data.coding import bank, census, default, german, heart, meps, students
+from fairbits.data import stored
+from fairbits.data.coding import meps
 from fairbits.data.coding.raw import Coded
 from fairbits.data.registry import TABLES
 from fairbits.data.stored import Stored
 from fairbits.domain import Schema
 from fairbits.errors import UsageError
+from tools import standin
+from tools.coding import bank, census, default, german, heart, students
 
 PAPER_ORDER = "paper_order"
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from fairbits.data import BUILT_IN, load_table
-from fairbits.data.coding import census, compas, default, diabetes, german, meps
+from fairbits.data.coding import compas, diabetes, meps
 from fairbits.data.coding.bins import bin_labels, equal_bins, range_labels, whole_bin_labels
 from fairbits.data.coding.raw import read_text
 from fairbits.domain import Encoding, Twins
 from fairbits.domain.table import check_domain
 from fairbits.errors import TableError
+from tools.coding import census, default, german
 from tools.tables import BUILDERS
 
 #: name: (rows, attributes, inputs of the network, m); the paper's 13,636 rows of default are 30,000 in its files.

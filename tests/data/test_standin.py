@@ -13,6 +13,7 @@ from fairbits.data.coding import meps
 from fairbits.data.coding.raw import Coded
 from fairbits.domain import Attribute, Encoding, Schema
 from fairbits.errors import FairbitsError
+from tools import standin as fitting
 
 NAMES = ("meps15", "meps16")
 REAL_RATE = {"meps15": 0.1717, "meps16": 0.1677}
@@ -70,7 +71,7 @@ def test_what_ships_is_small_and_coarse(name: str) -> None:
     for tree in json.loads(path.read_text())["trees"]:
         for leaf in tree["weights"]["leaves"]:
             # Ten tens of people, give or take what rounding the values of a leaf did.
-            assert sum(leaf[1::2]) >= standin.SMALLEST_LEAF / standin.CELL - len(leaf) // 2
+            assert sum(leaf[1::2]) >= fitting.SMALLEST_LEAF / fitting.CELL - len(leaf) // 2
 
 
 def _small_table(rows: int) -> tuple[Coded, Schema]:
@@ -91,7 +92,7 @@ def _small_table(rows: int) -> tuple[Coded, Schema]:
 
 def test_fit_and_sample_keep_the_structure() -> None:
     coded, schema = _small_table(3000)
-    model = standin.from_json(standin.to_json(standin.fit(coded, schema)))
+    model = standin.from_json(fitting.to_json(fitting.fit(coded, schema)))
     made = standin.sample(model, schema, 20_000, seed=3)
     assert ((made.codes[:, 0] == 1) == (made.codes[:, 1] == 0)).all()
     assert made.labels[made.codes[:, 1] == 2].mean() == pytest.approx(0.8, abs=0.04)
@@ -102,14 +103,14 @@ def test_fit_and_sample_keep_the_structure() -> None:
 
 def test_too_few_people_are_refused() -> None:
     with pytest.raises(FairbitsError, match="stands for 60 people; 100 is the least"):
-        standin.fit(*_small_table(60))
+        fitting.fit(*_small_table(60))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_models_are_what_the_development_rows_give(shared: Path, name: str) -> None:
     year = meps.YEARS[name]
     file = next((shared / "data" / name).glob("*.csv"))
-    model = standin.fit(meps.code(meps.read_csv(file), year), year.schema)
+    model = fitting.fit(meps.code(meps.read_csv(file), year), year.schema)
     made = standin.sample(model, year.schema, 2000, seed=0)
     shipped = standin.from_json((registry.TABLES / f"{name}-synthetic.json").read_text())
     assert np.array_equal(made.codes, standin.sample(shipped, year.schema, 2000, seed=0).codes)

@@ -21,8 +21,8 @@ Verdict = Literal["killed", "survived", "timed out"]
 MAX_SURVIVORS = 0.1
 #: Seconds after which the tests of a mutant count as never ending, which is noticed too.
 LONGEST = 900
-#: What a copy needs.
-COPIED = ("src", "tests", "benchmarks", "pyproject.toml")
+#: What a copy needs, where it is there.
+COPIED = ("src", "tests", "tools", "benchmarks", "pyproject.toml")
 #: What is imported once for all mutants: heavy, and no part of the project.
 PRELOADED = (
     "duckdb",
@@ -98,7 +98,7 @@ def survey(root: Path, mutants: Sequence[Mutant], *, jobs: int = 2) -> Iterator[
 def _copied(root: Path, place: Path) -> Path:
     """A copy that keeps the times of files, so that compiled kernels beside them stay good."""
     place.mkdir(parents=True)
-    for name in COPIED:
+    for name in (name for name in COPIED if (root / name).exists()):
         if (root / name).is_dir():
             shutil.copytree(root / name, place / name)
         else:
