@@ -77,7 +77,8 @@ def test_the_page_opens_with_people(data: ReportData, page: str) -> None:
     document = render_markdown(data)
     rate = data.measured.flip_rate
     assert rate is not None
-    sentence = f"{100 * rate.value:.1f} % of these 400 people would get a different decision if only their age or sex differed."
+    who = "of these 400 people would get a different decision if only their age or sex differed."
+    sentence = f"{100 * rate.value:.1f} % {who}"
     assert data.opening.people == sentence
     heading = re.sub("<[^>]+>", "", re.search("<h1>(.*?)</h1>", page, re.DOTALL)[1])  # type: ignore[index]
     assert heading == sentence

@@ -1,7 +1,7 @@
-from .contradictions import Contradiction as Contradiction
-from .contradictions import Sighting as Sighting
-from .contradictions import contradictions as contradictions
-from .contradictions import withdrawn as withdrawn
+from .conflicts import Contradiction as Contradiction
+from .conflicts import Sighting as Sighting
+from .conflicts import contradictions as contradictions
+from .conflicts import withdrawn as withdrawn
 from .files import certify_options as certify_options
 from .files import certify_run as certify_run
 from .files import read_statements as read_statements

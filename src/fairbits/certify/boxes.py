@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.certify.branching import PIECE, WHOLE, bits_of, bound, halves, in_batches, most_open
+from fairbits.certify.branches import PIECE, WHOLE, bits_of, bound, halves, in_batches, most_open
 from fairbits.certify.classes import class_bounds
 from fairbits.certify.witnesses import Witnesses, draw_witnesses
 from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, ask_people

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.certify.branching import PIECE, WHOLE, in_batches, most_open
+from fairbits.certify.branches import PIECE, WHOLE, in_batches, most_open
 from fairbits.certify.classes import class_bounds
 from fairbits.engine import TreeBoxes, bound_sums, share
 from fairbits.measure import Evaluator

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairbits.certify.contradictions import Sighting
+from fairbits.certify.conflicts import Sighting
 from fairbits.certify.exact import domain_size
 from fairbits.certify.options import Certificate, CertifyOptions
 from fairbits.certify.run import Progress, certify_subject, checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairbits.certify.contradictions import Contradiction
+from fairbits.certify.conflicts import Contradiction
 from fairbits.certify.rates import RateStatement
 from fairbits.certify.statement import Statement
 from fairbits.errors import OptionError

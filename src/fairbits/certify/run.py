@@ -15,7 +15,7 @@ import numpy as np
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
-from fairbits.certify.contradictions import Sighting, contradictions, withdrawn
+from fairbits.certify.conflicts import Sighting, contradictions, withdrawn
 from fairbits.certify.options import Certificate, CertifyOptions
 from fairbits.certify.rates import FittedPopulation, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample

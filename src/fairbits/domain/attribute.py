@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fairbits.errors import SchemaError, choose_from
 
 if TYPE_CHECKING:
-    from fairbits.domain.raw import Held
+    from fairbits.domain.raw import HeldValues
 
 Kind = Literal["integer", "category", "real"]
 #: What the table holds where labels look like something else: text, or dates.
@@ -91,7 +91,7 @@ class Attribute(metaclass=_ByKind):
     allowed: tuple[float, ...] = ()
     missing: Missing | None = None
     #: The values of the owner's table behind the codes, where there is a table (`fairbits.domain.raw`).
-    held: Held | None = field(default=None, compare=False, repr=False)
+    held: HeldValues | None = field(default=None, compare=False, repr=False)
 
     kind: ClassVar[Kind]
     #: Whether codes are whole numbers.

@@ -33,7 +33,7 @@ NA_TEXTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class HeldValues:
     """Some values of one column as its owner's library holds them.
 
     ``few`` is a pandas array, or an Arrow table of one column: a row for each label of a category (``places`` says
@@ -124,7 +124,7 @@ class RawTable:
             and all(label == MISSING or label.strip().isdecimal() for label in one.labels)
         )
 
-    def held(self, attribute: Attribute, codes: Codes) -> Held | None:
+    def held(self, attribute: Attribute, codes: Codes) -> HeldValues | None:
         """The values behind an attribute's labels, or what shows the type of its numbers; None where it is spread."""
         name = attribute.name
         if attribute.columns or name not in self._data.column_names:
@@ -138,13 +138,13 @@ class RawTable:
             places = np.zeros(len(rows), np.int64)
         if self._pandas:
             column = self._given.iloc[:, [str(one) for one in self._given.columns].index(name)]
-            return Held(column.array.take(rows), places)
+            return HeldValues(column.array.take(rows), places)
         if self._polars:
             few = self._given.select(name)[rows].to_arrow(compat_level=_oldest())
             words = attribute.kind == "category" and None in few.column(0).to_pylist()
-            return Held(_objects(few.column(0).to_pylist()) if words else few, places)
+            return HeldValues(_objects(few.column(0).to_pylist()) if words else few, places)
         data = _without_views(self._data.select([name])).take(rows)
-        return Held(_as_text(data) if self.csv else data, places, self.csv)
+        return HeldValues(_as_text(data) if self.csv else data, places, self.csv)
 
     def rows(self, chosen: npt.NDArray[np.int64], columns: tuple[str, ...], *, text: tuple[str, ...] = ()) -> Any:
         """Some rows of some columns in the owner's own kind of frame; ``text`` are columns of a file that stay text."""
