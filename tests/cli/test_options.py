@@ -68,6 +68,7 @@ def test_options_come_in_the_order_they_always_had() -> None:
         "as_json",
         "data_source",
         "distributed",
+        "force",
         *GRANTS,
     ]
     assert [parameter.name for parameter in parameters("search")] == [

@@ -151,7 +151,7 @@ def test_an_audit_of_scores_speaks_of_groups_and_indirect_bits_only(folder):
     assert 'id="pic-periods' in page
     assert "Alike on the justified attributes, not in race" not in page  # race tells nothing: its pairs show nothing
     words = (folder / "run" / "report.md").read_text(encoding="utf-8")
-    assert "Over month:" in words
+    assert "### Over month" in words
     assert json.loads((folder / "run" / "proxies.json").read_text(encoding="utf-8"))["by"] == "month"
 
 

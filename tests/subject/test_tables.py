@@ -197,7 +197,7 @@ def test_figures_of_everybody_as_a_frame(people: pd.DataFrame) -> None:
     frame = found.to_frame()
     assert list(frame.columns) == ["k", "q_inf", "q_1", "low", "high", "flips"]
     assert frame.index.name == "row"
-    assert frame.index.tolist() == list(range(1, len(people) + 1))
+    assert frame.index.tolist() == people.index.tolist()
     assert frame.k.mean() == pytest.approx(found.k_mean.value)
     assert (frame.low <= frame.high).all()
     short = [audit, audit.subject, audit.subject.schema, found, fairbits.Network.build([np.eye(2)], [np.zeros(2)])]

@@ -130,6 +130,8 @@ class Integer(Number):
     missing
         Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
         twin takes it; "value" makes it a value that twins of a protected attribute take as well.
+    held
+        The values of the owner's table behind the codes; filled in where a table is read.
     low, high
         The ends of the domain, both included.
     step
@@ -185,6 +187,8 @@ class Real(Number):
     missing
         Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
         twin takes it; "value" makes it a value that twins of a protected attribute take as well.
+    held
+        The values of the owner's table behind the codes; filled in where a table is read.
     low, high
         The ends of the domain, both included.
     step
@@ -221,6 +225,8 @@ class Category(Attribute):
     missing
         Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
         twin takes it; "value" makes it a value that twins of a protected attribute take as well.
+    held
+        The values of the owner's table behind the codes; filled in where a table is read.
     labels
         The words, in the order of their codes.
     columns

@@ -115,16 +115,29 @@ def _asked(transform: Transform, schema: Schema, base: Codes, i: int, points: Co
     try:
         return inputs_of(transform, rows, schema)
     except ModelError as error:
-        attribute = schema.attributes[i]
-        for value, row in zip(points, rows, strict=True):
-            try:
-                inputs_of(transform, row[None, :], schema)
-            except ModelError:
-                raise ModelError(
-                    f"the model cannot take the value {attribute.read(value)!r} of {attribute.name!r}, which the "
-                    f"schema allows ({str(error).rstrip('.')}); take it out of the domain or train with it."
-                ) from None
-        raise
+        raise refused_value(transform, schema, base, rows, error) from None
+
+
+def refused_value(transform: Transform, schema: Schema, base: Codes, rows: Codes, error: ModelError) -> ModelError:
+    """The first value that preprocessing refuses, by name; ``base`` (1, attributes) is somebody whom it takes."""
+
+    def taken(person: Codes) -> bool:
+        try:
+            inputs_of(transform, person, schema, missing=True)
+        except ModelError:
+            return False
+        return True
+
+    person = next((row[None, :].copy() for row in rows if not taken(row[None, :])), base)
+    for i in np.flatnonzero(person[0] != base[0]):
+        attribute, value = schema.attributes[i], person[0, i]
+        person[0, i] = base[0, i]
+        if taken(person):
+            return ModelError(
+                f"the model cannot take the value {attribute.read(value)!r} of {attribute.name!r}, which the "
+                f"schema allows ({str(error).rstrip('.')}); take it out of the domain or train with it."
+            )
+    return error
 
 
 def inputs_of(transform: Transform, rows: Codes, schema: Schema, *, missing: bool = False) -> npt.NDArray[Any]:

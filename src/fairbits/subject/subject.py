@@ -189,7 +189,11 @@ class Subject:
             Sentences.
         """
         quality = () if self.quality is None else self.quality.lines()
-        return quality if self.scores_only else (*quality, f"{self.round_trip.sentence().capitalize()}.")
+        built_in = self.original is None and self.source is not None
+        if self.scores_only or built_in:  # nobody owns them but us
+            return quality
+        said = self.round_trip.sentence()
+        return (*quality, f"{said[:1].upper()}{said[1:]}.")
 
     @property
     def scores_only(self) -> bool:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
 from fairbits.models.native.chain import NotNative
 from fairbits.models.people import random_people
-from fairbits.models.probe import PEOPLE, NotColumnwise, Transform, inputs_of
+from fairbits.models.probe import PEOPLE, NotColumnwise, RefusedRows, Transform, inputs_of, refused_value
 from fairbits.models.trees.ensemble import NAN, ZERO, Ensemble
 
 Floats = npt.NDArray[np.float64]
@@ -86,7 +86,10 @@ class _Encoders:
         self.width = len(self.start)
 
     def __call__(self, codes: Codes) -> Floats:
-        return self._ensemble.rounded(inputs_of(self._stored, codes, self.schema, missing=True))
+        try:
+            return self._ensemble.rounded(inputs_of(self._stored, codes, self.schema, missing=True))
+        except RefusedRows as error:
+            raise refused_value(self._stored, self.schema, self.someone, codes, error) from None
 
     def _stored(self, codes: Codes) -> Any:
         rows = self._transform(codes)

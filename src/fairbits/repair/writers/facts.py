@@ -79,7 +79,7 @@ def attribute_facts(attribute: Attribute, part: Numeric | Lookup | Unseen | None
         "part": None,
     }
     if isinstance(part, Numeric):
-        facts["part"] = {name: getattr(part, name) for name in ("column", "shift", "scale", "gap", "missing")}
+        facts["part"] = {name: getattr(part, name) for name in ("column", "shift", "scale", "gap")}
     elif isinstance(part, Lookup):
         facts["part"] = {"columns": part.columns.tolist(), "table": part.table.tolist(), "low": part.low}
     return facts

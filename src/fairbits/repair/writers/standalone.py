@@ -195,7 +195,7 @@ def inputs_of(table: Any, about: Any) -> Any:
         else:
             inputs = (codes - part["shift"]) * part["scale"]
             found[:, part["column"]] = (
-                inputs if part["gap"] is None else np.where(codes == part["gap"], part["missing"], inputs)
+                inputs if part["gap"] is None else np.where(codes == part["gap"], np.nan, inputs)
             )
     return found
 

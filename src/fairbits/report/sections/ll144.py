@@ -53,12 +53,13 @@ def filing_tables(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _ratio(group: Mapping[str, Any], name: str) -> str:
+def _ratio(group: Mapping[str, Any], name: str) -> Text:
     if group["small"] or group[name] is None:
         return "–"
     low, high = group.get(f"{name}_low"), group.get(f"{name}_high")
-    ends = "" if low is None or high is None else f" ({number(low, 2)} to {number(high, 2)})"
-    return f"{number(group[name], 2)}{ends}"
+    if low is None or high is None:
+        return number(group[name], 2)
+    return number(group[name], 2), Small(f"{number(low, 2)} to {number(high, 2)}")
 
 
 def _remark(group: Mapping[str, Any]) -> str:
