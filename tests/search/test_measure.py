@@ -30,7 +30,7 @@ def runs(request: pytest.FixtureRequest, subject: Subject, tmp_path_factory: pyt
     found = {}
     for measure in MEASURES:
         settings = Settings(
-            budget=Budget(evaluations=3000),
+            budget=Budget(evaluations=9000),
             strategy=request.param,
             options={"seeds": 16},
             seed=1,
