@@ -45,7 +45,7 @@ def test_the_table_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(mitigation, "load_subject", lambda _: network_subject(600))
     mitigation.mitigation_table(ROSTER, tmp_path, **terms)
     assert len(made) == 10
-    assert "guard-2" in (tmp_path / "mitigation-all.csv").read_text()
+    assert "guard-1" in (tmp_path / "mitigation-all.csv").read_text()
 
 
 def test_what_the_findings_say() -> None:

@@ -137,9 +137,9 @@ def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]
         table.add_row(*row[:kept], style="bold" if i in block.marked else "")
     yield table
     left = [f"{len(cells) - len(shown)} more rows"] if len(cells) > len(shown) else []
-    left += [f"more columns: {', '.join(head for head in heads[kept:] if head)}"] if any(heads[kept:]) else []
+    left += [f"columns {'; '.join(head for head in heads[kept:] if head)}"] if any(heads[kept:]) else []
     if left:
-        yield Text(f"… {'; '.join(left)}", style="dim")
+        yield Text(f"Not shown: {', '.join(left)}.", style="dim")
 
 
 def _person(one: b.PersonCard) -> Text:

@@ -195,11 +195,13 @@ def _table(
     data: ContestData, columns: Sequence[tuple[str, str, int | None]], caption: str, *, tested: bool = False
 ) -> Block:
     heads = [label("strategy"), *(shown(heading) for _, heading, _ in columns)]
-    rows = [[one.strategy, *(_cell(one, key, digits) for key, _, digits in columns)] for one in data.contenders]
+    rows: list[list[Any]] = [
+        [one.strategy, *(_cell(one, key, digits) for key, _, digits in columns)] for one in data.contenders
+    ]
     if tested and any(one.effect for one in data.contenders):
-        heads += [figure("A12", 2), figure("p", 3)]
-        effects = [(None, None) if one.effect is None else (one.effect.a12, one.effect.p) for one in data.contenders]
-        rows = [[*row, *effect] for row, effect in zip(rows, effects, strict=True)]
+        heads[2:2] = [figure("A12", 2), figure("p", 3)]
+        for row, one in zip(rows, data.contenders, strict=True):
+            row[2:2] = (None, None) if one.effect is None else (one.effect.a12, one.effect.p)
     return TableBlock(heads, rows, caption)
 
 

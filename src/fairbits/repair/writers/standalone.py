@@ -194,9 +194,7 @@ def inputs_of(table: Any, about: Any) -> Any:
             found[:, part["columns"]] = np.array(part["table"])[np.rint(codes).astype(int) - part["low"]]
         else:
             inputs = (codes - part["shift"]) * part["scale"]
-            found[:, part["column"]] = (
-                inputs if part["gap"] is None else np.where(codes == part["gap"], np.nan, inputs)
-            )
+            found[:, part["column"]] = inputs if part["gap"] is None else np.where(codes == part["gap"], np.nan, inputs)
     return found
 
 
