@@ -100,7 +100,7 @@ def compute_report(
         bits=bits,
         sentence=lead(study, facts.blind) + direct,
         direct=direct,
-        examined=words.examined(facts, measured, searched),
+        examined=(*words.examined(facts, measured, searched), *about.asked_lines()),
         not_examined=words.not_examined(facts, searched, proxies=study is not None),
         near=near,
         measured=measured,

@@ -188,12 +188,20 @@ class Subject:
         tuple[str, ...]
             Sentences.
         """
-        quality = () if self.quality is None else self.quality.lines()
-        built_in = self.original is None and self.source is not None
-        if self.scores_only or built_in:  # nobody owns them but us
-            return quality
+        return (*(() if self.quality is None else self.quality.lines()), *self.asked_lines())
+
+    def asked_lines(self) -> tuple[str, ...]:
+        """Whether the model is asked as its owner asks it; nothing where nobody but us owns it, or where it is not here.
+
+        Returns
+        -------
+        tuple[str, ...]
+            At most one sentence.
+        """
+        if self.scores_only or (self.original is None and self.source is not None):
+            return ()
         said = self.round_trip.sentence()
-        return (*quality, f"{said[:1].upper()}{said[1:]}.")
+        return (f"{said[:1].upper()}{said[1:]}.",)
 
     @property
     def scores_only(self) -> bool:
