@@ -191,7 +191,7 @@ class Subject:
         return (*(() if self.quality is None else self.quality.lines()), *self.asked_lines())
 
     def asked_lines(self) -> tuple[str, ...]:
-        """Whether the model is asked as its owner asks it, in at most a sentence; nothing where it is ours or not here."""
+        """Whether the model is asked as its owner asks it, in a sentence; nothing where it is ours or not here."""
         if self.scores_only or (self.original is None and self.source is not None):
             return ()
         said = self.round_trip.sentence()
