@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 import xgboost
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -311,8 +312,10 @@ def test_fresh_answers_of_a_service_are_read_like_the_others(monkeypatch: pytest
     assert not answers_vary(model, rows)
 
 
+@pytest.mark.parametrize("seed", [0, 7])  # by the second, all log-odds lie within 0 and 1
 @pytest.mark.parametrize("ending", [nn.Sigmoid(), nn.Identity()])
-def test_a_module_is_held_against_pytorch_on_real_rows(ending: Any) -> None:
+def test_a_module_is_held_against_pytorch_on_real_rows(ending: Any, seed: int) -> None:
+    torch.manual_seed(seed)
     frame = people()[["age", "income", "hired"]].assign(sex=lambda f: f["age"] % 2)
     module = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1), ending).eval()
     asked = ASKED | {"protected": ["sex"], "as_is": True}

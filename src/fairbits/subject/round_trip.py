@@ -118,6 +118,12 @@ def round_trip(
     ours = np.asarray(model.scores(inputs), np.float32)
     allowed = _tolerance(model, encoding, codes, ours)
     apart = ~_same(ours, theirs, allowed)
+    if apart.any() and owner.form in LIBRARY and options.output is None and schema.probabilities:
+        # Log-odds that all lie within 0 and 1 look like probabilities from outside; the layers say which they are.
+        as_logits = asking(owner, schema, options, classes, logits=True)
+        if _same(ours, as_logits(rows), allowed).all():
+            ask, theirs = as_logits, as_logits(rows)
+            apart = ~_same(ours, theirs, allowed)
     if apart.any() and through is not None and digits and not more:
         rows, theirs = _digits_as_text(owner, through, schema, chosen, digits, ask, rows, theirs)
         apart = ~_same(ours, theirs, allowed)
@@ -160,9 +166,17 @@ def _unknown(owner: Owner | None, raw: RawTable | None, model: Model) -> str | N
 
 
 def asking(
-    owner: Owner, schema: Schema, options: ModelOptions, classes: tuple[str, ...] | None
+    owner: Owner,
+    schema: Schema,
+    options: ModelOptions,
+    classes: tuple[str, ...] | None,
+    *,
+    logits: bool | None = None,
 ) -> Callable[[Any], Scores]:
-    """The owner's question with the answer as a favourable score: the same order, direction and link as ours."""
+    """The owner's question with the answer as a favourable score: the same order, direction and link as ours.
+
+    ``logits`` says what a library's answers are; None goes by their range.
+    """
     classes = classes if owner.classes is None else owner.classes
     favourable = favourable_output(schema, classes) if schema.classes else None
     reverse = favourable == 0 if owner.reverse is None else owner.reverse
@@ -172,8 +186,8 @@ def asking(
         answer = numbers_in(owner.ask(rows), len(rows), "the model")
         if owner.form in LIBRARY and options.output is None and schema.probabilities:
             table = answer.reshape(len(answer), -1)  # what the network's head does to logits is not in the module
-            logits = output_kind_of(table, regression=False) == "logit"
-            return replace(reading, logits=logits).score(answer, "the model")
+            link = output_kind_of(table, regression=False) == "logit" if logits is None else logits
+            return replace(reading, logits=link).score(answer, "the model")
         return reading.score(answer, "the model")
 
     return ask
