@@ -25,7 +25,7 @@ _OURS = ("fairbits.models.trial", "fairbits.models.loaded", "fairbits.models.reg
 _known: dict[str, int | None] = {}
 
 
-def tried(source: str | Path, schema: Schema | None, options: ModelOptions, *, needs: tuple[str, ...]) -> ModelOptions:
+def tried(source: Path, schema: Schema | None, options: ModelOptions, *, needs: tuple[str, ...]) -> ModelOptions:
     """Try a model out in a child process; gives the options with a batch that fits the memory."""
     if sandbox.inside():
         return options
@@ -101,21 +101,18 @@ def _batch(grown: int, memory: int) -> int | None:
     return 1 << max(0, int(np.log2(max(fits, 1.0))))
 
 
-def _key(source: str | Path, schema: Schema | None, options: ModelOptions) -> str:
+def _key(source: Path, schema: Schema | None, options: ModelOptions) -> str:
     people = None if schema is None else [getattr(schema, entry.name) for entry in fields(schema)]
-    seen: list[Any] = [str(source), people, options]
-    if isinstance(source, Path):
-        state = source.stat()
-        seen += [source.resolve(), state.st_mtime_ns, state.st_size, state.st_ino]
+    state = source.stat()
+    seen = [str(source), people, options, source.resolve(), state.st_mtime_ns, state.st_size, state.st_ino]
     return hashlib.sha256(repr(seen).encode("utf-8", "replace")).hexdigest()
 
 
-def _sentence(source: str | Path, outcome: sandbox.ChildOutcome) -> str:
+def _sentence(source: Path, outcome: sandbox.ChildOutcome) -> str:
     remedy = "leave it, or mend it"
     if outcome.known.get("time"):
         remedy = "raise --max-seconds if it is only slow"
     elif outcome.known.get("memory"):
         remedy = "raise --max-model-bytes if it is yours"
     when = "when it is first called" if outcome.known.get("loaded") else "when it is loaded"
-    named = source.name if isinstance(source, Path) else source  # a repair is tried out in a folder that nobody knows
-    return f"the model {named!r} {outcome.fault} {when}; {remedy}."
+    return f"the model {source.name!r} {outcome.fault} {when}; {remedy}."
