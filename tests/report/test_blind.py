@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fairbits.cli.render.audit import show as show_audit
+from fairbits.cli.render.measure import show as show_measure
 
 from fairbits import Attribute, Audit, Network, Subject
 from fairbits.audit import AuditResult
-from fairbits.cli.render.audit import show as show_audit
-from fairbits.cli.render.measure import show as show_measure
 from fairbits.debug import debug_run
 from fairbits.report import render_html, render_markdown
 from fairbits.subject import make_subject

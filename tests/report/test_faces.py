@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from fairbits.report.sections.pointers import POINTERS
 
 from fairbits import Attribute, Schema, Subject
 from fairbits.report import (
@@ -23,7 +24,6 @@ from fairbits.report import (
     write_report,
 )
 from fairbits.report.page import sections
-from fairbits.report.sections.pointers import POINTERS
 from fairbits.store import Run
 
 from .conftest import build_subject, ordinary_schema, search

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairbits import Attribute, Schema, Twins
+from fairbits.report.evidence import near_of, stakes_of
 from fairbits.report.manifest import verify, write_manifest
-from fairbits.report.sections.search import near_of, stakes_of
 from fairbits.report.words import seeds_in_words
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fairbits.cli.render.repair import show
 
 from fairbits import Schema, Table, plot
-from fairbits.cli.render.repair import show
 from fairbits.debug import debug_run
 from fairbits.repair import RepairResult, repair_run
 from fairbits.report import ReportData, compute_report, render_html, render_markdown

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fairbits.cli.render.audit import look
+from fairbits.report.sections.registry import SECTIONS
 from typer.testing import CliRunner
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
 from fairbits.audit import AuditResult
 from fairbits.cli.app import app
-from fairbits.cli.render.audit import look
 from fairbits.errors import OptionError
 from fairbits.measure import evaluator_of, harms_of
 from fairbits.report import ReportData, compute_report, render_html, render_markdown, summary_of, write_report
-from fairbits.report.sections.registry import SECTIONS
 from fairbits.store import Run, read_json
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject

@@ -9,8 +9,28 @@ from typer.core import TyperCommand, TyperOption
 from fairbits.errors import OptionError
 
 
+def _note_all(context: Any, _: Any, wanted: bool) -> None:
+    context.meta["fairbits.all"] = wanted
+
+
 class StrictCommand(TyperCommand):
-    """A command that refuses an option given twice: of `--protected sex --protected race` only race would be kept."""
+    """A command that refuses an option given twice: of `--protected sex --protected race` only race would be kept.
+
+    One that prints figures (it has ``--json``) also takes ``--all``.
+    """
+
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(*args, **options)
+        if any(one.name == "as_json" for one in self.params):
+            self.params.append(
+                TyperOption(
+                    param_decls=["--all"],
+                    is_flag=True,
+                    expose_value=False,
+                    callback=_note_all,
+                    help="Print everything, not the first 25 lines.",
+                )
+            )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Look for options that are there more than once before the words are read."""

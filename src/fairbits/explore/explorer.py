@@ -64,7 +64,8 @@ class Explorer:
     def start(self) -> dict[str, Any]:
         """Everything that the page needs to know before it asks."""
         found = debugged_of(self.run.folder)
-        acd = {one.neuron: one.acd for one in found.neurons if one.acd is not None} if found else {}
+        known = [one for one in found.neurons if one.layer == found.suspect] if found else []
+        acd = {one.neuron: one.acd for one in known if one.acd is not None}
         return {
             **setting_of(self.subject, self.evaluator),
             "attributes": attributes_of(self.schema),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairbits.numerals import signed
+from fairbits.numerals import percent, signed
 
 WHAT_A_BIT_IS = (
     "A bit is one yes-or-no answer. 1 bit about an attribute of two equally common values tells it completely; 0 bits "
@@ -28,7 +28,7 @@ def guessed(entry: Mapping[str, Any]) -> str:
     before, after = entry["guess_before"], entry["guess_after"]
     return (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
-        f"{before:.1%} of the time without the score, and {after:.1%} with it{_pair_words(entry.get('guess_pair'))}"
+        f"{percent(before)} of the time without the score, and {percent(after)} with it{_pair_words(entry.get('guess_pair'))}"
     )
 
 
@@ -38,7 +38,7 @@ def _pair_words(pair: Mapping[str, Any] | None) -> str:
         return ""
     return (
         f"; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which in "
-        f"{pair['right']:.1%} of cases (a coin: 50 %)"
+        f"{percent(pair['right'])} of cases (a coin: 50 %)"
     )
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import shortened
 
+if TYPE_CHECKING:
+    from fairbits.debug import DebugResult
+    from fairbits.repair import RepairResult
 
-def commands(
-    manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Mapping[str, Any] | None]
-) -> tuple[str, ...]:
+
+def commands(manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Any]) -> tuple[str, ...]:
     """Commands that give the same cases and figures: by evaluations, because seconds depend on the machine."""
     source = manifest.get("source") or manifest["subject"]
     name = shlex.quote(shortened(Path(str(source)).name, 100))
@@ -43,32 +45,29 @@ def commands(
         found = [
             f"# strategy {manifest['strategy']!r} was an object: search with it from Python, into the folder again"
         ]
-    for stage, document in stages.items():
-        if document is not None:
+    for stage, made in stages.items():
+        if made is not None:
             place = f"proxies {name} --out" if stage == "proxies" else stage
-            options = _STAGES[stage](document)
-            found.append(" ".join([f"fairbits {place} again --seed {document['seed']}", *options]))
+            seed = made.get("seed", 0) if isinstance(made, Mapping) else made.seed
+            found.append(" ".join([f"fairbits {place} again --seed {seed}", *_STAGES[stage](made)]))
     return (*found, "fairbits report again")
 
 
-def _debug_options(document: Mapping[str, Any]) -> list[str]:
-    """As `fairbits debug` takes them; a document of an earlier version knows the samples only."""
-    asked = document.get("options") or {}
-    found = [f"--samples {asked.get('samples', document['samples'])}"]
+def _debug_options(made: DebugResult) -> list[str]:
+    """As `fairbits debug` takes them."""
+    asked = made.options
+    found = [f"--samples {asked.get('samples', len(made.cases))}"]
+    found += [f"--rule {made.rule}"] if made.rule != "spread" else []
+    found.append(f"--trainings {made.origin.trainings}")
     flags = {"--all-layers": asked.get("all_layers"), "--retrain": asked.get("retrain")}
     flags["--no-layers"] = not asked.get("inside", True)
-    if document.get("rule", "spread") != "spread":
-        found.append(f"--rule {document['rule']}")
-    made = (document.get("origin") or {}).get("trainings")
-    if made is not None:
-        found.append(f"--trainings {made}")
     return found + [name for name, wanted in flags.items() if wanted]
 
 
-def _repair_options(document: Mapping[str, Any]) -> list[str]:
+def _repair_options(made: RepairResult) -> list[str]:
     """As `fairbits repair` takes them: the attack by people asked, because seconds depend on the machine."""
-    asked = document.get("options") or {}
-    found = [f"--max-accuracy-loss {document['max_accuracy_loss']!r}"]
+    asked = made.options
+    found = [f"--max-accuracy-loss {made.max_accuracy_loss!r}"]
     if asked.get("guarantee") is not None:
         found.append(f"--guarantee {asked['guarantee']}")
     if asked.get("choose") is not None:
@@ -83,13 +82,12 @@ def _repair_options(document: Mapping[str, Any]) -> list[str]:
         found.append(f"--trials {asked['trials']}")
     if asked.get("write_all"):
         found.append("--write-all")
-    attack = document["attack"]["before"]
-    return [*found, f"--attack-budget {0 if attack is None else attack['evaluations']}"]
+    attack = made.attack_before
+    return [*found, f"--attack-budget {0 if attack is None else attack.evaluations}"]
 
 
-def _certify_options(document: Mapping[str, Any]) -> list[str]:
+def _certify_options(asked: Mapping[str, Any]) -> list[str]:
     """As `fairbits certify` takes them."""
-    asked = document.get("options") or {}
     found = [f"--budget {asked['budget']:g}s"] if asked.get("budget") else []
     found += [f"--changes {asked['changes']}"] if asked.get("changes") is not None else []
     return found + ([f"--k {asked['k']}"] if asked.get("k") is not None else [])
@@ -104,7 +102,7 @@ def _proxies_options(document: Mapping[str, Any]) -> list[str]:
 
 
 #: What a stage was asked for, as its command takes it.
-_STAGES = {
+_STAGES: dict[str, Callable[[Any], list[str]]] = {
     "debug": _debug_options,
     "repair": _repair_options,
     "certify": _certify_options,

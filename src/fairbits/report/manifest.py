@@ -1,4 +1,7 @@
-"""manifest.json: every file of a run with its hash, so that a page can be checked later against what it speaks of."""
+"""manifest.json: every file of a run with its hash, so that a page can be checked later against what it speaks of.
+
+Whether what the other stages left in a run's folder is about the subject of the run.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from typing import Any
 
 from fairbits._version import __version__
 from fairbits.errors import OptionError
-from fairbits.store import read_json, write_json
+from fairbits.store import json_of, read_json, write_json
+from fairbits.subject import Identity, check_identity
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 FORMAT = 1
-#: The faces of a report: they are written from the run's other files, and are in the manifest beside them.
-FACES = ("report.html", "report.md", "summary.json")
+#: The formats of a report: they are written from the run's other files, and are in the manifest beside them.
+FORMATS = ("report.html", "report.md", "summary.json")
 _CHUNK = 1 << 20
 
 
@@ -127,3 +131,51 @@ def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
         parts = name.split("/")
         if path.is_file() and not name.endswith((".tmp", ".lock")) and not any(p.startswith(".") for p in parts):
             yield name, path
+
+
+#: The files of stages, and how they are made again.
+STAGES = {
+    "debug.json": "fairbits debug",
+    "repair.json": "fairbits repair",
+    "certify.json": "fairbits certify",
+    "proxies.json": "fairbits proxies",
+}
+
+
+def check_stages(folder: Path, here: Identity) -> None:
+    """Refuse a stage's file that is about another model, schema or table, naming what differs."""
+    for name, command in STAGES.items():
+        path = folder / name
+        if path.is_file():
+            _check(path, command, here)
+
+
+def _check(path: Path, command: str, here: Identity) -> None:
+    try:
+        document = json_of(path)
+    except OptionError:
+        return  # whoever reads it says what is wrong with it
+    for entry in document if isinstance(document, list) else [document]:
+        if not isinstance(entry, dict):
+            continue
+        stored = stored_identity(entry)
+        if isinstance(stored, Mapping):
+            if path.name == "proxies.json":
+                stored = _but_protected(stored, here)
+            check_identity({"identity": stored}, here, what=f"{str(path)!r}")
+        elif isinstance(stored, str) and stored and stored != here.id:
+            raise OptionError(
+                f"{str(path)!r} is about another model, schema or table (identity {stored[:40]}, this run's is "
+                f"{here.id}); delete it, or make it again with: {command}"
+            )
+
+
+def _but_protected(stored: Mapping[str, Any], here: Identity) -> dict[str, Any]:
+    """The same identity, whatever was protected: a study of proxies looks at all protected attributes of a subject."""
+    kept = {name: here.ingredients[name] for name in ("protected", "protected_values") if name in here.ingredients}
+    return {**stored, "ingredients": {**stored.get("ingredients", {}), **kept}}
+
+
+def stored_identity(entry: Mapping[str, Any]) -> Any:
+    """The identity in a stage's document: with its ingredients where they are kept, else its short name."""
+    return entry.get("made_with") or entry.get("identity")

@@ -48,7 +48,7 @@ def compare(
     grants: GrantOptions,
 ) -> None:
     """Which strategy finds more, how fast, how different: equal seconds, one oracle, all counted."""
-    from fairbits.cli.render.progress import steps
+    from fairbits.cli.progress import steps
     from fairbits.cli.terminal import show_page
     from fairbits.report import contest_of, contest_page
     from fairbits.search import seconds_of
@@ -73,5 +73,5 @@ def compare(
     if as_json:
         print_json(found.as_dict())
         return
-    show_page(contest_page(contest_of(found.as_dict(), command=found.command), drawn=False))
-    print(f"Page with plots: {found.page}\nAll figures beside it, in compare.csv and compare.json.")
+    page = contest_page(contest_of(found.as_dict(), command=found.command), drawn=False)
+    show_page(page, f"page  {found.page}; all figures beside it, in compare.csv and compare.json")

@@ -51,7 +51,7 @@ def debug(
 ) -> None:
     """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
     from fairbits.audit import AuditRun
-    from fairbits.cli.render.progress import working
+    from fairbits.cli.progress import working
     from fairbits.engine import available_cores
 
     count = threads_of(threads)
@@ -81,6 +81,13 @@ def debug(
         figures = {"quality": opened.manifest.get("quality")}
         print_json({"run": str(opened.folder), **figures, **plain(found.summary())})
         return
-    from fairbits.cli.render.debug import show
+    from fairbits.blocks import Paragraph, Strong, paragraphs
+    from fairbits.cli.terminal import show
+    from fairbits.report import debug_blocks, quality_lines
 
-    show(opened, found)
+    head = [Paragraph(Strong(f"{found.subject}: where the bits come from"))]
+    lines = paragraphs(quality_lines(opened.manifest.get("quality")), "small")
+    show(
+        [*head, *lines, *debug_blocks(found)],
+        f"next  fairbits repair {opened.folder} · fairbits report {opened.folder}",
+    )

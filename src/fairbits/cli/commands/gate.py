@@ -100,7 +100,7 @@ def check(
         from fairbits.search import seconds_of
 
         seconds_of(propose)
-    from fairbits.cli.render.progress import progress_bar
+    from fairbits.cli.progress import progress_bar
     from fairbits.gates import gate
 
     with progress_bar("asking again") as progress:
@@ -123,9 +123,10 @@ def check(
     if as_json:
         print_json(found.document())
     else:
-        from fairbits.cli.render.gate import show
+        from fairbits.cli.terminal import show
+        from fairbits.report import gate_look
 
-        show(found)
+        show(gate_look(found.document()))
     raise typer.Exit(found.exit_code)
 
 
@@ -190,9 +191,10 @@ def waivers(
     if as_json:
         print_json(rows)
         return
-    from fairbits.cli.render.gate import show_waivers
+    from fairbits.cli.terminal import show
+    from fairbits.report import waiver_blocks
 
-    show_waivers(rows)
+    show(waiver_blocks(rows), everything=True)
 
 
 def card(

@@ -53,7 +53,7 @@ def paper(
     as_json: Json = False,
 ) -> None:
     """The paper's tables, ours beside theirs; an experiment that was ended goes on where it was."""
-    from fairbits.cli.render.progress import steps
+    from fairbits.cli.progress import steps
     from fairbits.errors import choose_from
 
     if question not in QUESTIONS:

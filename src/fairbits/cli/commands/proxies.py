@@ -10,7 +10,7 @@ import typer
 from fairbits.cli.grants import granting
 from fairbits.cli.options import AsIs, Json, Subject, audit_of, names_of
 from fairbits.cli.output import print_json
-from fairbits.cli.render.progress import working
+from fairbits.cli.progress import working
 
 if TYPE_CHECKING:
     from fairbits.domain import GrantOptions
@@ -51,9 +51,15 @@ def proxies(
     if as_json:
         print_json({**found.document(), "filing": found.filing().document()})
         return
-    from fairbits.cli.render.proxies import show, show_filing
+    from fairbits.cli.terminal import show, show_page
+    from fairbits.report import filing_page, render_page, study_look
+    from fairbits.store import write_whole
 
-    if filing:
-        show_filing(found.filing())
-    else:
-        show(found)
+    if not filing:
+        show(study_look(found.subject, found.document()), f"next  fairbits audit {subject}")
+        return
+    page = filing_page(found.filing())
+    place = None if out is None else out / "filing.html"
+    if place is not None:
+        write_whole(place, render_page(page).encode())
+    show_page(page, *([] if place is None else [f"page  {place}"]))

@@ -86,7 +86,7 @@ def repair(
     Exit 1: no candidate is sure to keep the accuracy budget, and none is written.
     """
     budget = _attack_budget(attack_budget)
-    from fairbits.cli.render.repair import show, watching
+    from fairbits.cli.progress import working
     from fairbits.repair import document
 
     options: dict[str, Any] = {
@@ -105,7 +105,7 @@ def repair(
         "ray": ray,
     }
     opened = _run_of(place, grants, protected=protected, out=out, force=force)
-    with watching(shown=not as_json) as progress:
+    with working(shown=not as_json) as progress:
         if opened is None:
             audit = audit_of(place, protected=protected, as_is=as_is, grants=grants)
             result = audit.repair(evaluations=evaluations, out=out, force=force, progress=progress, **options)
@@ -118,7 +118,14 @@ def repair(
     if as_json:
         print_json({"run": str(result.folder), "quality": quality, **document(result)})
     else:
-        show(result, quality)
+        from fairbits.blocks import Paragraph, Strong, paragraphs
+        from fairbits.cli.terminal import show
+        from fairbits.report import quality_lines, repair_blocks
+
+        head = [Paragraph(Strong(f"{result.subject}: a model to ship instead"))]
+        lines = paragraphs(quality_lines(quality), "small")
+        nearby = f"measure {result.subject_file}" if result.subject_file is not None else f"report {result.folder}"
+        show([*head, *lines, *repair_blocks(result)], f"next  fairbits {nearby}")
     if result.chosen is None:
         raise typer.Exit(1)
 

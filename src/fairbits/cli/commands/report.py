@@ -72,7 +72,7 @@ def report(
         _scores(run, out, opened_key, as_json=as_json, grants=grants)
         return
     from fairbits.audit import AuditRun
-    from fairbits.cli.render.progress import progress_bar
+    from fairbits.cli.progress import progress_bar
     from fairbits.store import read_json
 
     opened = AuditRun.open(run, **grants)
@@ -151,7 +151,7 @@ def _check(run: Path, threads: int, workers: int | None, *, as_json: bool, grant
     from dataclasses import asdict
 
     from fairbits.audit import AuditRun, settings_again
-    from fairbits.cli.render.search import live
+    from fairbits.cli.progress import live
     from fairbits.cli.signals import gentle_stop
 
     opened = AuditRun.open(run, **grants)
