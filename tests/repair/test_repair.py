@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fairbits.report.repaired import repaired_of
 
 from fairbits import Audit, Network, Subject, Table, load_model, load_subject
 from fairbits.audit.attack import repair
@@ -28,6 +27,7 @@ from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.run import cautions
 from fairbits.repair.writers import export
 from fairbits.repair.writers import files as writing
+from fairbits.report import repaired_of
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter
 from fairbits.subject import make_subject

@@ -109,6 +109,8 @@ def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # 
     match block:
         case b.Heading():
             yield _title((b.Strong(b.plain(block.text)), *_kind(block.kind)))
+        case b.Paragraph(tone="small hint"):  # for those who can point at a picture
+            return
         case b.Paragraph():
             text = inline(block.text).append_text(inline(_kind(block.kind)))
             text.stylize(_TONES.get(block.tone.partition(" ")[0], ""))

@@ -28,7 +28,8 @@ def guessed(entry: Mapping[str, Any]) -> str:
     before, after = entry["guess_before"], entry["guess_after"]
     return (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
-        f"{percent(before)} of the time without the score, and {percent(after)} with it{_pair_words(entry.get('guess_pair'))}"
+        f"{percent(before)} of the time without the score, and {percent(after)} with it"
+        f"{_pair_words(entry.get('guess_pair'))}"
     )
 
 

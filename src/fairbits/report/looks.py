@@ -159,12 +159,9 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     quality = about.quality.lines()
     yield "accuracy", quality[1]
     yield "decision", quality[0]
-    far = {one.people: f"{one.k}{'' if one.exact else '+'}" for one in data.near if one.k is not None}
-    mean = f"Mean on real rows {number(measured.figures['q_inf_mean'], 2)}; largest k {joined([*far.values()])}"
-    yield (
-        "bits",
-        data.direct if about.blind else f"{data.direct} {mean} (real rows, 1, 2, 3 attributes away, anywhere).",
-    )
+    mean = f"Mean on real rows {number(measured.figures['q_inf_mean'], 2)}"
+    ends = [f"{one.k} {'on ' * (i == 0)}{one.people}" for i, one in enumerate(data.near) if one.k is not None]
+    yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {ends[0]}, {ends[-1]}."
     if data.debugged is not None:
         yield "cause", "; ".join(_causes(data))
     if data.repaired is not None:

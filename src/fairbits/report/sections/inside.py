@@ -246,7 +246,7 @@ def mean_reported(found: DebugResult) -> float:
 def _held_columns(found: DebugResult, k: str) -> list[TableColumn]:
     before = number(mean_reported(found), 2)
     now = "" if found.accuracy is None else f" (now {percent(found.accuracy)})"
-    return [figure(f"mean {k} (now {before})", 2), share(f"accuracy{now}")]
+    return [figure(f"mean {k} (now {before})", 2), share(f"accuracy, all rows{now}")]
 
 
 def _sets(found: DebugResult) -> Iterator[Block]:

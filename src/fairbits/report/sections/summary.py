@@ -71,14 +71,13 @@ def cards(data: ReportData) -> list[FigureCard]:
     """The first figures: people, groups, bits, accuracy."""
     about, measured = data.about, data.measured
     found = []
-    if about.protected:
-        rate = measured.flip_rate or measured.split_rate
-        what = "Would get a different decision" if measured.flip_rate else "Would get a different score"
-        among = f"95 % interval {percent(rate.low)} to {percent(rate.high)}"
-        if about.blind:
-            among = "nor would anybody else, by the way the model is made"
-        small = f"{number(round(rate.value * measured.rows))} of {number(measured.rows)} rows; {among}"
-        found.append(FigureCard(what, percent(rate.value), data.opening.kind, small))
+    if about.blind and about.protected:
+        small = f"of {number(measured.rows)} rows, nor would anybody else, by the way the model is made"
+        found.append(FigureCard("Would get a different decision", "0", "proved", small))
+    elif about.protected and measured.flip_rate is None:  # otherwise a table has its share
+        rate = measured.split_rate
+        small = f"95 % interval {percent(rate.low)} to {percent(rate.high)}"
+        found.append(FigureCard("Rows with more than one class", percent(rate.value), data.opening.kind, small))
     ratios = lowest_ratios(data.proxies)
     if ratios:
         attribute, group = min(ratios, key=lambda one: float(one[1]["impact_ratio"]))
@@ -96,6 +95,9 @@ def quality_cards(quality: Quality) -> Iterator[FigureCard]:
     area = "" if quality.auc is None else f"; AUC {number(quality.auc, 3)}"
     if quality.accuracy is not None:
         yield FigureCard("Accuracy", percent(quality.accuracy), "statistical", f"{quality.judged_words}{area}")
+    if quality.favourable_rate is not None:
+        labelled = "" if quality.base_rate is None else f"labelled so: {percent(quality.base_rate)}"
+        yield FigureCard("Decided favourably", percent(quality.favourable_rate), "exact", labelled)
     if quality.r2 is not None:
         yield FigureCard("Variance explained", percent(quality.r2), "statistical", quality.judged_words)
 
@@ -266,18 +268,12 @@ def facts(data: ReportData) -> list[tuple[str, Text]]:
     """The decision rule, the files with their hashes, and who ran the audit when."""
     quality, made = data.about.quality, data.reproduction
     rule = f"{quality.rule[:1].upper()}{quality.rule[1:]}"
-    decided: list[tuple[str, Text]] = []
-    if quality.favourable_rate is not None:
-        labelled = "" if quality.base_rate is None else f"; labelled so: {percent(quality.base_rate)}"
-        words = f"{percent(quality.favourable_rate)} of {number(quality.rows)} rows{labelled}"
-        decided.append(("decided favourably", words))
     sources: list[tuple[str, Text]] = [
         (one.what, one.name if one.sha256 is None else (f"{one.name} ", Code(f"sha256 {one.sha256}")))
         for one in data.opening.sources
     ]
     return [
         ("decision rule", rule),
-        *decided,
         *sources,
         ("run on", f"{made.created[:16].replace('T', ' ')} UTC"),
         ("run by", data.opening.made_by),

@@ -294,8 +294,10 @@ def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     crossed: list[Block] = []
     for entry in document["attributes"]:
         more = tuple(_full(line) for line in details(entry))
-        said = [Paragraph(Strong(_full(sentence_of(entry)))), *([Bullets(more)] if more else [])]
-        if is_single(entry):
+        single = is_single(entry)
+        said: list[Block] = [Paragraph(Strong(_full(sentence_of(entry))), tone="" if single else "small")]
+        said += [Bullets(more)] if more else []
+        if single:
             yield from said
         else:
             crossed += said
@@ -314,17 +316,17 @@ def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
 
 def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     """Rates and impact ratios of groups: single attributes first, intersections folded."""
-    for one in document["groups"]:
-        people = f"{number(one['people'])} people" + (f", {number(one['unknown'])} unknown" if one["unknown"] else "")
-        if is_single(one):
-            yield _groups(one, f"By {one['attribute']}: {people}")
-        else:
-            yield Fold(f"By {one['attribute']}: {people}", [_groups(one)])
+    single = [one for one in document["groups"] if is_single(one)]
+    yield _groups(single)
+    unknown = [f"{one['attribute']} of {number(one['unknown'])} people is unknown" for one in single if one["unknown"]]
     yield Paragraph(
-        "Beside each rate its 95 % interval. The impact ratio is a group's rate over the highest rate of its table; "
-        "four fifths is a rule of thumb, not a verdict.",
+        "Beside each rate its 95 % interval. The impact ratio is a group's rate over the highest rate of its attribute; "
+        f"four fifths is a rule of thumb, not a verdict.{''.join(f' The {line}.' for line in unknown)}",
         tone="small",
     )
+    for one in document["groups"]:
+        if not is_single(one):
+            yield Fold(f"By {one['attribute']}", [_groups([one])])
 
 
 def study_blocks(document: Mapping[str, Any], lines: Iterable[str]) -> Iterator[Block]:
@@ -350,8 +352,8 @@ def lowest_ratios(document: Mapping[str, Any] | None) -> list[tuple[str, Mapping
     return found
 
 
-def _groups(one: Mapping[str, Any], caption: str = "") -> Block:
-    heads = [
+def _groups(tables: Sequence[Mapping[str, Any]]) -> Block:
+    heads = (
         "people",
         "selected",
         "impact ratio",
@@ -361,17 +363,17 @@ def _groups(one: Mapping[str, Any], caption: str = "") -> Block:
         "precision",
         "calibration",
         "above median",
-    ]
+    )
     rows = []
-    for group in one["groups"][:MAX_GROUPS]:
-        name = group["group"]
-        few = (name, Small("under 2 %")) if group["under_two_percent"] else name
-        selected, *rates = (_between(group, f"{rate}_rate") for rate in ("selection", "base"))
-        rates += [_between(group, rate) for rate in ("tpr", "fpr", "precision")]
+    listed = [(table, group) for table in tables for group in table["groups"][:MAX_GROUPS]]
+    for table, group in listed:
+        name = f"{table['attribute']}: {group['group']}" if is_single(table) else group["group"]
+        rates = [_between(group, rate) for rate in ("selection_rate", "base_rate", "tpr", "fpr", "precision")]
         ratio = "under 30" if group["small"] else _ratio(group)
-        above = _between(group, "scoring_rate")
-        rows.append((few, number(group["people"]), selected, ratio, *rates, _calibration(group), above))
-    return TableBlock([label("group"), *(shown(head) for head in heads)], rows, caption)
+        cells = (number(group["people"]), rates[0], ratio, *rates[1:], _calibration(group))
+        few = (name, Small("under 2 %")) if group["under_two_percent"] else name
+        rows.append((few, *cells, _between(group, "scoring_rate")))
+    return TableBlock([label("group"), *(shown(head) for head in heads)], rows)
 
 
 def _between(one: Mapping[str, Any], name: str) -> Text:
