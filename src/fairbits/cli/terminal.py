@@ -50,8 +50,8 @@ def show(found: Iterable[b.Block], *last: str, everything: bool | None = None) -
             room -= len(lines)
             for line in lines:
                 console.print(line, soft_wrap=True)
-    for line in last:
-        console.print(Text(harmless(line)), soft_wrap=True)
+    for words in last:
+        console.print(Text(harmless(words)), soft_wrap=True)
 
 
 def show_page(page: b.Page, *last: str, everything: bool | None = None) -> None:
@@ -174,7 +174,7 @@ def _pairs(pairs: Sequence[tuple[str, str]], *, everything: bool) -> Table:
 def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]:
     """The rows, and from the left as many columns as a line holds; headings break between words."""
     if block.caption:
-        yield _title((block.caption,) if isinstance(block.caption, str) else block.caption)
+        yield _title(block.caption if isinstance(block.caption, tuple) else (block.caption,))
     if block.stacked:
         yield from (_stacked(row, everything=everything) for row in block.cells())
         return

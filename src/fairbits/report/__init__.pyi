@@ -25,6 +25,8 @@ from .manifest import MANIFEST as MANIFEST
 from .manifest import SIGNATURE as SIGNATURE
 from .manifest import Verification as Verification
 from .manifest import hash_file as hash_file
+from .manifest import open_key as open_key
+from .manifest import sign as sign
 from .manifest import verify as verify
 from .page import render_html as render_html
 from .page import render_markdown as render_markdown
@@ -34,7 +36,6 @@ from .record import ReportData as ReportData
 from .scores_only import write_scores_report as write_scores_report
 from .sections.certainty import certificate_blocks as certificate_blocks
 from .sections.inside import debug_blocks as debug_blocks
-from .sections.paperwork import filing_blocks as filing_blocks
 from .sections.paperwork import filing_page as filing_page
 from .sections.people import axes_of as axes_of
 from .sections.people import case_card as case_card
@@ -49,8 +50,6 @@ from .sections.summary import gate_look as gate_look
 from .sections.summary import waiver_blocks as waiver_blocks
 from .sections.treatment import lead as lead
 from .sections.treatment import proxies_of as proxies_of
-from .signature import open_key as open_key
-from .signature import sign as sign
 from .stages import debugged_of as debugged_of
 from .stages import repaired_of as repaired_of
 from .summary import json_schema as json_schema

@@ -38,7 +38,7 @@ from fairbits.report.evidence import (
     summary_of_run,
 )
 from fairbits.report.evidence import NAME as MEASURED
-from fairbits.report.manifest import FORMATS, check_stages, files_of
+from fairbits.report.manifest import FILING, FORMATS, check_stages, files_of
 from fairbits.report.record import About, Measured, Opening, ReportData, Reproduction, Searched
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.summary import gate_of, sources_of
@@ -129,7 +129,7 @@ def compute_report(
         ),
         gate=gate,
         gate_of_another=gate_of_another,
-        files=files_of(run.folder, leave_out=FORMATS),
+        files=files_of(run.folder, leave_out=(*FORMATS, FILING)),
     )
 
 

@@ -52,6 +52,9 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
     else:
         yield Paragraph(Strong(f"{subject.name}: {words.people_sentence(about, measured)}"))
         yield Paragraph(direct)
+    sizes = " × ".join(f"{name} {size}" for name, size in zip(about.protected, about.sizes, strict=True))
+    terms = f"ε = {about.epsilon:g}, {about.partition} partition"
+    yield Paragraph(f"{number(len(found))} people, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
     yield from paragraphs(subject.lines(), "small")
     if found.schema.rules:
         count = len(found.schema.rules)
@@ -160,8 +163,8 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     yield "accuracy", quality[1]
     yield "decision", quality[0]
     mean = f"Mean on real rows {number(measured.figures['q_inf_mean'], 2)}"
-    ends = [f"{one.k} {'on ' * (i == 0)}{one.people}" for i, one in enumerate(data.near) if one.k is not None]
-    yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {ends[0]}, {ends[-1]}."
+    largest = [f"{one.k} {'on ' * (i == 0)}{one.people}" for i, one in enumerate(data.near) if one.k is not None]
+    yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {largest[0]}, {largest[-1]}."
     if data.debugged is not None:
         yield "cause", "; ".join(_causes(data))
     if data.repaired is not None:

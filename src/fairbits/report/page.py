@@ -12,13 +12,13 @@ from typing import Any
 from fairbits.blocks import Block, Page, PagePart, Paragraph, Strong, Text, paragraphs
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.report.html import render_page
-from fairbits.report.manifest import FORMATS, write_manifest
+from fairbits.report.manifest import FILING, FORMATS, write_manifest
 from fairbits.report.markdown import render_markdown_page
 from fairbits.report.record import ReportData
 from fairbits.report.sections.affected import affected_blocks
 from fairbits.report.sections.certainty import certainty_blocks, limitation_blocks
 from fairbits.report.sections.details import detail_blocks
-from fairbits.report.sections.paperwork import sign_off_blocks
+from fairbits.report.sections.paperwork import filing_page, sign_off_blocks
 from fairbits.report.sections.people import people_blocks
 from fairbits.report.sections.repairs import repair_blocks
 from fairbits.report.sections.summary import summary_blocks
@@ -66,6 +66,8 @@ def write_formats(folder: Path, data: ReportData, *, page: str, markdown: str, s
         write_whole(folder / MARKDOWN, markdown.encode())
         write_json(folder / SUMMARY, summary)
         made = data.reproduction
+        if data.proxies is not None and any((data.proxies.get("filing") or {}).values()):
+            write_whole(folder / FILING, render_page(filing_page(data.proxies, made.created)).encode())
         write_manifest(folder, about={"subject": data.about.subject, "identity": made.identity, "run": made.created})
     except OSError as error:
         raise OptionError(

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from fairbits._version import __version__
-from fairbits.blocks import Cards, Commands, Facts, Fold, Page, PagePart, paragraphs
+from fairbits.blocks import Block, Cards, Commands, Facts, Fold, Page, PagePart, paragraphs
 from fairbits.report.html import render_page
-from fairbits.report.manifest import FORMATS, files_of
+from fairbits.report.manifest import FILING, FORMATS, files_of
 from fairbits.report.markdown import render_markdown_page
 from fairbits.report.page import write_formats
 from fairbits.report.record import Opening, ReportData
@@ -34,7 +34,7 @@ def write_scores_report(
     """Write report.html, report.md, summary.json and manifest.json of a table of scores."""
     sentence = lead(document, blind=True).strip() or _unknown(document)
     data = _data(document, subject, folder, record)
-    summary_part = [Cards(tuple(quality_cards(data.about.quality))), Facts(facts(data))]
+    summary_part: list[Block] = [Cards(tuple(quality_cards(data.about.quality))), Facts(facts(data))]
     parts = [
         PagePart("summary", "Summary", summary_part),
         PagePart("treatment", "Proxies", tuple(proxy_blocks(document)), "statistical"),
@@ -79,7 +79,7 @@ def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: M
         about=SimpleNamespace(subject=subject.name, protected=(), blind=True, quality=quality),
         reproduction=SimpleNamespace(created=str(record["created"]), identity=str(record["identity"]["id"])),
         opening=Opening(sources=sources_of(subject), made_by=str(record.get("made_by") or "unknown")),
-        files=files_of(folder, leave_out=FORMATS) if folder.is_dir() else (),
+        files=files_of(folder, leave_out=(*FORMATS, FILING)) if folder.is_dir() else (),
     )
     return cast(ReportData, found)
 

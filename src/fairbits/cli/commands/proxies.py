@@ -58,7 +58,7 @@ def proxies(
     if not filing:
         show(study_look(found.subject, found.document()), f"next  fairbits audit {subject}")
         return
-    page = filing_page(found.filing())
+    page = filing_page(found.document(), found.filing().date)
     place = None if out is None else out / "filing.html"
     if place is not None:
         write_whole(place, render_page(page).encode())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -30,7 +29,7 @@ def report(
     sign: Annotated[
         _Place,
         typer.Option(
-            help="Sign manifest.json with this Ed25519 key (OpenSSH or PEM).",
+            help="Sign manifest.json with this private SSH key.",
             metavar="KEY",
             rich_help_panel=_SIGNED,
         ),
@@ -65,7 +64,9 @@ def report(
     if check:
         _check(run, threads, workers, as_json=as_json, grants=grants)
         return
-    opened_key = None if sign is None else _key(sign)  # before anything is written
+    from fairbits.report import open_key
+
+    opened_key = None if sign is None else open_key(sign)  # before anything is written
     from fairbits.audit import is_scores_audit
 
     if is_scores_audit(run):
@@ -92,7 +93,7 @@ def report(
         raise ContradictionError(words["words"])
 
 
-def _scores(run: Path, out: Path | None, key: Any, *, as_json: bool, grants: GrantOptions) -> None:
+def _scores(run: Path, out: Path | None, key: Path | None, *, as_json: bool, grants: GrantOptions) -> None:
     """The report of a table of scores, which has no cases."""
     from fairbits.audit import report_scores
     from fairbits.store import read_json
@@ -107,17 +108,7 @@ def _scores(run: Path, out: Path | None, key: Any, *, as_json: bool, grants: Gra
         print(f"Signed with {signed['signed']}.")
 
 
-def _key(path: Path) -> Any:
-    """The private key in a file; at a terminal its passphrase is asked for."""
-    from fairbits.report import open_key
-
-    def ask() -> str:
-        return str(typer.prompt("Passphrase of the key", hide_input=True, err=True))
-
-    return open_key(path, passphrase=ask if sys.stdin is not None and sys.stdin.isatty() else None)
-
-
-def _sign(folder: Path, key: Any) -> str:
+def _sign(folder: Path, key: Path) -> str:
     """Sign the manifest of a folder; gives the fingerprint of the key."""
     from fairbits.report import MANIFEST, SIGNATURE, sign
 

@@ -161,13 +161,15 @@ def _network(found: DebugResult) -> Iterator[Block]:
         "sideways",
     )
     neurons = suspects_of(found)
-    if not neurons:
+    if not neurons or found.suspect is None:
         return
     yield Paragraph(
         "Point at a neuron of the framed layer, tap it or reach it with the keyboard to read its figures.",
         tone="small hint",
     )
-    yield _neurons(found, neurons, k)
+    yield _neurons(found, found.suspect, k)
+    for layer in sorted({one.layer for one in found.neurons} - {found.suspect}):
+        yield Fold(f"Neurons of layer {layer}", [_neurons(found, layer, k)])
     yield Drawing(
         "curves",
         "Every value that a neuron was held at; it need not go one way. Filled: the accuracy is kept. Dashed: nothing "
@@ -212,8 +214,9 @@ def _layers(found: DebugResult) -> Block:
     return TableBlock(columns, rows, "Layers; the suspect stands out", marked=suspect)
 
 
-def _neurons(found: DebugResult, neurons: list[NeuronEffect], k: str) -> Block:
+def _neurons(found: DebugResult, layer: int, k: str) -> Block:
     """Those with the largest effects; values are chosen on one half of the cases."""
+    neurons = [one for one in found.neurons if one.layer == layer]
     ranked = sorted(neurons, key=lambda one: -abs(one.acd_choosing or 0.0))[:MAX_NEURONS]
     rows = [
         (
@@ -234,7 +237,7 @@ def _neurons(found: DebugResult, neurons: list[NeuronEffect], k: str) -> Block:
         if found.rule == "paper"
         else "chosen on one half of the cases, reported on the other"
     )
-    caption = f"Neurons of layer {found.suspect} with the largest effects, of {len(neurons)}; {half}"
+    caption = f"Neurons of layer {layer} with the largest effects, of {len(neurons)}; {half}"
     return TableBlock(columns[:kept], [row[:kept] for row in rows], caption)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbits.blocks import (
     Block,
@@ -20,9 +20,9 @@ from fairbits.blocks import (
     Paragraph,
     Small,
     TableBlock,
+    Text,
     figure,
     label,
-    paragraphs,
     share,
     shown,
 )
@@ -31,7 +31,6 @@ from fairbits.numerals import number
 from fairbits.report.manifest import MANIFEST, SIGNATURE
 
 if TYPE_CHECKING:
-    from fairbits.measure import Filing, FilingRow
     from fairbits.report.record import ReportData
 
 DOI = "10.1109/ICSE48619.2023.00136"
@@ -40,6 +39,10 @@ CITATION = (
     "Fairness Defects in Deep Neural Networks. ICSE 2023."
 )
 FIELDS = ("Name", "Role", "Date", "Signature")
+LAW = (
+    "The law asks for sex, race or ethnicity, and both together; tables of other attributes are here for whoever needs "
+    "them. It sets no threshold for impact ratios: four fifths is a rule of thumb of other authorities, and no verdict."
+)
 DECISIONS = ("approved", "approved with conditions", "not approved")
 
 
@@ -184,38 +187,56 @@ def regulation_blocks(there: Mapping[str, str]) -> Iterator[Block]:
     yield TableBlock([label("text"), label("asks for"), label("here")], rows, stacked=True)
 
 
-def filing_blocks(filing: Filing) -> Iterator[Block]:
-    """The tables of New York City's Local Law 144 (6 RCNY § 5-301), and what must stand beside them."""
-    yield Facts(
-        [
-            ("date of the audit", filing.date),
-            ("data source", filing.data_source),
-            ("distribution date of the tool", filing.distribution_date or "not given (--distributed)"),
-        ]
-    )
-    for one in filing.tables:
-        yield Heading(f"By {one.attribute}: {number(one.people)} people")
-        columns = [label("category"), figure("people"), share(one.kind), shown("impact ratio")]
-        rows = [((row.category, Small(row.mark)), row.people, row.rate, _ratio(row)) for row in one.rows]
-        yield TableBlock(columns, [*rows, ("unknown", one.unknown, None, "–")])
-    yield from paragraphs((f"Note: {note}" for note in filing.notes), "note")
-
-
-def _ratio(row: FilingRow) -> tuple[Inline, ...]:
-    if row.impact_ratio is None:
-        return ("–",)
-    ends = f"{number(row.impact_ratio_low, 2)} to {number(row.impact_ratio_high, 2)}"
-    return number(row.impact_ratio, 2), Small(ends if row.impact_ratio_low is not None else "")
-
-
-def filing_page(filing: Filing) -> Page:
-    """The tables to file as a page of their own."""
+def filing_page(document: Mapping[str, Any], date: str) -> Page:
+    """The tables of New York City's Local Law 144 (6 RCNY § 5-301) from proxies.json, as a page of their own."""
+    stated, subject = document.get("filing") or {}, str(document["subject"])
+    facts: list[Block] = [
+        Paragraph(f"New York City, Local Law 144 of 2021 (6 RCNY § 5-301). {LAW}", tone="lead"),
+        Facts(
+            [
+                ("date of the audit", date[:10]),
+                ("data source", str(stated.get("data_source") or subject)),
+                ("distribution date of the tool", str(stated.get("distributed") or "not given (--distributed)")),
+            ]
+        ),
+    ]
     return Page(
-        subject=filing.subject,
-        command=f"proxies · {filing.date}",
-        title=f"{filing.subject}: impact ratios",
+        subject=subject,
+        command=f"proxies · {date[:10]}",
+        title=f"{subject}: impact ratios",
         sentence="Selection rates and impact ratios, by category",
-        opening=[Paragraph("New York City, Local Law 144 of 2021 (6 RCNY § 5-301).", tone="lead")],
-        parts=[PagePart("filing", "Tables to file", tuple(filing_blocks(filing)), "exact")],
+        opening=facts,
+        parts=[PagePart("filing", "Tables to file", tuple(_filings(document)), "exact")],
         made_from="the rows of the table",
     )
+
+
+def _filings(document: Mapping[str, Any]) -> Iterator[Block]:
+    for one in document["groups"]:
+        decides = any(group["selection_rate"] is not None for group in one["groups"])
+        rate, ratio = ("selection_rate", "impact_ratio") if decides else ("scoring_rate", "scoring_ratio")
+        known = [group for group in one["groups"] if not group.get("missing")]
+        yield Heading(f"By {one['attribute']}: {number(one['people'])} people")
+        columns = [label("category"), figure("people"), share(rate.replace("_", " ")), shown("impact ratio")]
+        rows = [
+            ((group["group"], Small(_few(group))), group["people"], group[rate], _ratio(group, ratio))
+            for group in known
+        ]
+        yield TableBlock(columns, [*rows, (("unknown", Small("in no ratio")), one["unknown"], None, "–")])
+    yield Paragraph(
+        "The rate is the share selected or, where nothing is decided, the share that scores above the median of "
+        "everybody. The impact ratio is the rate over the highest rate of the table.",
+        tone="small",
+    )
+
+
+def _few(group: Mapping[str, Any]) -> str:
+    small = ["fewer than 30 people: no ratio"] if group["small"] else []
+    return "; ".join([*small, *(["under 2 % of the data"] if group["under_two_percent"] else [])])
+
+
+def _ratio(group: Mapping[str, Any], name: str) -> Text:
+    if group["small"] or group[name] is None:
+        return "–"
+    low, high = group.get(f"{name}_low"), group.get(f"{name}_high")
+    return number(group[name], 2), Small("" if low is None else f"{number(low, 2)} to {number(high, 2)}")

@@ -154,7 +154,7 @@ def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:
     return document, ""
 
 
-def gate_blocks(document: Mapping[str, Any], whose: str = "") -> Iterator[Block]:
+def gate_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     """The verdict of the gate, what it was judged against and when, and every check."""
     judged = bool(document["checks"])
     headline = _VERDICTS[document["verdict"]]
@@ -162,9 +162,12 @@ def gate_blocks(document: Mapping[str, Any], whose: str = "") -> Iterator[Block]
         headline = "The gate has judged nothing yet: its baseline was just written."
     elif document.get("headline") not in (None, *_VERDICTS):
         headline = f"The gate: {document['headline']}."
-    yield Paragraph(whose + headline, tone=f"verdict {document['verdict']}" if judged else "verdict")
-    if whose and document["quality"] is not None:
-        yield from paragraphs(Quality.of_figures(document["quality"]).lines(), "small")
+    yield Paragraph(headline, tone=f"verdict {document['verdict']}" if judged else "verdict")
+    yield from check_blocks(document)
+
+
+def check_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """What was judged against what and when, and every check."""
     yield from paragraphs([_against(document)], "small")
     columns = [label("check"), label("verdict"), shown("value"), shown("limit"), shown("95 % interval")]
     yield TableBlock(columns, list(_checks(document)))
@@ -173,7 +176,11 @@ def gate_blocks(document: Mapping[str, Any], whose: str = "") -> Iterator[Block]
 
 def gate_look(document: Mapping[str, Any]) -> Iterator[Block]:
     """A gate by itself: the verdict, the checks, who is new, who answers for what, and what must be known."""
-    yield from gate_blocks(document, f"{document['subject']}: ")
+    head = f"{document['headline'].upper()}  {document['subject']} · model {document['identity']}"
+    yield Paragraph(head, tone=f"verdict {document['verdict']}")
+    if document["quality"] is not None:
+        yield from paragraphs(Quality.of_figures(document["quality"]).lines(), "small")
+    yield from check_blocks(document)
     for check in document["checks"]:
         said = [check["reason"] or "", check["detail"], _broken_by(check["findings"])]
         words = "; ".join(part for part in said if part)
