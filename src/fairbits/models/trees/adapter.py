@@ -45,11 +45,10 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
         loaded = tree_loaded(read, schema, options)
         if schema is None or loaded.encoding is None:
             return loaded
-        loaded = compared(loaded, read, content, file, schema, options)
-        if library_named(content) != "xgboost":
-            return loaded
         taken = [attribute for i, attribute in enumerate(schema.attributes) if i not in loaded.encoding.unseen]
-        return replace(loaded, notes=(*loaded.notes, *missing_notes(taken)))
+        notes = missing_notes(taken) if library_named(content) == "xgboost" else ()
+        loaded = replace(loaded, notes=(*loaded.notes, *notes))
+        return compared(loaded, read, content, file, schema, options)
     except NotNative as error:
         if installed(library_named(content)):
             options = tried(file, schema, options, needs=(library_named(content),))
