@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from fairbits import Attribute, Schema
 from fairbits.domain import Rule, Twins
 from fairbits.domain.rules import tree as syntax
-from fairbits.domain.rules.existence import check_rules
 from fairbits.domain.rules.grammar import parse
-from fairbits.domain.rules.validity import Validity
+from fairbits.domain.rules.validity import Validity, check_rules
 from fairbits.errors import SchemaError
 
 AGE = Attribute(name="age", kind="integer", low=10, high=15, protected=True)
