@@ -34,11 +34,10 @@ from .reading import as_arrow as as_arrow
 from .reading import is_there as is_there
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
-from .rules import Rule as Rule
-from .rules.validity import Truth as Truth
-from .rules.validity import Validity as Validity
-from .rules.validity import check_rules as check_rules
-from .rules.validity import with_stand_ins as with_stand_ins
+from .rule import NUMPY as NUMPY
+from .rule import Rule as Rule
+from .rule import Truth as Truth
+from .rule import evaluated as evaluated
 from .schema import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .schema import MAX_TWINS as MAX_TWINS
 from .schema import DecisionRule as DecisionRule
@@ -59,6 +58,9 @@ from .table import table_from_arrow as table_from_arrow
 from .table import text_of as text_of
 from .table import with_nulls as with_nulls
 from .twins import Twins as Twins
+from .validity import Validity as Validity
+from .validity import check_rules as check_rules
+from .validity import with_stand_ins as with_stand_ins
 from .words import NUMBER as NUMBER
 from .words import harmless as harmless
 from .words import html_table as html_table

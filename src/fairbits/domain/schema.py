@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import Attribute, Codes, Number
-from fairbits.domain.rules import Rule
+from fairbits.domain.rule import Rule
 from fairbits.errors import SchemaError, choose_from
 
 #: Where nothing else is said, a favourable decision needs at least this probability.

@@ -1,6 +1,4 @@
-"""From classes to bits: how much protected information a person's scores give away.
-
-Which of a person's scores count as the same: the partition of m scores into classes.
+"""Which of a person's scores count as the same, and how many bits of protected information the classes give away.
 
 This is the reference that reads like the definition. The engine counts classes in compiled code; the two agree.
 """
@@ -50,7 +48,8 @@ def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
     """
     up, down = sweeps(scores, epsilon)
     own = np.full(scores.shape[1], 1 / scores.shape[1])
-    better = _entropy(down, own) > _entropy(up, own) + 1e-12
+    one, other = (renyi(class_masses(members, own), 1.0) for members in (up, down))
+    better = other > one + 1e-12
     return np.where(better[:, None], down, up)
 
 
@@ -76,13 +75,6 @@ def _swept(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
         current = current + new
         sorted_members[:, j] = current
     return _unsort(sorted_members, order)
-
-
-def _entropy(members: Members, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Shannon's bits of the classes of each person."""
-    masses = class_masses(members, weights)
-    logs = np.log2(masses, out=np.zeros_like(masses), where=masses > 0)
-    return np.asarray(-(masses * logs).sum(axis=1))
 
 
 def class_masses(members: Members, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
