@@ -26,6 +26,7 @@ from fairbits.engine import (
     box_network,
     margin_cuts,
     score_error,
+    tolerance_of,
 )
 from fairbits.errors import CapabilityError, SchemaError
 from fairbits.measure import Evaluator
@@ -39,6 +40,8 @@ BATCH = 65_536
 TRIES, QUICK = 4, 0.1
 #: People within c changes of real rows that are listed at most, before duplicates are dropped.
 MAX_LISTED = 30_000_000
+#: Pairs of twins whose vectors are compared at once.
+PAIRS = 1_000_000
 
 
 @dataclass(slots=True)
@@ -103,8 +106,8 @@ class Asker:
             return flips, found.k, found.k
         figures = evaluator.evaluate(codes)
         flips = self._flips(codes, figures) if decides else np.full(len(codes), STEADY)
-        if evaluator.by_vector:  # vectors have no order: k is that of our own scores
-            return flips, figures.k, figures.k
+        if evaluator.by_vector:
+            return flips, *self._vector_classes(codes, figures)
         sizes = float(max(np.abs(figures.low).max(initial=0.0), np.abs(figures.high).max(initial=0.0)))
         # Each of two scores may be off, and so may their difference and ε itself.
         apart = 2.0 * error.apart(sizes) + 2.0**-22 * evaluator.epsilon
@@ -118,6 +121,22 @@ class Asker:
             else:
                 most[others] = evaluator.m if figures.twins is None else figures.twins[others]
         return flips, least, most
+
+    def _vector_classes(self, codes: Codes, figures: Evaluation) -> tuple[Counts, Counts]:
+        evaluator, error = self.evaluator, self.error
+        assert error is not None  # noqa: S101 - the caller's question
+        table, valid = evaluator.class_scores(codes).astype(np.float64), evaluator.valid_twins(codes)
+        room = 2.0 * error.apart() + 2.0**-22 * evaluator.epsilon
+        step = max(1, PAIRS // evaluator.m**2)
+        parts = [slice(start, start + step) for start in range(0, len(codes), step)]
+        pieces = [
+            vector_classes(
+                table[at], None if valid is None else valid[at], figures.k[at], epsilon=evaluator.epsilon, room=room
+            )
+            for at in parts
+        ]
+        fewest, most = (np.concatenate(some) for some in zip(*pieces, strict=True))
+        return fewest, most
 
     def _flips(self, codes: Codes, figures: Evaluation) -> npt.NDArray[np.int64]:
         evaluator = self.evaluator
@@ -146,6 +165,40 @@ class Asker:
             ask_people(self.boxes.layers, cut, below, people[inside], some)
             found[doubtful[inside]] = some
         return found
+
+
+def vector_classes(
+    table: npt.NDArray[np.float64], valid: npt.NDArray[np.bool_] | None, k: Counts, *, epsilon: float, room: float
+) -> tuple[Counts, Counts]:
+    """The fewest and the most classes of vectors, (n, twins, classes), between which distances are off by ``room``.
+
+    The sweep that counts ``k`` sees which twins are near each other, and their order by the score that differs most.
+    Where no distance is that close to the tolerance, every library sees the same twins near each other; their order
+    matters only where nearness is not transitive, and then not between twins that are near the same ones.
+    """
+    there = np.ones(table.shape[:2], np.bool_) if valid is None else valid
+    pairs = there[:, :, None] & there[:, None, :]
+    distance = np.zeros(pairs.shape)
+    for scores in np.moveaxis(table, 2, 0):
+        np.maximum(distance, np.abs(scores[:, :, None] - scores[:, None, :]), out=distance)
+    tolerance = tolerance_of(epsilon)
+    near = (distance <= tolerance) & pairs
+    clear = ~((np.abs(distance - tolerance) <= room) & pairs).any(axis=(1, 2))
+    single = near.astype(np.float32)
+    transitive = ((single @ single > 0) == near).all(axis=(1, 2))
+    hidden = ~there[:, :, None]
+    spans = np.where(hidden, -np.inf, table).max(axis=1) - np.where(hidden, np.inf, table).min(axis=1)
+    widest = np.where(there, np.take_along_axis(table, spans.argmax(axis=1)[:, None, None], axis=2)[:, :, 0], np.inf)
+    order = np.argsort(widest, axis=1, kind="stable")
+    rows = np.take_along_axis(near, order[:, :, None], axis=1)
+    line = np.take_along_axis(widest, order, axis=1)
+    kept = (line[:, 1:] > line[:, :-1] + room) | (rows[:, 1:] == rows[:, :-1]).all(axis=2)
+    ranked = np.sort(spans, axis=1)
+    ordered = (ranked[:, -1] - ranked[:, -2] > 2.0 * room) & kept.all(axis=1)
+    settled = clear & (transitive | ordered)
+    apart, together = (distance > tolerance + room) & pairs, (distance <= tolerance - room) | ~pairs
+    fewest = np.where(settled, k, 1 + apart.any(axis=(1, 2)))
+    return fewest, np.where(settled, k, np.where(together.all(axis=(1, 2)), 1, there.sum(axis=1)))
 
 
 def _with_epsilon(evaluator: Evaluator, epsilon: float) -> Evaluator:

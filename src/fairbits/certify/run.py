@@ -15,9 +15,9 @@ import numpy as np
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
-from fairbits.certify.conflicts import Sighting, contradictions, withdrawn
+from fairbits.certify.conflicts import Sighting, contradictions, rate_contradictions, withdrawn
 from fairbits.certify.options import Certificate, CertifyOptions
-from fairbits.certify.rates import FittedPopulation, RateStatement, group_rates, twin_groups
+from fairbits.certify.rates import DRAWN, FittedPopulation, RateStatement, group_rates, twin_groups
 from fairbits.certify.sampled import BATCH, sample
 from fairbits.certify.statement import Kind, Population, Property, Statement
 from fairbits.engine import BoxNetwork, box_network, margin_cuts, tree_boxes
@@ -59,12 +59,14 @@ def checked(
     found: Certificate, sightings: Iterable[Sighting] = (), *, bounds: Iterable[tuple[str, int]] = ()
 ) -> Certificate:
     """A certificate without statements that something contradicts: they are withdrawn, and it is said."""
+    rates = [(one, rate_contradictions(one)) for one in found.rates]
     against = contradictions(found.statements, sightings, bounds=bounds)
-    known = {*found.contradictions}
+    new = (one for one in (*against, *(one for _, some in rates for one in some)) if one not in found.contradictions)
     return replace(
         found,
         statements=withdrawn(found.statements, against),
-        contradictions=(*found.contradictions, *(one for one in against if one not in known)),
+        rates=tuple(replace(one, withdrawn=some[0].words()) if some else one for one, some in rates),
+        contradictions=(*found.contradictions, *new),
     )
 
 
@@ -89,6 +91,7 @@ class _Ladder:
         self.rates: list[RateStatement] = []
         self.decides = not evaluator.schema.regression
         self.asker = exact.Asker(evaluator)
+        self.limit = round(2**evaluator.bits_limit)  # the most classes that anybody can have, whatever the model is
         self.batch = 1024
         self.sampled_pace = 0.0  # people a second, as the sample of the domain had it
 
@@ -192,6 +195,12 @@ class _Ladder:
         if people == 0:
             return
         certified, falsified, unknown = counts
+        if property_ == "k" and k is not None and k >= self.limit:
+            self._note(f"nobody has more than {self.limit} classes, whatever the model is; at most {k} says nothing.")
+            return
+        if unknown == people:
+            self._note(f"of {whom.words} nothing is certain about {property_} after {seconds:.1f} s. {reason}")
+            return
         at_most = (falsified + unknown) / people if share is None else share
         bound = at_most if property_ == "flips" else float(k or 0)
         self.found.append(
@@ -205,6 +214,10 @@ class _Ladder:
                 epsilon=self.evaluator.epsilon,
             )
         )
+
+    def _note(self, words: str) -> None:
+        if words not in self.notes:
+            self.notes.append(words)
 
     def _domain(self, *, count: int | None, **fields: Any) -> Population:
         """Everybody in the domain; what the evaluator's rules and twins leave out is said."""
@@ -245,7 +258,7 @@ class _Ladder:
         counts = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
         if self.decides:
             self._add("exact", "flips", whom, counts, asked.seconds, reason)
-        k = asked.bound if self.options.k is None else self.options.k
+        k = min(asked.bound, self.limit - 1) if self.options.k is None else self.options.k
         reason = "Everybody was asked."
         self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
@@ -312,7 +325,7 @@ class _Ladder:
         reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
         # Nobody who is known already is said to be rarer than they are.
         known = max([asked.bound, *(one.largest or 1 for one in self.found)])
-        k = known if self.options.k is None else self.options.k
+        k = min(known, self.limit - 1) if self.options.k is None else self.options.k
         flips = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
         for property_, counts in (("flips", flips), ("k", asked.counts(k))):
             if property_ == "flips" and not self.decides:
@@ -410,14 +423,16 @@ class _Ladder:
             self.watch(f"rates by {attribute.name}")
             population = FittedPopulation.of(boxes, evaluator.twins, self.rows, column)
             seconds = self.options.seconds / 3 / len(columns)
-            self.rates.append(
-                group_rates(
-                    *(boxes, cuts, population, attribute, twin_groups(evaluator.twins, column)),
-                    seconds=seconds,
-                    threads=self.options.threads,
-                    stop=self.stop,
-                )
+            found = group_rates(
+                *(boxes, cuts, population, attribute, twin_groups(evaluator.twins, column)),
+                seconds=seconds,
+                threads=self.options.threads,
+                stop=self.stop,
             )
+            rng = np.random.default_rng([self.options.seed, column])
+            people = [population.draw(boxes, evaluator, group, rng) for group in range(len(found.groups))]
+            favoured = [int((evaluator.row_scores(some) >= evaluator.threshold).sum()) for some in people]
+            self.rates.append(found.met(favoured, DRAWN))
 
     def _box_network(self, network: Network) -> BoxNetwork:
         """The network as boxes are bounded by it; compiling is no part of the budget."""
