@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from scipy.stats import binom
 
-from fairbits.certify.rates import RateStatement
 from fairbits.certify.statement import Population, Property, Statement
+
+if TYPE_CHECKING:
+    from fairbits.certify.rates import RateStatement
 
 Source = Literal["rows", "search", "attack", "held_out", "statement", "sample"]
 
@@ -235,6 +237,3 @@ def _within(inner: Population, outer: Population) -> bool:
         return False
     # Rows are changed in as many attributes at most.
     return inner.changes <= outer.changes and inner.values == outer.values
-
-
-__all__ = ["Contradiction", "Sighting", "contradictions", "withdrawn"]

@@ -1,4 +1,9 @@
-"""Exact statements: everybody in the domain, or everybody within c changes of a real row, is asked."""
+"""Exact statements: everybody in the domain, or everybody within c changes of a real row, is asked.
+
+From intervals of twins' scores to the fewest and the most classes that they can fall into.
+
+Statistical statements, for every model: people drawn from a stated population, and what follows about all of it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ from fairbits.engine import (
     score_error,
     tolerance_of,
 )
-from fairbits.errors import CapabilityError, SchemaError
+from fairbits.errors import CapabilityError, OptionError, SchemaError
 from fairbits.measure import Evaluator
 from fairbits.models import Network
 
@@ -150,12 +155,12 @@ class Asker:
             ups, downs = (lead >= room) & there, (lead < -room) & there
             wanted = there.sum(axis=1)
             ups, downs = ups.sum(axis=1), downs.sum(axis=1)
-            steady, flipping = (ups == wanted) | (downs == wanted), (ups > 0) & (downs > 0)
+            certified, flipping = (ups == wanted) | (downs == wanted), (ups > 0) & (downs > 0)
         else:
             down, up = self.error.cuts(evaluator.threshold)
-            steady = (figures.low >= up) | (figures.high < down)
+            certified = (figures.low >= up) | (figures.high < down)
             flipping = (figures.low < down) & (figures.high >= up)
-        found = np.where(steady, STEADY, np.where(flipping, FLIPPING, OPEN)).astype(np.int64)
+        found = np.where(certified, STEADY, np.where(flipping, FLIPPING, OPEN)).astype(np.int64)
         doubtful = np.flatnonzero(found == OPEN)
         if self.boxes is not None and len(doubtful):
             # The whole domain's rounding is coarse: these people's own may settle it.
@@ -353,3 +358,124 @@ def _distinct(schema: Schema, people: Codes) -> npt.NDArray[np.int64]:
     if len(keys) == 1:
         return np.sort(np.unique(keys[0], return_index=True)[1])
     return np.sort(np.unique(np.stack(keys, axis=1), axis=0, return_index=True)[1])
+
+
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def class_bounds(
+    lows: Doubles, highs: Doubles, epsilon: float, *, spans: Doubles | None = None
+) -> tuple[Integers, Integers]:
+    """The fewest and the most classes of people whose twins score within intervals.
+
+    At most: twins that lie within ε of each other whatever their scores are share a class, and a greedy sweep over the
+    intervals, lowest ends first, makes groups of such twins; and scores that differ by at most D fall into
+    max(1, ⌈D/ε⌉) classes. At least: twins whose intervals lie further apart than ε and its rounding margin are in
+    different classes; the most leaves the margin out, so both hold whatever it is rounded to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fewest, most = class_bounds(np.array([[0.10, 0.11, 0.50]]), np.array([[0.11, 0.12, 0.51]]), 0.025)
+    >>> int(fewest[0]), int(most[0])
+    (2, 2)
+    """
+    n, m = lows.shape
+    by_low = np.argsort(lows, axis=1, kind="stable")
+    low, high = np.take_along_axis(lows, by_low, axis=1), np.take_along_axis(highs, by_low, axis=1)
+    groups, begin, top = np.ones(n, np.int64), low[:, 0].copy(), high[:, 0].copy()
+    for j in range(1, m):
+        reach = np.maximum(top, high[:, j])
+        new = reach - begin > epsilon
+        groups += new
+        begin, top = np.where(new, low[:, j], begin), np.where(new, high[:, j], reach)
+    span = highs.max(axis=1) - lows.min(axis=1)
+    if spans is not None:
+        span = np.minimum(span, spans)
+    # Bounded before it becomes a whole number: a span of 1e30 has no integer.
+    at_most = np.minimum(groups, np.clip(np.ceil(span / epsilon), 1, m).astype(np.int64))
+    by_high = np.argsort(highs, axis=1, kind="stable")
+    low, high = np.take_along_axis(lows, by_high, axis=1), np.take_along_axis(highs, by_high, axis=1)
+    apart, last = np.ones(n, np.int64), high[:, 0].copy()
+    apart_from = tolerance_of(epsilon) * (1 + 2.0**-22)  # which the kernels take as float32
+    for j in range(1, m):
+        new = low[:, j] - last > apart_from
+        apart += new
+        last = np.where(new, high[:, j], last)
+    return apart, np.maximum(at_most, 1)
+
+
+#: People drawn at once at most, and in all.
+DRAWN_BATCH, MAX_DRAWN = 16_384, 1_000_000
+#: Draws in a row that the rules may leave out entirely.
+MAX_EMPTY = 200
+
+
+def drawn(
+    evaluator: Evaluator,
+    rows: Codes,
+    rng: np.random.Generator,
+    *,
+    changes: int | None = None,
+    people: int = MAX_DRAWN,
+    batch: int = DRAWN_BATCH,
+) -> Iterator[Codes]:
+    """Draw people of a population in batches: uniform over the domain, or a real row with some attributes drawn anew.
+
+    Whoever the rules leave out is drawn again, so that the population is the one that the rules leave.
+    """
+    schema, left, empty = evaluator.schema, people, 0
+    free = np.array(schema.free_columns)
+    while left > 0:
+        count = min(batch, left)
+        codes = rows[rng.integers(0, len(rows), count)].copy()
+        fresh = _uniform(schema, rng, count)
+        if changes is None or changes >= len(free):
+            codes[:, free] = fresh
+        else:
+            ranks = np.argsort(rng.random((count, len(free))), axis=1)
+            chosen = ranks < changes
+            codes[:, free] = np.where(chosen, fresh, codes[:, free])
+        codes = codes[evaluator.validity.people(codes)] if evaluator.validity.any else codes
+        empty = 0 if len(codes) else empty + 1
+        if empty > MAX_EMPTY:
+            raise OptionError(
+                f"of {batch * MAX_EMPTY:,} people drawn the rules left nobody; draw around real rows with --changes."
+            )
+        left -= len(codes)
+        if len(codes):
+            yield codes
+
+
+def _uniform(schema: Schema, rng: np.random.Generator, count: int) -> Codes:
+    columns = []
+    for column in schema.free_columns:
+        attribute = schema.attributes[column]
+        if attribute.allowed:
+            columns.append(np.array(attribute.allowed)[rng.integers(0, len(attribute.allowed), count)])
+        elif attribute.discrete:
+            columns.append(rng.integers(int(attribute.low), int(attribute.upper) + 1, count).astype(np.float64))
+        else:
+            columns.append(rng.uniform(attribute.low, attribute.upper, count))
+    return np.stack(columns, axis=1) if columns else np.empty((count, 0))
+
+
+def sample(
+    asker: Asker,
+    rows: Codes,
+    rng: np.random.Generator,
+    *,
+    changes: int | None = None,
+    people: int = MAX_DRAWN,
+    batch: int = DRAWN_BATCH,
+    seconds: float,
+    stop: Callable[[], bool] = lambda: False,
+) -> Asked:
+    """Draw people and evaluate them until the budget ends or there are enough."""
+    return ask(
+        asker,
+        drawn(asker.evaluator, rows, rng, changes=changes, people=people, batch=batch),
+        seconds=seconds,
+        stop=stop,
+    )

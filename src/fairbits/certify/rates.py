@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.certify.branches import bound, halves, in_batches, most_open
+from fairbits.certify.boxes import bound, halves, in_batches, most_open
 from fairbits.domain import Attribute, Codes, Twins
 from fairbits.engine import BoxNetwork
 from fairbits.measure import Evaluator
