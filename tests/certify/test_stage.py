@@ -6,12 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from fairbits.certify.run import REPAIRED
-from fairbits.certify.statement import FILE, write_statements
 from typer.testing import CliRunner
 
 import fairbits
 from fairbits.certify import CertifyOptions, Statement, certify_run, read_statements
+from fairbits.certify.run import REPAIRED
+from fairbits.certify.statement import FILE, write_statements
 from fairbits.cli.app import app
 from fairbits.domain import Attribute, Schema, Table
 from fairbits.errors import OptionError

@@ -82,7 +82,9 @@ def bound(
         part = slice(start, start + PIECE)
         status, certified, flipping, split, lows, highs, gaps = (array[part] for array in found)
         some = (array[part] for array in boxes)
-        bound_boxes(network.layers, cuts[1], cuts[0], *some, status, certified, flipping, split, bins, lows, highs, gaps)
+        bound_boxes(
+            network.layers, cuts[1], cuts[0], *some, status, certified, flipping, split, bins, lows, highs, gaps
+        )
 
     share(piece, range(0, n, PIECE), threads)
     return found
