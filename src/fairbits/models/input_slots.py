@@ -17,8 +17,8 @@ import numpy as np
 
 from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Part, Schema, Unseen
 from fairbits.errors import ModelError, choose_from
-from fairbits.models.column_order import column_note
 from fairbits.models.options import ModelOptions
+from fairbits.models.outputs import column_note
 
 _NUMBERS = re.compile(r"num|cont|real|float|dense|scal", re.IGNORECASE)
 _CATEGORIES = re.compile(r"cat|emb|disc|sparse|code|nominal|label", re.IGNORECASE)

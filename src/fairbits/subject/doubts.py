@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Encoding, Numeric, RawTable, Schema, Table
 from fairbits.errors import FairbitsError
-from fairbits.models import BlackBox, ClassBox, Loaded, Model, ModelOptions, Network, Owner, TreeModel
+from fairbits.models import BlackBox, Loaded, Model, ModelOptions, Network, Owner, TreeModel
 from fairbits.randomness import generator, sampled_rows
 from fairbits.subject.quality import area_under_curve, variance_explained
 from fairbits.subject.round_trip import LIBRARY, ROWS, asking, formed
@@ -115,7 +115,7 @@ def scaling_doubt(
     for how, scale in scales.items():
         if isinstance(model, Network | TreeModel):
             scores = _scaled_inputs(model, encoding, rows, numbers, scale, schema)
-        elif here.high < _POOR and isinstance(model, BlackBox | ClassBox):
+        elif here.high < _POOR and isinstance(model, BlackBox):
             scores = _scaled_rows(owner, raw, schema, table, numbers, scale, options, classes)
         else:
             return None

@@ -21,14 +21,12 @@ from fairbits.models import (
     ModelOptions,
     Network,
     Owner,
-    Reading,
     Repeated,
     TreeModel,
-    favourable_output,
     numbers_in,
     output_kind_of,
+    reading_of,
     reason,
-    whole_of,
 )
 from fairbits.randomness import generator, sampled_rows
 
@@ -177,10 +175,7 @@ def asking(
 
     ``logits`` says what a library's answers are; None goes by their range.
     """
-    classes = classes if owner.classes is None else owner.classes
-    favourable = favourable_output(schema, classes) if schema.classes else None
-    reverse = favourable == 0 if owner.reverse is None else owner.reverse
-    reading = Reading(favourable, reverse, options.output == "logit", whole_of(schema, options.output))
+    reading = reading_of(schema, classes, options, own=owner.own)
 
     def ask(rows: Any) -> Scores:
         answer = numbers_in(owner.ask(rows), len(rows), "the model")

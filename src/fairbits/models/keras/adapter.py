@@ -13,15 +13,14 @@ import numpy as np
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.black_box import BlackBox, reason, with_classes
-from fairbits.models.direction import favourable_output, order_note, output_order
+from fairbits.models.black_box import BlackBox, reason
 from fairbits.models.input_slots import Slot, said_by_types, slots_note, slots_of
-from fairbits.models.loaded import Loaded, Owner, read_note, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.people import random_people
+from fairbits.models.outputs import Loaded, Owner, plain_reading, read_note, read_output
+from fairbits.models.probe import random_people
 
 _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDropout", "Flatten", "Identity"}
 
@@ -88,24 +87,16 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
         return Loaded(inner, encoding, notes=(note, *filled, *read_note(inner.output, options)))
     width = encoding.width if encoding is not None else model.input_shape[-1]
-    favourable, order = options.favourable, None
-    notes: tuple[str, ...] = ()
-    if schema is not None and schema.classes:
-        order = output_order(schema, None, options)
-        favourable = favourable_output(schema, order)
-        notes = order_note(schema, None, options, single=None)
+    outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
     box = BlackBox(
         lambda rows: model.predict(_given(model, slots, rows.astype(np.float32)), verbose=0),
         int(width),
-        favourable=favourable,
-        output=options.output,
-        batch=options.batch,
         name="the Keras model",
+        batch=options.batch,
+        reading=plain_reading(options),
+        outputs=outputs,
     )
-    outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
-    several = schema is not None and outputs == len(schema.classes)
-    scored = with_classes(box, schema, order) if schema is not None and several else box
-    return Loaded(scored, encoding, order, (note, *filled, *notes))
+    return Loaded(box, encoding, notes=(note, *filled))
 
 
 def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tuple[Slot, ...], Encoding | None]:

@@ -16,12 +16,12 @@ import numpy as np
 from fairbits.domain import MAX_MODEL_BYTES, Schema
 from fairbits.errors import ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import Loaded, Owner, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.onnx.graph import FLOATS, TEXT, Graph, as_reals, read_proto, stated_favourable
 from fairbits.models.onnx.limits import check_operators
 from fairbits.models.options import ModelOptions
+from fairbits.models.outputs import Loaded, Owner, read_output
 from fairbits.models.probe import encoding_of
 from fairbits.models.trial import tried
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,12 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
-from fairbits.models.black_box import BlackBox, with_classes
-from fairbits.models.column_order import column_note, plain_note
-from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
+from fairbits.models.black_box import BlackBox
 from fairbits.models.input_slots import said_by_types, slots_note, slots_of
-from fairbits.models.loaded import Loaded, output_kind_of, read_note
 from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece, stated_favourable
 from fairbits.models.options import ModelOptions, Output
-from fairbits.models.people import random_people
+from fairbits.models.outputs import Loaded, column_note, output_kind_of, plain_note, plain_reading, read_note
+from fairbits.models.probe import random_people
 
 Feed = dict[str, npt.NDArray[Any]]
 #: People on whom it is tried what a graph puts out.
@@ -155,23 +154,18 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
             held = ", ".join(entry.name for entry in graph.inputs)
             raise ModelError(f"its inputs ({held}) are not one table of numbers; give the schema that they belong to.")
         entry = graph.inputs[0]
-        width = entry.width or 1
+        width, favourable = entry.width or 1, stated_favourable(graph, options)
         box = BlackBox(
             lambda rows: run({entry.name: typed(rows, entry)}),
             width,
-            favourable=stated_favourable(graph, options),
-            output=options.output,
-            batch=options.batch,
             name=name,
+            batch=options.batch,
+            reading=replace(plain_reading(options), favourable=favourable, reverse=favourable == 0),
         )
         return Loaded(box, None, graph.classes)
     encoded = _one_hot(graph, schema, options)
     feeder = None if encoded is not None else feeder_of(graph, schema, options)
     encoding = encoded if encoded is not None else _encoding(feeder)
-    guessed = None if schema.classes else graph.classes
-    schema = with_own_classes(schema, graph.classes)
-    order = output_order(schema, graph.classes, options)
-    favourable = favourable_output(schema, order) if schema.classes else None
     only = graph.inputs[0]
 
     def ask(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -180,26 +174,16 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
     output = options.output
     if output is None and schema.classes and graph.classes is None:
         output = _put_out(graph, ask, encoding.encode(random_people(schema, _TRIAL)))
-    box = BlackBox(
-        ask,
-        encoding.width,
-        favourable=favourable,
-        output=output,
-        batch=options.batch,
-        name=name,
-    )
-    notes = order_note(schema, graph.classes, options, single=None)
-    if feeder is not None:
-        notes = (*feeder.notes(options), *notes)
+    reading = replace(plain_reading(options), logits=output == "logit")
+    box = BlackBox(ask, encoding.width, name=name, batch=options.batch, reading=reading)
+    notes = () if feeder is None else feeder.notes(options)
     if why:
         notes = (f"the model runs in ONNX Runtime and is not read as a network: {why.rstrip('.')}.", *notes)
     if output == "logit":
         notes = (*notes, *read_note(output, options))
     if encoded is not None:
         notes = (*plain_note(encoded, schema, options), *notes)
-    own = guessed if schema.classes else None
-    named = names_decide(schema, graph.classes)
-    return Loaded(with_classes(box, schema, order), encoding, own, notes, named)
+    return Loaded(box, encoding, graph.classes, notes)
 
 
 def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDArray[Any]) -> Output | None:

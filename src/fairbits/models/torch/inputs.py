@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
-from fairbits.models.foreign import attribute
+from fairbits.models.black_box import attribute
 from fairbits.models.input_slots import Slot, slots_note, slots_of
-from fairbits.models.loaded import Loaded, read_note
 from fairbits.models.options import ModelOptions
-from fairbits.models.people import random_people
+from fairbits.models.outputs import Loaded, read_note
+from fairbits.models.probe import random_people
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.module import TorchModel
 

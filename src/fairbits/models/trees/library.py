@@ -10,8 +10,8 @@ from typing import Any
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import Loaded
 from fairbits.models.options import ModelOptions
+from fairbits.models.outputs import Loaded
 from fairbits.models.predictors import from_predictor
 from fairbits.models.trees.lightgbm import is_lightgbm
 
