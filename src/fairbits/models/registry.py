@@ -108,7 +108,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
     if "fairbits" in homes or is_model(model):
         return Loaded(owned(model))
     if "keras" in homes:
-        from fairbits.models.keras.adapter import from_keras
+        from fairbits.models.keras import from_keras
 
         return from_keras(model, schema, options)
     if "torch" in homes:
@@ -236,13 +236,9 @@ def _weights(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded
 
 
 def _keras(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.keras.adapter import from_keras, import_keras, read_keras
-    from fairbits.models.keras.config import check_keras
+    from fairbits.models.keras import read_file
 
-    if not check_keras(file, options):
-        import_keras("reading .keras files")  # chooses the backend, which the child takes over
-        options = _tried(file, schema, options, "keras")
-    return from_keras(read_keras(file), schema, options)
+    return read_file(file, schema, options)
 
 
 def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -147,6 +147,8 @@ def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | S
 
 def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why: str = "") -> Loaded:
     """The whole graph as a black box. Without a schema its rows are those of its single numeric input."""
+    if not graph.inputs:
+        raise ModelError("its output depends on none of its inputs.")
     run = session_of(graph, graph.nodes, graph.output)
     name = "the ONNX model"
     if schema is None:

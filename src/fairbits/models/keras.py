@@ -1,10 +1,16 @@
-"""Keras 3: feed-forward models become native networks; others run in Keras, with gradients on its PyTorch backend."""
+"""Keras 3: feed-forward models become native networks; others run in Keras, with gradients on its PyTorch backend.
+
+A .keras file may name classes and functions from anywhere, and its weights may be links to other files: both are
+refused before Keras sees them. What it declares, Keras builds in a child process first, whose memory is limited.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,7 +27,11 @@ from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, plain_reading, read_note, read_output
 from fairbits.models.probe import random_people
+from fairbits.models.trial import tried
 
+_WEIGHTS = "model.weights.h5"
+#: Homes of what Keras itself may look up; anything else would be imported from wherever the file says.
+_HOMES = ("keras", "builtins", "")
 _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDropout", "Flatten", "Identity"}
 
 
@@ -62,13 +72,72 @@ def _configured_backend() -> str:
     return named if named.isidentifier() else "tensorflow"
 
 
+def read_file(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """The model in a .keras file, after it was built and called in a child process."""
+    _refuse_code(path)
+    import_keras("reading .keras files")  # chooses the backend, which the child takes over
+    options = tried(path, schema, options, needs=("keras", "h5py"))
+    return from_keras(read_keras(path), schema, options)
+
+
 def read_keras(path: str | Path) -> Any:
     """The model in a .keras file, in safe mode: no code from the file is run."""
     keras = import_keras("reading .keras files")
     try:
+        _refuse_links(Path(path))
         return keras.saving.load_model(str(path), compile=False, safe_mode=True)
+    except ModelError:
+        raise
     except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
         raise ModelError(f"the model {str(path)!r} is not a readable .keras file: {reason(error)}") from None
+
+
+def _refuse_code(path: Path) -> None:
+    """Refuse classes and functions that would be looked up outside Keras, and layers that hold code."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            waiting: list[Any] = [json.loads(file.read("config.json"))]
+    except (Exception, RecursionError) as error:  # noqa: BLE001 - a damaged file can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable .keras file: {reason(error)}") from None
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            module, kind = node.get("module"), node.get("class_name")
+            if isinstance(module, str) and module.partition(".")[0] not in _HOMES:
+                raise ModelError(
+                    f"the model {str(path)!r} asks for {kind!r} from {module!r}, which is not Keras's; save a plain "
+                    f"model."
+                )
+            if kind in {"Lambda", "TorchModuleWrapper", "__lambda__"}:
+                raise ModelError(
+                    f"the model {str(path)!r} holds code of its own ({kind}), which is not run; save one without it."
+                )
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+
+
+def _refuse_links(path: Path) -> None:
+    """Refuse weights that lie in other files."""
+    import h5py
+
+    with zipfile.ZipFile(path) as archive:
+        if _WEIGHTS not in archive.namelist():
+            return
+        content = io.BytesIO(archive.read(_WEIGHTS))
+    with h5py.File(content, "r") as file:
+        waiting, seen = [file], set()
+        while waiting:
+            item = waiting.pop()
+            if item.id in seen:
+                continue
+            seen.add(item.id)
+            linked = isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)
+            if isinstance(item, h5py.Group):
+                linked = any(not isinstance(item.get(name, getlink=True), h5py.HardLink) for name in item)
+                waiting += [] if linked else [item[name] for name in item]
+            if linked:
+                raise ModelError(f"the model {str(path)!r} has weights that are links to elsewhere; save it again.")
 
 
 def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
