@@ -20,7 +20,7 @@ import numpy as np
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import BlackBox, reason
-from fairbits.models.input_slots import Slot, said_by_types, slots_note, slots_of
+from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Network
@@ -148,13 +148,12 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     except NotNative as error:
         note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
     slots, encoding = _slots(model, schema, options)
-    filled = slots_note(slots, options) if slots else ()
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch.module import TorchModel
 
         rows = None if encoding is None or schema is None else encoding.encode(random_people(schema, 64))
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
-        return Loaded(inner, encoding, notes=(note, *filled, *read_note(inner.output, options)))
+        return Loaded(inner, encoding, notes=(note, *read_note(inner.output, options)))
     width = encoding.width if encoding is not None else model.input_shape[-1]
     outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
     box = BlackBox(
@@ -165,7 +164,7 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
         reading=plain_reading(options),
         outputs=outputs,
     )
-    return Loaded(box, encoding, notes=(note, *filled))
+    return Loaded(box, encoding, notes=(note,))
 
 
 def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tuple[Slot, ...], Encoding | None]:
@@ -182,8 +181,7 @@ def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tu
             f"the input {text!r} of the Keras model takes text; give one that takes codes or one-hot columns."
         )
     widths = [int(t.shape[-1]) if len(t.shape) > 1 and t.shape[-1] is not None else None for t in inputs]
-    takes = said_by_types([str(t.dtype).startswith(("int", "uint")) for t in inputs])
-    return slots_of(names, widths, schema, options, takes=takes)[0]
+    return slots_of(names, widths, schema, options)
 
 
 def _given(model: Any, slots: tuple[Slot, ...], rows: Any) -> Any:

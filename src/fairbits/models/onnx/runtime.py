@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.black_box import BlackBox
-from fairbits.models.input_slots import said_by_types, slots_note, slots_of
+from fairbits.models.input_slots import slots_of
 from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece, stated_favourable
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.outputs import Loaded, column_note, output_kind_of, plain_note, plain_reading, read_note
@@ -91,9 +91,6 @@ class Feeder:
         strange = next((name for name in names if name not in known), None)
         if strange is None:
             return names
-        if len(names) == len(known) and not set(names) & set(known):
-            self.guessed = True
-            return known
         raise ModelError(f"its input {strange!r} is not a column of the table; {choose_from(strange, known)}")
 
     def _pairs(self) -> list[tuple[str, Input]]:
@@ -109,8 +106,7 @@ class SlotFeeder:
 
     def __init__(self, inputs: list[Input], schema: Schema, options: ModelOptions):
         names, widths = [entry.name for entry in inputs], [entry.width for entry in inputs]
-        takes = said_by_types([entry.kind not in FLOATS for entry in inputs])
-        self.slots, self.encoding = slots_of(names, widths, schema, options, takes=takes)[0]
+        self.slots, self.encoding = slots_of(names, widths, schema, options)
         self.inputs = inputs
         self._schema = schema
 
@@ -125,9 +121,9 @@ class SlotFeeder:
             found[entry.name] = given[:, 0] if entry.flat else given
         return found
 
-    def notes(self, options: ModelOptions) -> tuple[str, ...]:
-        """What is guessed about the inputs."""
-        return slots_note(self.slots, options)
+    def notes(self, _options: ModelOptions) -> tuple[str, ...]:
+        """Nothing is guessed."""
+        return ()
 
     def _texts(self, name: str, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
         attribute = self._schema[name]
@@ -135,12 +131,12 @@ class SlotFeeder:
 
 
 def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | SlotFeeder:
-    """What fills the inputs: one by one from the columns of their names, else by names and types of groups."""
+    """What fills the inputs: one by one from the columns of their names, else as [model.inputs] says."""
     inputs = graph.inputs
     known = table_columns(schema)
     wide = any(entry.width not in (None, 1) for entry in inputs)
     named = options.columns or all(entry.name in known for entry in inputs)
-    if len(inputs) < 2 or (named and not wide) or (len(inputs) == len(known) and not wide):
+    if len(inputs) < 2 or (named and not wide and not options.inputs):
         return Feeder(inputs, schema, options.columns)
     return SlotFeeder(inputs, schema, options)
 
