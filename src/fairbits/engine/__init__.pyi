@@ -1,7 +1,5 @@
-from .ahead import compiled_ahead as compiled_ahead
 from .box_layers import BoxNetwork as BoxNetwork
 from .box_layers import box_network as box_network
-from .clock import work_time as work_time
 from .compilation import plan_of as plan_of
 from .distances import widest as widest
 from .evaluation import Evaluation as Evaluation
@@ -30,6 +28,7 @@ from .kernels.box_people import ask_people as ask_people
 from .kernels.class_vectors import vectors as vectors
 from .kernels.compiler import compiled as compiled
 from .kernels.compiler import linked as linked
+from .kernels.compiler import work_time as work_time
 from .kernels.masked_twins import masked as masked
 from .kernels.moves import NOTHING_KNOWN as NOTHING_KNOWN
 from .kernels.moves import SHORTNESS as SHORTNESS

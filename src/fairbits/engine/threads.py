@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from fairbits.errors import OptionError
-
-#: Asked before work is shared out: whether another process of ours needs a core now.
-_others: list[Callable[[], bool]] = []
-
-
-@contextmanager
-def leaving_a_core(while_true: Callable[[], bool]) -> Iterator[None]:
-    """Share work among one core less while another process of ours is at work. Results do not depend on threads."""
-    _others.append(while_true)
-    try:
-        yield
-    finally:
-        _others.remove(while_true)
 
 
 def available_cores() -> int:
@@ -60,8 +46,6 @@ def share(run: Callable[[int], None], starts: range, threads: int | None) -> Non
     earliest start, whatever the threads.
     """
     n_threads = min(thread_count(threads), len(starts))
-    if n_threads > 1 and _others:
-        n_threads = min(n_threads, max(1, thread_count(None) - sum(at_work() for at_work in _others)))
     if n_threads < 2:
         for start in starts:
             run(start)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairbits.engine.kernels.box_counts import SHARE_ROUNDING, count_people, least_value, share_above, share_flipping
 from fairbits.engine.kernels.box_neurons import bound_neurons, forward, lower
 from fairbits.engine.kernels.box_people import FLIPPING, OPEN, STEADY, ask_everybody, margin_error
-from fairbits.engine.kernels.compiler import compiled, linked_raw
+from fairbits.engine.kernels.compiler import compiled, linked
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -153,7 +153,7 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
             )  # fmt: skip
 
 
-@linked_raw
+@linked
 def _smallest(values: Any) -> Any:
     """``values.min()``, which takes Numba ten times as long to compile; NaN where there is one."""
     best = values[0]
@@ -164,7 +164,7 @@ def _smallest(values: Any) -> Any:
     return best
 
 
-@linked_raw
+@linked
 def _largest(values: Any) -> Any:
     """``values.max()``; NaN where there is one."""
     best = values[0]
@@ -175,7 +175,7 @@ def _largest(values: Any) -> Any:
     return best
 
 
-@linked_raw
+@linked
 def _side(
     layers: Any, side: int, cut: float, error: float, low: Any, high: Any, centre: Any, first: Any, last: Any,
     mask: Any, rows: Any, slopes: Any, front: Any, blur: Any, added: Any,
@@ -201,7 +201,7 @@ def _side(
     return floor, constant
 
 
-@linked_raw
+@linked
 def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any) -> Any:
     """The attribute over whose range the two bounds change most; numeric ones first; -1 where the box is one person."""
     best, chosen = -1.0, -1
