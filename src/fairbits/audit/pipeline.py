@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -18,9 +17,9 @@ from fairbits.audit.result import AuditResult
 from fairbits.audit.run import AuditRun
 from fairbits.audit.shares import DEFAULT_SECONDS, KEPT, Shares
 from fairbits.audit.study import keep_study, write_study
-from fairbits.engine import compiled_ahead, work_time
+from fairbits.engine import work_time
 from fairbits.measure import Evaluator, evaluator_of, shared_evaluators
-from fairbits.models import HasActivations, HasTrees, Network
+from fairbits.models import HasActivations, HasTrees
 from fairbits.report import (
     ReportData,
     compute_report,
@@ -34,9 +33,6 @@ from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
 from fairbits.store import Run, new_folder, read_once
 from fairbits.subject import Subject, check_identity
 
-#: Audits of at least so many seconds have kernels that are not on disk yet compiled by a second process meanwhile.
-COMPILED_AHEAD = 10.0
-
 
 def audit_subject(
     subject: Subject,
@@ -49,10 +45,7 @@ def audit_subject(
 ) -> AuditResult:
     """Do all stages of an audit and write the report."""
     with shared_evaluators(), read_once():
-        pipeline = Pipeline(subject, options, folder, resume=resume, progress=progress, stop=stop)
-        long = pipeline.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
-        with compiled_ahead() if long else nullcontext():
-            return pipeline.do()
+        return Pipeline(subject, options, folder, resume=resume, progress=progress, stop=stop).do()
 
 
 class Pipeline:
