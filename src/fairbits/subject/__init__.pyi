@@ -10,14 +10,13 @@ from .export import encoding_word as encoding_word
 from .export import export_subject as export_subject
 from .export import table_of_subject as table_of_subject
 from .identity import Identity as Identity
+from .identity import Probe as Probe
+from .identity import ask_probe as ask_probe
 from .identity import check_identity as check_identity
-from .identity import difference_words as difference_words
 from .identity import differences as differences
 from .identity import identity_of as identity_of
 from .infer import infer_classes as infer_classes
 from .infer import infer_schema as infer_schema
-from .probe import Probe as Probe
-from .probe import ask_probe as ask_probe
 from .quality import Quality as Quality
 from .quality import balanced_accuracy as balanced_accuracy
 from .quality import decided as decided

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,9 +25,7 @@ from fairbits.models import (
     with_model_classes,
 )
 from fairbits.randomness import sampled_rows
-from fairbits.subject.identity import Identity, identity_of
-from fairbits.subject.ingredients import of_origin
-from fairbits.subject.probe import Probe, still_answers
+from fairbits.subject.identity import NONE, Identity, Probe, identity_of, origin_of, still_answers
 from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of, quality_of_scores
 from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip, scaling_doubt, settled_order
 
@@ -62,7 +60,7 @@ class Subject:
     as_is
         Whether it was accepted although it decides against the labels.
     origin
-        The ingredients of its identity that were known when it was read.
+        Which file, address or code its model was read from, for its identity.
     round_trip
         How the model's answers about untouched rows agree with those that are measured.
     doubt
@@ -82,7 +80,7 @@ class Subject:
     named: bool = False  # whether the model itself names its classes, so that their order is not guessed
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
-    origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
+    origin: str = NONE  # which file, address or code its model was read from, for its identity
     round_trip: RoundTrip = field(
         default_factory=RoundTrip
     )  # how answers about untouched rows agree with those that are measured
@@ -257,7 +255,7 @@ def make_subject(
     options = options or ModelOptions()
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
-    rest |= {"original": original, "origin": of_origin(made_from, options)}
+    rest |= {"original": original, "origin": origin_of(made_from, options)}
     schema, from_model = with_model_classes(schema, loaded)
     named = loaded.named or names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
