@@ -4,7 +4,6 @@ from .attribute import Category as Category
 from .attribute import Codes as Codes
 from .attribute import Holds as Holds
 from .attribute import Integer as Integer
-from .attribute import Number as Number
 from .attribute import Real as Real
 from .attribute import nearest as nearest
 from .decoding import Decoder as Decoder
