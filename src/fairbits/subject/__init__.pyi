@@ -21,6 +21,7 @@ from .quality import Quality as Quality
 from .quality import balanced_accuracy as balanced_accuracy
 from .quality import decided as decided
 from .quality import quality_of as quality_of
+from .quality import scored_rows as scored_rows
 from .quality import variance_explained as variance_explained
 from .round_trip import RoundTrip as RoundTrip
 from .subject import Subject as Subject

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes
+from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes, twin_limits
 from fairbits.errors import ModelError, SchemaError
 from fairbits.models import (
     Endpoint,
@@ -26,11 +26,8 @@ from fairbits.models import (
 )
 from fairbits.randomness import sampled_rows
 from fairbits.subject.identity import NONE, Identity, Probe, identity_of, origin_of, still_answers
-from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of, quality_of_scores
+from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of
 from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip, scaling_doubt, settled_order
-
-#: Values of a protected number that a note lists.
-MAX_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,9 +110,9 @@ class Subject:
         ModelError
             If the model decides against the labels: the interval of its AUC lies below one half.
         """
-        if self.table.scores is not None:
-            return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
+        if self.scores_only:
+            return replace(self, quality=found)
         against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         if against is None or self.as_is:
             return replace(self, quality=found)
@@ -354,25 +351,8 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
-    """Notes on protected numbers of which twins take some values only."""
-    notes = []
-    for attribute in schema.attributes:
-        if attribute.protected and attribute.gap is not None and attribute.missing != "value":
-            notes.append(
-                f"{attribute.name} may be missing in the table; twins of those who have a value never lack it "
-                f'(missing = "value" makes that a value of twins too).'
-            )
-        if not attribute.protected or not attribute.representatives:
-            continue
-        if attribute.twin_count > schema.max_twins:
-            continue  # refused where the twins are made
-        values = [attribute.read(code) for code in attribute.twin_values()]
-        shown = ", ".join(values if len(values) <= MAX_SHOWN else [*values[: MAX_SHOWN - 1], "…", values[-1]])
-        notes.append(
-            f"twins take {len(values)} values of {attribute.name} ({shown}) and each person's own; others are not "
-            f"asked: the figures are lower bounds where all values count."
-        )
-    return tuple(notes)
+    """What twins leave out of protected attributes, as notes."""
+    return tuple(f"{limit.text[:1].lower()}{limit.text[1:]}" for limit in twin_limits(schema))
 
 
 def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
