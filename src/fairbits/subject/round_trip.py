@@ -128,11 +128,13 @@ def round_trip(
     allowed = _tolerance(model, encoding, codes, ours)
     apart = ~_same(ours, theirs, allowed)
     if apart.any() and owner.form in LIBRARY and options.output is None and schema.probabilities:
-        # Log-odds that all lie within 0 and 1 look like probabilities from outside; the layers say which they are.
-        as_logits = asking(owner, schema, options, classes, logits=True)
-        if _same(ours, as_logits(rows), allowed).all():
-            ask, theirs = as_logits, as_logits(rows)
-            apart = ~_same(ours, theirs, allowed)
+        # Log-odds that all lie within 0 and 1 look like probabilities from outside, and probabilities of classes that
+        # were trained one against all others like log-odds; layers and trees say which they are.
+        for logits in (True, False):
+            other = asking(owner, schema, options, classes, logits=logits)
+            if apart.any() and _same(ours, answers := other(rows), allowed).all():
+                ask, theirs = other, answers
+                apart = ~_same(ours, theirs, allowed)
     if apart.any() and through is not None and digits and not more:
         rows, theirs = _digits_as_text(owner, through, schema, chosen, digits, ask, rows, theirs)
         apart = ~_same(ours, theirs, allowed)
