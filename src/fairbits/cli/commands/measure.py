@@ -25,8 +25,8 @@ from fairbits.cli.output import print_json
 
 if TYPE_CHECKING:
     from fairbits.audit import Audit
-    from fairbits.domain import GrantOptions
-    from fairbits.measure import Limit, Measurement
+    from fairbits.domain import GrantOptions, Limit
+    from fairbits.measure import Measurement
     from fairbits.subject import Subject as LoadedSubject
 
 
