@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from fairbits.domain import (
     GrantOptions,
@@ -26,9 +26,6 @@ from fairbits.subject.draft_text import draft_text
 from fairbits.subject.quality import Quality
 from fairbits.subject.readings import draft_schema, other_schemas, without_unseen
 from fairbits.subject.subject import Subject, make_subject
-
-if TYPE_CHECKING:
-    pass
 
 _Made = TypeVar("_Made")
 #: Combinations of protected values, unless somebody says otherwise.
