@@ -108,7 +108,7 @@ def _type(base: Any, about: Any) -> Any:
     return click.Path(path_type=Path) if base is Path and about["read"] is None else click.STRING
 
 
-def _own_first(kind: type[Any]) -> list[Field[Any]]:
+def _own_first(kind: Any) -> list[Field[Any]]:
     """The fields of a record: its own, then those that it shares with others."""
     known = {one.name: one for one in fields(kind)}
     return [known[name] for name in dict.fromkeys(name for each in kind.__mro__ for name in _stated(each))]
