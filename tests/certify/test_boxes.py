@@ -16,7 +16,7 @@ from fairbits.certify.witnesses import DRAWN
 from fairbits.domain import Attribute, Encoding, Schema, Twins
 from fairbits.engine import FLIPPING, STEADY, box_network, margin_cuts
 from fairbits.errors import CapabilityError
-from fairbits.measure.partition import constrained
+from fairbits.measure.bits import constrained
 from fairbits.models import Network
 
 

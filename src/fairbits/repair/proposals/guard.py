@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import (
+    NUMPY,
     Codes,
     Encoding,
     Inputs,
@@ -44,6 +45,7 @@ from fairbits.domain import (
     Unseen,
     Validity,
     as_arrow,
+    evaluated,
     table_from_arrow,
 )
 from fairbits.errors import CapabilityError, ModelError, OptionError
@@ -163,7 +165,7 @@ class TwinRules:
         if not rules:
             return None
         values = {int(c): twins.values[:, place].astype(np.float64) for place, c in enumerate(twins.columns)}
-        return cls(tuple(rule.program() for rule in rules), seen, values)
+        return cls(tuple(rule.program for rule in rules), seen, values)
 
     def check_gaps(self) -> None:
         """Refuse attributes that may be missing, which a graph of plain layers cannot read back."""
@@ -177,30 +179,14 @@ class TwinRules:
         """Which twins of encoded rows can exist, (n, m)."""
         columns: dict[int, Any] = {c: values[None] for c, values in self.twins.items()}
         columns |= {c: decoded(part, rows, whole=whole)[:, None] for c, (part, whole) in self.seen.items()}
-        found = self.evaluate(columns, NUMPY, np.float64)
+        found = self.evaluate(columns)
         return np.asarray(np.broadcast_to(found, (len(rows), len(next(iter(self.twins.values()))))))
 
-    def evaluate(self, columns: Mapping[int, Any], operations: Mapping[str, Callable[..., Any]], number: Any) -> Any:
+    def evaluate(
+        self, columns: Mapping[int, Any], operations: Mapping[str, Callable[..., Any]] = NUMPY, number: Any = np.float64
+    ) -> Any:
         """Where all rules hold, by any library's operations."""
-        return reduce(operations["and"], [_evaluated(p, columns, operations, number) for p in self.programs])
-
-
-#: What the rules' operations are in NumPy.
-NUMPY: dict[str, Callable[..., Any]] = {
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "not": np.logical_not,
-    "=": np.equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "neg": np.negative,
-}
+        return reduce(operations["and"], [evaluated(p, columns.__getitem__, operations, number) for p in self.programs])
 
 
 def twin_rules(schema: Schema) -> tuple[Rule, ...]:
@@ -220,22 +206,6 @@ def decoded(part: Numeric | Lookup, rows: Inputs, *, whole: bool) -> Codes:
         apart = np.abs(rows[:, part.columns].astype(np.float64)[:, None, :] - part.table[None]).sum(axis=2)
         codes = (np.argmin(apart, axis=1) + part.low).astype(np.float64)
     return np.rint(codes) if whole else codes
-
-
-def _evaluated(program: list[Any], columns: Mapping[int, Any], operations: Mapping[str, Any], number: Any) -> Any:
-    kind, *operands = program
-    if kind == "column":
-        return columns[operands[0]]
-    if kind == "number":
-        return number(operands[0])
-    if kind == "in":
-        value = _evaluated(operands[0], columns, operations, number)
-        members = [_evaluated(one, columns, operations, number) for one in operands[1]]
-        return reduce(operations["or"], [operations["="](value, one) for one in members])
-    found = [_evaluated(one, columns, operations, number) for one in operands]
-    if kind == "->":
-        return operations["or"](operations["not"](found[0]), found[1])
-    return operations[kind](*found)
 
 
 #: How much of the way the log-odds move to the threshold that favours as many rows as the model does. The model has
