@@ -278,9 +278,9 @@ class TestForce:
     ) -> None:
         """A run that was certified, signed or judged can be replaced: no stage writes a name that is not known here."""
         import fairbits.certify.run as certified
-        import fairbits.debug.files as debugged
+        import fairbits.debug.records as debugged
         import fairbits.gates.outputs as judged
-        import fairbits.repair.files as repaired
+        import fairbits.repair.records as repaired
         import fairbits.report.manifest as signed
         from fairbits.repair.run import OTHERS
 

@@ -19,7 +19,7 @@ from fairbits.errors import SchemaError
 from fairbits.gates import freeze_subject
 from fairbits.measure import Evaluator
 from fairbits.models import Do
-from fairbits.repair.proposals.retrain import favourable_share, recentred
+from fairbits.repair.proposals.weights import favourable_share, recentred
 from fairbits.search.strategies.climb import height
 from fairbits.subject import make_subject
 from fairbits.subject.export import document_of_schema, document_of_subject, export_subject

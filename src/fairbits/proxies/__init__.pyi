@@ -4,10 +4,10 @@ from .bits import bits_high as bits_high
 from .bits import chained_bits as chained_bits
 from .bits import log_ratios as log_ratios
 from .bits import score_bits as score_bits
-from .cases import AttributeStudy as AttributeStudy
-from .cases import ProxyStudy as ProxyStudy
 from .matched import Matching as Matching
 from .matched import matched_people as matched_people
+from .records import AttributeStudy as AttributeStudy
+from .records import ProxyStudy as ProxyStudy
 from .run import study_subject as study_subject
 from .usable import Justified as Justified
 from .usable import UsableBits as UsableBits
