@@ -25,7 +25,7 @@ from fairbits.gates import EXIT_CODES
 from fairbits.scale import ExecutorOptions
 from fairbits.store import Run, RunWriter, TaskWriter
 from fairbits.store import folder as places
-from fairbits.store.records import Layout
+from fairbits.store.cases import Layout
 from tests.scale.work import planted_search
 from tests.store.conftest import MANIFEST, figures, write_run
 
@@ -150,7 +150,7 @@ def test_a_failure_is_no_verdict(error: Exception, traceback: bool, monkeypatch:
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("fairbits.cli.app.app", fail)
+    monkeypatch.setattr("fairbits.cli.app.app.invoke", fail)
     if traceback:
         monkeypatch.setenv("FAIRBITS_TRACEBACK", "1")
     done = fairbits("measure", "census")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tomlkit
 
-from fairbits.subject.toml import document_of_schema
+from fairbits.subject.export import document_of_schema
 
 from ..models.zoo import SCHEMA, fit, perceptron, preprocessing, table
 from .calling import fairbits, fairbits_alone
@@ -105,14 +105,14 @@ def test_a_function_of_one_s_own(write) -> None:
         ({"path": "rules:logit"}, "scores outside 0 to 1 (first: 7 for the person in row 1, line 2 of table.csv)"),
         ({"path": "rules:crash"}, "the function 'crash' failed on 120 rows: KeyError: 'height'."),
         ({"path": "rules:short"}, "asked about 120 rows and answered with an array of shape (3,)"),
-        ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; it has: "),
+        ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; choose from: "),
         ({"path": "rulez:nan"}, "the Python module 'rulez' is not found"),
         ({"path": "model.bin"}, "ending '.bin', which is not known; use .npz, .onnx"),
         ({"path": "gone.onnx"}, "does not exist"),
-        ({"path": "rules:nan", "bach": 3}, "unknown key 'bach'; it has: path,"),
+        ({"path": "rules:nan", "bach": 3}, "unknown key 'bach'; choose from: path,"),
         ({"path": "rules:nan", "batch": 0}, "[model] is wrong: the model's batch is 0"),
-        ({"path": "rules:nan", "eats": "grass"}, "the model's input_format is 'grass'; it has: frame"),
-        ({"path": "rules:nan", "input_format": "grass"}, "the model's input_format is 'grass'; it has: frame"),
+        ({"path": "rules:nan", "eats": "grass"}, "the model's input_format is 'grass'; choose from: frame"),
+        ({"path": "rules:nan", "input_format": "grass"}, "the model's input_format is 'grass'; choose from: frame"),
         ({"path": "rules:nan", "score_of": "maybe"}, "score_of is 'maybe', which is not a class of the target"),
         ({"path": "rules:nan", "columns": ["agee"]}, "Did you mean 'age'"),
         ({"path": "rules:nan", "trust_pickle": True}, "unknown key 'trust_pickle'"),

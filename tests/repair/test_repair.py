@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,21 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairbits import Audit, Network, Subject, Table, load_model, load_subject
-from fairbits.audit.attack import repair
+from fairbits import Audit, Network, Subject, Table, load_model, load_subject, open_run
 from fairbits.debug import debug_run
 from fairbits.errors import MissingDependencyError, OptionError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models.onnx import writer as onnx_writing
-from fairbits.repair import Proof, RepairCandidate, repair_run
+from fairbits.repair import Proof, RepairCandidate, RepairResult, read_repair, repair_run
 from fairbits.repair.choice import keeps_budget, pick, undominated
 from fairbits.repair.margins import Loss
-from fairbits.repair.proposals import retrain as retraining_module
+from fairbits.repair.proposals import weights as retraining_module
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.run import cautions
 from fairbits.repair.writers import export
 from fairbits.repair.writers import files as writing
-from fairbits.report import repaired_of
 from fairbits.report.sections.repairs import words_of
 from fairbits.search import Budget
 from fairbits.store import Run, RunWriter
@@ -44,6 +43,10 @@ FIXED += ["id_rate_before", "id_rate_after", "held_out"]
 @pytest.fixture(autouse=True)
 def _short_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retraining_module, "UPDATES", 150)
+
+
+def repair(run: Run, **options: Any) -> RepairResult:
+    return open_run(run.folder).repair(**{"attack_budget": None, **options})
 
 
 def test_one_neuron_is_enough(run: Run) -> None:
@@ -86,7 +89,7 @@ def test_layers_count_from_one_in_files_and_words(run: Run) -> None:
     assert mine["neurons"][0]["layer"] == do.layer + 1 == found.best()[0].layer == CARRIER[0] + 1
     rows = pq.read_table(run.folder / "repairs.parquet").to_pylist()
     assert next(row for row in rows if row["chosen"])["neurons"].startswith(f"{do.layer + 1}:{do.neuron}=")
-    repaired = repaired_of(run.folder)
+    repaired = read_repair(run.folder)
     assert repaired is not None
     assert repaired.chosen is not None
     assert repaired.chosen.neurons == result.chosen.neurons
@@ -105,6 +108,17 @@ def test_what_is_written(run: Run) -> None:
     document = json.loads((run.folder / "repair.json").read_text())
     assert document["chosen"] == result.chosen.name
     assert document["about_blinding"].startswith("Blinding ends the direct use")
+    back = read_repair(run.folder)
+    assert back is not None
+    assert back.chosen is not None
+    assert (back.chosen.name, back.files, back.subject_file) == (result.chosen.name, result.files, result.subject_file)
+    in_memory = {"network": None, "source": None, "fitted": None}
+    assert back.repairs == tuple(replace(one, **in_memory) for one in result.repairs)
+    assert (back.evidence, back.groups_after, back.estimates_before) == (
+        result.evidence,
+        result.groups_after,
+        result.estimates_before,
+    )
     assert {"retrain", "consistent", "blind+retrain"} <= set(result.names)
     assert result["blind+retrain"].held_out.k_max == 1
     assert [path.name for path in result.files] == ["repaired.npz", "repaired.onnx"]
@@ -296,10 +310,10 @@ def test_nothing_is_written_as_repaired_where_no_repair_keeps_the_budget(run: Ru
     assert not list(run.folder.glob("repaired.*"))
     assert json.loads((run.folder / "repair.json").read_text())["chosen"] is None
     assert not any(row["chosen"] for row in pq.read_table(run.folder / "repairs.parquet").to_pylist())
-    repaired = repaired_of(run.folder)
+    repaired = read_repair(run.folder)
     assert repaired is not None
     assert repaired.chosen is None
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from fairbits.cli.app import app
 
@@ -409,7 +423,7 @@ def test_a_guarantee(run: Run, guarantee: int) -> None:
     assert result.subject_file is not None
     again = load_subject(result.subject_file)
     assert Evaluator(again.model, again.schema, again.encoding, threads=1).evaluate(people().codes).k.max() <= guarantee
-    repaired = repaired_of(run.folder)
+    repaired = read_repair(run.folder)
     assert repaired is not None
     assert repaired.chosen is not None
     assert repaired.chosen.proof == result.chosen.proof

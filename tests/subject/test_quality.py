@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fairbits import Table
-from fairbits.domain.decision import DecisionRule
+from fairbits.domain.schema import DecisionRule
 from fairbits.errors import ModelError
-from fairbits.subject import checks, make_subject
+from fairbits.subject import make_subject, quality
 from fairbits.subject.quality import Quality, area_under_curve, midranks, rank_correlation
 
 from ..conftest import random_network, random_people
@@ -113,11 +113,11 @@ def test_a_regression_has_its_own_figures(people_schema, rng) -> None:
 def test_large_tables_are_sampled(people_schema, rng, monkeypatch) -> None:
     from dataclasses import replace
 
-    monkeypatch.setattr(checks, "MAX_ROWS", 100)
+    monkeypatch.setattr(quality, "MAX_ROWS", 100)
     schema = replace(people_schema, target="y", classes=("a", "b"), favourable="b")
     people = random_people(rng, people_schema, 300)
     subject = make_subject("s", random_network(rng, [9, 4, 2]), schema, Table(people, rng.integers(0, 2, 300) * 1.0))
-    found = [checks.quality_of(subject.model, subject.encoding, subject.schema, subject.table) for _ in range(2)]
+    found = [quality.quality_of(subject.model, subject.encoding, subject.schema, subject.table) for _ in range(2)]
     assert found[0] == found[1]
     assert found[0].rows == 100
 
@@ -137,3 +137,18 @@ def test_a_refused_model_can_be_kept_as_it_is(people_schema, rng) -> None:
     kept = subject.checked(as_is=True)
     assert kept.as_is
     assert kept.checked().notes == kept.notes  # asked again, it says nothing twice
+
+
+def test_rows_of_one_person_count_once(rng) -> None:
+    """60 people of 10 equal rows each: the interval is about that of one row each, and holds the truth."""
+    held = 0
+    for _ in range(200):
+        positive = rng.random(60) < 0.5
+        scores = rng.normal(size=60) + positive
+        people = np.repeat(np.arange(60), 10)
+        area, low, high = area_under_curve(scores[people], positive[people], people=people)
+        plain = area_under_curve(scores, positive)
+        assert area == pytest.approx(plain[0])
+        assert (high - low) == pytest.approx(plain[2] - plain[1], rel=0.15)
+        held += low <= 0.7602 <= high
+    assert held >= 180

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.training import epochs_for, fit
+from fairbits.data.networks import epochs_for, fit
 from fairbits.domain import Codes, Decoder, Encoding
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models import (
@@ -302,7 +302,6 @@ def asked(made: Any, subject: Subject) -> Fitted:
         found = fit_to_schema(loaded, subject.schema, options=subject.options)
     except ModelError as error:
         raise CapabilityError(f"what was fitted again cannot be asked: {error}") from None
-    assert found.encoding is not None  # noqa: S101 - given above
     return Fitted(found.model, found.encoding, made if callable(getattr(made, "predict", None)) else None)
 
 

@@ -1,8 +1,14 @@
-"""What the people in a table experience: figures with intervals, the worst off, and who gains and loses."""
+"""What the people in a table experience: figures with intervals, the worst off, and who gains and loses.
+
+Three nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported,
+because at least ten rows of the table have that combination of protected values. Where rules leave people different
+twins, rows count for people to whom the rules leave the same ones. A value of a person's own counts as the range that
+it is in. Beside these, the twins that differ in one attribute only, the others at the person's own values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -10,14 +16,131 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema, Table, people_of
+from fairbits.domain import (
+    MIN_ROWS,
+    Codes,
+    FigureKind,
+    Limit,
+    Schema,
+    Table,
+    Truth,
+    Twins,
+    Validity,
+    people_of,
+    shortened,
+    twin_limits,
+    unsigned_zero,
+)
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
-from fairbits.measure.limits import Kind, Limit, kind_of, twin_limits
 from fairbits.measure.noise import Noise
-from fairbits.measure.support import Support, alone, flips_within
+
+Keys = npt.NDArray[np.int64]
+
+
+class Support:
+    """Which twins of people at least so many rows of a table have."""
+
+    def __init__(self, evaluator: Evaluator, rows: Codes, *, least: int = MIN_ROWS):
+        self._twins = evaluator.twins
+        # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
+        self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
+        found, counts = np.unique(self._keys(rows, self._strata(rows)), return_counts=True)
+        self._known: Keys = found[counts >= least]
+        #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
+        self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
+
+    def twins(self, codes: Codes) -> Truth:
+        """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
+        twins, strata = self._twins, self._strata(codes)
+        found = np.empty((len(codes), twins.most), np.bool_)
+        for twin in range(twins.most):
+            at = np.full(len(codes), twin)
+            found[:, twin] = np.isin(self._keys(twins.as_twins(codes, at), strata), self._known)
+        return found
+
+    def _strata(self, codes: Codes) -> Keys:
+        """A number for the twins that the rules leave a person: equal where they are, else practically never."""
+        if not self._rules.about_twins:
+            return np.zeros(len(codes), np.int64)
+        lots = np.random.default_rng(0).integers(1, 2**62, self._twins.m, dtype=np.int64)
+        return np.asarray(np.where(self._rules.twins(codes), lots, 0).sum(axis=1))  # which may wrap round
+
+    def _keys(self, codes: Codes, strata: Keys) -> Keys:
+        """A number for the protected values of people, by the ranges, within their stratum."""
+        key = np.zeros(len(codes), np.int64)
+        for column in self._twins.columns:
+            attribute = self._twins.schema.attributes[column]
+            key = key * (attribute.twin_count + 1) + attribute.twin_place(codes[:, column]) + 1
+        return key ^ strata
+
+
+def alone(twins: Twins, codes: Codes, place: int) -> Truth:
+    """The twins that differ from these people in one protected attribute, given by its place, (n, twins)."""
+    found = np.ones((len(codes), twins.most), np.bool_)
+    for other, column in enumerate(twins.columns):
+        if other != place:
+            pattern = twins.patterns[:, other][None, :]
+            found &= np.isnan(pattern) | (pattern == codes[:, column][:, None])
+    return found
+
+
+def flips_within(decisions: npt.NDArray[np.int64], there: Truth) -> npt.NDArray[np.bool_]:
+    """Who has two different decisions among some of the twins."""
+    most = np.where(there, decisions, -1).max(axis=1)
+    least = np.where(there, decisions, np.iinfo(np.int64).max).min(axis=1)
+    return np.asarray(most > least)
+
+
+def people_headline(
+    protected: Sequence[str],
+    rows: int,
+    split_rate: Estimate,
+    flip_rate: Estimate | None,
+    *,
+    epsilon: float,
+    complete: bool = True,
+    supported: Estimate | None = None,
+    bounded: bool = False,
+) -> str:
+    """How many people would be decided or scored otherwise, all else equal; ``bounded``: not every value was asked.
+
+    Where fewer flip among combinations of protected values that enough rows have, their share stands beside it.
+    """
+    if not protected:
+        return ""
+    names = [shortened(name, 60) for name in protected]
+    other = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    people = f"these {rows:,} people" if complete else f"{rows:,} people drawn from the table"
+    what = "a different decision" if flip_rate is not None else f"a score that differs by more than {epsilon:g}"
+    share = (flip_rate or split_rate).value
+    many = "None" if share == 0 else "All" if share == 1 else _share_words(share, rows)
+    many = f"At least {many}" if bounded and 0 < share < 1 else many
+    among = " at the values asked" if bounded and share == 0 else ""
+    beside = ""
+    if flip_rate is not None and supported is not None and supported.value < flip_rate.value:
+        beside = f" ({_share_words(supported.value, rows)} among combinations that at least {MIN_ROWS} rows have)"
+    return f"{many} of {people} would get {what} if only their {other} differed{among}{beside}."
+
+
+def _share_words(share: float, rows: int) -> str:
+    words = unsigned_zero(f"{100 * share:.1f} %")
+    return f"{round(share * rows):,}" if words == "0.0 %" else words
+
+
+def quality_limits(accuracy_on: str | None) -> tuple[Limit, ...]:
+    """What limits the comparison with labels."""
+    return () if accuracy_on in (None, "held-out") else (Limit("training", ("accuracy", "balanced_accuracy", "auc")),)
+
+
+def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> FigureKind:
+    """The kind of the figures about the twins of some rows: of all of them exact, unless a limit makes it less."""
+    if any(one.kind == "lower bound" for one in limits):
+        return "lower bound"
+    return "exact" if complete else "statistical"
+
 
 CONFIDENCE = 0.95
 
@@ -183,7 +306,7 @@ class Measurement:
         return tuple(found)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FigureKind:
         """What kind of figures about these rows they are: exact, or lower bounds where twins take some values only."""
         return kind_of(self.limits)
 

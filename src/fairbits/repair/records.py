@@ -1,16 +1,36 @@
-"""What a repair is, what it costs and what it buys: plain records, nothing computed."""
+"""What a repair is, what it costs and what it buys: plain records, nothing computed.
+
+What a repair leaves in the run's folder: repairs.parquet, and repair.json with everything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
+
+from fairbits._version import __version__
 from fairbits.data import Fitted
 from fairbits.domain import quality
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model
+from fairbits.shape import reading
+from fairbits.store import read_json, record_from_json, record_to_json, write_json, write_parquet
+
+TABLE, DOCUMENT = "repairs.parquet", "repair.json"
+#: What a file does not hold.
+_IN_MEMORY: Mapping[str, None] = {"json": None}
+WARNING = "Blinding ends the direct use of protected attributes only: attributes that stand in for them (proxies) stay."
+
+
+def neurons_in_words(dos: tuple[Do, ...]) -> str:
+    """Layer:neuron=value. Layer 1 is the first hidden one, as in debugging, files and reports; a ``Do`` counts
+    from 0.
+    """
+    return " ".join(f"{do.layer + 1}:{do.neuron}={do.value:.4g}" for do in dos)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +162,7 @@ class RepairCandidate:
     name, words
         What it is called in files and options, and what was done, in a line.
     network
-        The model itself.
+        The model itself; None where the record was read back from a file.
     plan, held_out
         Its figures on the part of the evidence that candidates are chosen on, and on the part that judges.
     within_budget
@@ -183,7 +203,6 @@ class RepairCandidate:
 
     name: str
     words: str
-    network: Model = field(repr=False)
     plan: Figures
     held_out: Figures
     within_budget: bool
@@ -207,8 +226,9 @@ class RepairCandidate:
     fidelity: float | None = None
     fidelity_apart: float | None = None
     files: tuple[str, ...] = ()
-    source: Any = field(default=None, repr=False, compare=False)
-    fitted: Fitted | None = field(default=None, repr=False)
+    network: Any = field(default=None, repr=False, metadata=_IN_MEMORY)
+    source: Any = field(default=None, repr=False, compare=False, metadata=_IN_MEMORY)
+    fitted: Fitted | None = field(default=None, repr=False, metadata=_IN_MEMORY)
 
     @property
     def k_max_proved(self) -> int | None:
@@ -336,22 +356,22 @@ class RepairResult:
     before_plan: Figures
     before_held_out: Figures
     repairs: tuple[RepairCandidate, ...]
-    chosen: RepairCandidate | None
-    groups_before: tuple[RepairGroup, ...]
-    groups_after: tuple[RepairGroup, ...]
-    attack_before: Attacked | None
-    attack_after: Attacked | None
-    files: tuple[Path, ...] = ()  # the model, in the format that it came in first
-    subject_file: Path | None = None  # about the first of them, as every command takes it
+    chosen: RepairCandidate | None = field(default=None, metadata=_IN_MEMORY)  # its name is in the file
+    groups_before: tuple[RepairGroup, ...] = ()
+    groups_after: tuple[RepairGroup, ...] = ()
+    attack_before: Attacked | None = None
+    attack_after: Attacked | None = None
+    files: tuple[Path, ...] = ()
+    subject_file: Path | None = None
     warnings: tuple[str, ...] = ()
     reason: str = ""
-    identity: str = ""  # of the subject before the repair, in short
-    options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
-    measure: Measure = "q_inf"  # what was lowered
-    left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
+    identity: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    measure: Measure = "q_inf"
+    left_out: tuple[tuple[str, str], ...] = ()
     estimates_before: Estimates | None = None
-    folder: Path | None = None  # of the run
-    written: tuple[FileCheck, ...] = ()  # every file that was written, asked again; those that were not kept too
+    folder: Path | None = field(default=None, metadata=_IN_MEMORY)
+    written: tuple[FileCheck, ...] = ()
 
     def __repr__(self) -> str:
         before = self.before_held_out.k_mean
@@ -378,3 +398,124 @@ class RepairResult:
     def names(self) -> tuple[str, ...]:
         """The repairs that were tried."""
         return tuple(repair.name for repair in self.repairs)
+
+
+_WHOLE = ("k_max", "k_max_rows")
+#: Fields of a candidate that are columns as they are.
+_PLAIN = (
+    *("shrink", "retrained", "yardstick", "within_budget", "on_front", "words", "family", "coding", "k_max_proved"),
+    *("dominated", "raises", "loss_upper", "balanced_loss_upper", "held_out_loss_low", "held_out_loss_high"),
+    *("fidelity", "fidelity_apart"),
+)
+#: Held-out figures that have an interval.
+_RANGED = ("accuracy", "balanced_accuracy", "bits", "flips", "impact_ratio", "indirect_bits")
+_FIGURES = tuple(field.name for field in fields(Figures))
+#: One row per repair and half of the evidence: ``held_out`` says which. Fixed columns first.
+COLUMNS = pa.schema(
+    [
+        ("repair", pa.string()),
+        ("neurons", pa.string()),
+        *(
+            (f"{name}_{when}", pa.float64())
+            for name in ("accuracy", "k_mean", "id_rate")
+            for when in ("before", "after")
+        ),
+        ("held_out", pa.bool_()),
+        ("neuron_count", pa.int32()),
+        ("shrink", pa.float64()),
+        ("retrained", pa.bool_()),
+        ("yardstick", pa.bool_()),
+        ("within_budget", pa.bool_()),
+        ("on_front", pa.bool_()),
+        ("chosen", pa.bool_()),
+        *(
+            (f"{name}_{when}", pa.int32() if name in _WHOLE else pa.float64())
+            for name in _FIGURES
+            if name not in ("accuracy", "k_mean", "id_rate")
+            for when in ("before", "after")
+        ),
+        ("words", pa.string()),
+        ("k_max_proved", pa.int32()),  # the most classes that anybody can have; null where nothing is proved
+        ("dominated", pa.bool_()),
+        ("loss_upper", pa.float64()),
+        ("balanced_loss_upper", pa.float64()),
+        ("held_out_loss_low", pa.float64()),  # 95 % interval of the accuracy lost on held-out rows
+        ("held_out_loss_high", pa.float64()),
+        ("fidelity", pa.float64()),  # of a distilled model: held-out rows decided as by the average
+        ("fidelity_apart", pa.float64()),  # and the mean distance of its scores from the average
+        ("raises", pa.string()),  # what there is more of on the plan's half; empty where nothing is
+        ("family", pa.string()),  # who proposed it
+        ("coding", pa.string()),  # which groups it was told about
+        ("proved", pa.string()),  # "flips" or "k"; null where nothing is proved
+        # Held-out figures with their 95 % intervals; null in rows about the plan's part.
+        *((f"{name}_held_out{end}", pa.float64()) for name in _RANGED for end in ("", "_low", "_high")),
+        ("files", pa.string()),
+    ]
+)
+
+
+def write(
+    result: RepairResult, folder: Path, content: str | None = None, *, made_with: Mapping[str, Any] | None = None
+) -> None:
+    """Write both files, each whole or not at all."""
+    write_parquet(folder / TABLE, pa.Table.from_pylist(_rows(result), schema=COLUMNS))
+    write_json(folder / DOCUMENT, {**document(result), "content": content, "made_with": made_with})
+
+
+def document(result: RepairResult) -> dict[str, Any]:
+    """The content of repair.json: the record, with the names of files and of the chosen repair."""
+    names = tuple(Path(path.name) for path in result.files)
+    about = None if result.subject_file is None else Path(result.subject_file.name)
+    found = _numbered(record_to_json(replace(result, files=names, subject_file=about)), +1)
+    chosen = None if result.chosen is None else result.chosen.name
+    # The first hidden layer is layer 1, as in layers.parquet; neurons count from 0.
+    return {**found, "chosen": chosen, "layers_from": 1, "version": __version__, "about_blinding": WARNING}
+
+
+def read_repair(folder: Path) -> RepairResult | None:
+    """What a repair left in a run's folder; the models themselves are in their files."""
+    path = folder / DOCUMENT
+    if not path.is_file():
+        return None
+    with reading(path, "delete it, and run fairbits repair again"):
+        written = read_json(path)
+        found = record_from_json(RepairResult, _numbered(written, -1))
+        return replace(
+            found,
+            chosen=None if written["chosen"] is None else found[written["chosen"]],
+            files=tuple(folder / name for name in found.files),
+            subject_file=None if found.subject_file is None else folder / found.subject_file,
+            folder=folder,
+        )
+
+
+def _numbered(found: dict[str, Any], step: int) -> dict[str, Any]:
+    """A document whose held neurons count layers from 1 (``step`` +1), as files do, or from 0 (−1), as a ``Do``."""
+    for one in found["repairs"]:
+        for held in one["neurons"]:
+            held["layer"] += step
+    return found
+
+
+def _rows(result: RepairResult) -> list[dict[str, Any]]:
+    rows = []
+    for one in result.repairs:
+        parts = ((False, result.before_plan, one.plan), (True, result.before_held_out, one.held_out))
+        for held_out, before, after in parts:
+            row: dict[str, Any] = {
+                "repair": one.name,
+                "neurons": neurons_in_words(one.neurons),
+                "held_out": held_out,
+                "neuron_count": len(one.neurons),
+                "chosen": one is result.chosen,
+                "proved": None if one.proof is None else one.proof.property,
+                "files": " ".join(one.files),
+            }
+            row |= {name: getattr(one, name) for name in _PLAIN}
+            for name in _FIGURES:
+                row[f"{name}_before"], row[f"{name}_after"] = getattr(before, name), getattr(after, name)
+            if held_out and one.estimates is not None:
+                for name in _RANGED:
+                    row |= Estimate.named(f"{name}_held_out", getattr(one.estimates, name))
+            rows.append(row)
+    return rows

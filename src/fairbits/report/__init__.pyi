@@ -50,7 +50,5 @@ from .sections.summary import gate_look as gate_look
 from .sections.summary import waiver_blocks as waiver_blocks
 from .sections.treatment import lead as lead
 from .sections.treatment import proxies_of as proxies_of
-from .stages import debugged_of as debugged_of
-from .stages import repaired_of as repaired_of
 from .summary import json_schema as json_schema
 from .summary import summary_of as summary_of

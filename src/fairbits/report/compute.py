@@ -19,10 +19,11 @@ from fairbits.certify import (
     withdraw_statements,
     withdrawn,
 )
+from fairbits.debug import read_debug
 from fairbits.domain import GrantOptions, joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
-from fairbits.repair import RepairResult
+from fairbits.repair import RepairResult, read_repair
 from fairbits.report import words
 from fairbits.report.commands import commands
 from fairbits.report.evidence import (
@@ -43,7 +44,6 @@ from fairbits.report.record import About, Measured, Opening, ReportData, Reprodu
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.summary import gate_of, sources_of
 from fairbits.report.sections.treatment import lead, proxies_of
-from fairbits.report.stages import debugged_of, repaired_of
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, accepted_subject, note_checks
 from fairbits.subject import Subject, between_notes, quality_of
@@ -79,7 +79,7 @@ def compute_report(
         searched = searched_of(run, summary)
         check_record(searched)
     people = worst + found_people(evaluator, run)
-    facts, repaired, debugged = about_of(about, evaluator), repaired_of(run.folder), debugged_of(run.folder)
+    facts, repaired, debugged = about_of(about, evaluator), read_repair(run.folder), read_debug(run.folder)
     statements = read_statements(run.folder)
     against = _contradictions(run, facts, measured, summary, statements, repaired)
     statements = withdrawn(statements, against)
@@ -190,16 +190,11 @@ def about_of(subject: Subject, evaluator: Evaluator) -> About:
         favourable=schema.favourable,
         regression=schema.regression,
         model=_model_words(subject),
-        notes=_notes(subject, evaluator),
+        notes=tuple(note for note in subject.notes if note not in between_notes(schema)),  # they stand as limits
         quality=subject.quality
         or quality_of(subject.model, subject.encoding, schema, subject.table, test=subject.test),
         blind=evaluator.blind,
     )
-
-
-def _notes(subject: Subject, evaluator: Evaluator) -> tuple[str, ...]:
-    """The subject's notes; which values twins take does not matter to a model that is blind to them."""
-    return tuple(note for note in subject.notes if not (evaluator.blind and note in between_notes(subject.schema)))
 
 
 def _model_words(subject: Subject) -> str:

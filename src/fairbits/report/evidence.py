@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Twins
+from fairbits.domain import Limit, Twins
 from fairbits.measure import (
     Estimate,
     Evaluator,
     Harm,
-    Limit,
     Measurement,
     Noise,
     Progress,

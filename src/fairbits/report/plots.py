@@ -10,10 +10,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fairbits.debug import DebugResult
+from fairbits.debug import DebugResult, read_debug
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
-from fairbits.repair import RepairResult
+from fairbits.repair import RepairResult, read_repair
 from fairbits.report.compute import evaluator_of_run
 from fairbits.report.evidence import searched_of, summary_of_run
 from fairbits.report.figures import charts, portraits
@@ -21,7 +21,6 @@ from fairbits.report.figures import network as insides
 from fairbits.report.figures.svg import Picture
 from fairbits.report.record import Axes, Portrait
 from fairbits.report.sections.people import axes_of, portrait_of
-from fairbits.report.stages import debugged_of, repaired_of
 from fairbits.store import Case, Run, subject_of
 
 if TYPE_CHECKING:
@@ -240,7 +239,7 @@ def pareto(of: Run | RepairResult) -> Picture:
     """
     if isinstance(of, RepairResult):
         return charts.pareto(of)
-    found = repaired_of(of.folder)
+    found = read_repair(of.folder)
     if found is None:
         raise OptionError(f"the run in {str(of.folder)!r} was not repaired; call run.repair() first.")
     return charts.pareto(found)
@@ -269,7 +268,7 @@ def _codes(case: Any, evaluator: Evaluator) -> Codes:
 
 
 def _debugged(run: Run) -> DebugResult:
-    found = debugged_of(run.folder)
+    found = read_debug(run.folder)
     if found is None:
         raise OptionError(f"the run in {str(run.folder)!r} was not debugged; call run.debug() first.")
     return found

@@ -8,7 +8,8 @@ from typing import Any
 
 from fairbits.certify import Contradiction, Statement
 from fairbits.debug import DebugResult
-from fairbits.measure import Estimate, Harm, Limit, Noise, Stake
+from fairbits.domain import Limit
+from fairbits.measure import Estimate, Harm, Noise, Stake
 from fairbits.repair import RepairResult
 from fairbits.report.manifest import FileHash
 from fairbits.subject import Quality

@@ -196,7 +196,7 @@ def filing_page(document: Mapping[str, Any], date: str) -> Page:
             [
                 ("date of the audit", date[:10]),
                 ("data source", str(stated.get("data_source") or subject)),
-                ("distribution date of the tool", str(stated.get("distributed") or "not given (--distributed)")),
+                ("distribution date of the tool", str(stated.get("distributed") or "not given (--in-use-since)")),
             ]
         ),
     ]

@@ -177,7 +177,9 @@ def changes(result: RepairResult) -> list[dict[str, Any]]:
     """Each figure before and after the chosen repair; nothing where none was chosen."""
     if result.chosen is None:
         return []
-    pairs: list[tuple[Sequence[tuple[str, str, str]], Any, Any]] = [(_FIGURES, result.before_held_out, result.chosen.held_out)]
+    pairs: list[tuple[Sequence[tuple[str, str, str]], Any, Any]] = [
+        (_FIGURES, result.before_held_out, result.chosen.held_out)
+    ]
     if result.attack_before and result.attack_after:
         pairs.append((_ATTACK, result.attack_before, result.attack_after))
     return [

@@ -273,8 +273,8 @@ def bits_table(measured: Measured) -> Block:
     if measured.noise is not None:
         alone, most = (number(figures[f"null_q_inf_{end}"], 2) for end in ("mean", "max"))
         rows.append(("one twin asked again", alone, ("", ""), most))
-    ends = between("95 % interval", lambda end: str(end or "–"))
-    columns = [label("per row"), shown("mean"), ends, shown("largest")]
+    interval = between("95 % interval", lambda end: str(end or "–"))
+    columns = [label("per row"), shown("mean"), interval, shown("largest")]
     caption = (f"The {number(measured.rows)} rows examined ", Tag(measured.kind), ", the interval ", Tag("statistical"))
     return TableBlock(columns, rows, caption)
 
