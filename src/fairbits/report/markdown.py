@@ -123,8 +123,8 @@ def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kin
             return [line for part in block.parts for line in _lines(part)]
         case b.Fold():
             kind = f" ({block.kind})" if block.kind else ""
-            said = [one for one in block.blocks if isinstance(one, b.Facts | b.Commands) or _says(one)]
-            return [f"**{_inline(block.title, 400)}**{kind}", "", *_lines(said)] if said else []
+            findings = [one for one in block.blocks if isinstance(one, b.Facts | b.Commands) or _says(one)]
+            return [f"**{_inline(block.title, 400)}**{kind}", "", *_lines(findings)] if findings else []
         case b.People():
             return _people(block)
         case b.Form():
