@@ -1,6 +1,7 @@
 """Sphinx: Markdown pages, notebooks, one theme, and a reference that is read off the docstrings."""
 
 import json
+from pathlib import Path
 
 from myst_parser.sphinx_ import Parser
 
@@ -9,6 +10,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = "fairbits"
 exclude_patterns = ["_build"]
+html_extra_path = ["_gallery"] if Path(__file__).with_name("_gallery").is_dir() else []  # tools/gallery.py fills it
 myst_heading_anchors = 3
 
 # Docstrings have numpydoc sections; types stand in the signatures.
