@@ -1,4 +1,4 @@
-"""Real reports for the documentation: `python -m tools.gallery`, which `make docs` runs, puts them into docs/_gallery."""
+"""Real reports for the documentation: `python -m tools.gallery` puts them into docs/_gallery; `make docs` runs it."""
 
 from __future__ import annotations
 
