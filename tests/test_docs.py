@@ -104,7 +104,7 @@ def test_the_tutorial_shows_what_census_gives() -> None:
     found = json.loads(fairbits_here("measure", "census", "--json").stdout)
     rates = {"any attribute": found["flip_rate"]} | {f"{name} alone": r for name, r in found["flip_rate_by"].items()}
     for name, rate in rates.items():
-        assert f"| flips, {name} | {100 * rate:.1f} % |" in page
+        assert f"| flips, {name} | {100 * rate:.1f}\N{NO-BREAK SPACE}% |" in page
     assert f"| mean k | {found['k_mean']:.1f} |" in page
     assert f"| mean bits Q∞ | {found['q_inf_mean']:.2f} |" in page
 
@@ -122,6 +122,14 @@ def test_the_chart_shows_what_the_documents_say() -> None:
     shown = [*map(times, ratios().values()), *(f"{share} %" for pair in certified().values() for share in pair)]
     assert len(shown) == 14
     assert [text for text in shown if f">{text}</text>" not in picture] == [], "draw it again: python -m tools.chart"
+
+
+def test_claims_about_the_paper_have_the_figures_of_its_tables() -> None:
+    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    claims, rest = page.split("\n\nThe networks have", 1)
+    figures = re.findall(r"\b\d+\.\d+\b", claims.split("| --- |", 1)[1])
+    assert len(figures) > 10
+    assert [figure for figure in figures if figure not in rest] == [], "make paper gave others: judge the claims again"
 
 
 def test_the_page_of_commands_names_them_all() -> None:
