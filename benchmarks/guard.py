@@ -27,8 +27,8 @@ from fairbits.domain import Table
 from fairbits.errors import CapabilityError, FairbitsError
 from fairbits.models import Model, load_model
 from fairbits.repair.judgement import answers_of, balanced
-from fairbits.repair.proposals.anew import trained_anew
 from fairbits.repair.proposals.distil import distilled
+from fairbits.repair.proposals.weights import trained_anew
 from fairbits.repair.writers import export
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.subject import Subject

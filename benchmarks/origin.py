@@ -24,7 +24,7 @@ import numpy as np
 
 from fairbits.data import fit, load_subject
 from fairbits.debug import debug_run, shared_part, train_here
-from fairbits.debug.refits import people_of
+from fairbits.debug.origin import people_of
 from fairbits.measure import evaluator_of
 from fairbits.paper import roster
 from fairbits.search import Budget, Settings, search_subject

@@ -24,7 +24,7 @@ from fairbits.scale import ExecutorOptions, Job, Signals, carry_out, open_execut
 from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
 from fairbits.store import Run, RunWriter, TaskWriter, doubles
-from fairbits.store.records import Layout
+from fairbits.store.cases import Layout
 from fairbits.subject import Subject, make_subject
 
 EVALUATIONS, SHARDS = 2_000_000, 16

@@ -59,10 +59,10 @@ def quick_trainings() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fairbits.data.trainer.epochs_for", lambda _rows: 2)
-        patch.setattr("fairbits.repair.proposals.anew.UPDATES", (20, 40))
-        patch.setattr("fairbits.repair.proposals.anew.STARTS", 2)
-        patch.setattr("fairbits.repair.proposals.anew.LESSONS", 100)
-        patch.setattr("fairbits.repair.proposals.retrain.UPDATES", 60)
+        patch.setattr("fairbits.repair.proposals.weights.LENGTHS", (20, 40))
+        patch.setattr("fairbits.repair.proposals.weights.STARTS", 2)
+        patch.setattr("fairbits.repair.proposals.weights.LESSONS", 100)
+        patch.setattr("fairbits.repair.proposals.weights.UPDATES", 60)
         patch.setitem(distilled.__kwdefaults__, "updates", 300)
         yield
 

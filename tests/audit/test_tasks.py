@@ -12,9 +12,9 @@ from fairbits.debug.attribution import attribute_bits
 from fairbits.debug.layers import layer_distances
 from fairbits.measure import Evaluator, evaluator_of, hold
 from fairbits.models import Do, Network
-from fairbits.repair.groups import group_figures
-from fairbits.repair.proposals import retrain as retraining_module
-from fairbits.repair.proposals.retrain import majority_labels
+from fairbits.repair.judgement import group_figures
+from fairbits.repair.proposals import weights as retraining_module
+from fairbits.repair.proposals.weights import majority_labels
 from fairbits.subject import make_subject
 from tests.conftest import random_network, with_inputs_scaled
 

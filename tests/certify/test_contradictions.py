@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import fairbits
 from fairbits.certify import Population, Sighting, Statement, contradictions, read_statements, withdrawn
-from fairbits.certify.files import FILE, write_statements
+from fairbits.certify.statement import FILE, write_statements
 from fairbits.cli.app import app
 from fairbits.domain import Attribute, Schema, Table
 from fairbits.errors import ContradictionError

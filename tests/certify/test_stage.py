@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import fairbits
 from fairbits.certify import CertifyOptions, Statement, certify_run, read_statements
-from fairbits.certify.files import FILE, REPAIRED, write_statements
+from fairbits.certify.run import REPAIRED
+from fairbits.certify.statement import FILE, write_statements
 from fairbits.cli.app import app
 from fairbits.domain import Attribute, Schema, Table
 from fairbits.errors import OptionError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tomlkit
 
-from fairbits.subject.toml import document_of_schema
+from fairbits.subject.export import document_of_schema
 
 from ..models.zoo import SCHEMA, fit, perceptron, preprocessing, table
 from .calling import fairbits, fairbits_alone

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairbits import Table
-from fairbits.debug.labels import label_bits
+from fairbits.debug.origin import label_bits
 from fairbits.errors import TableError
 from tests.debug.conftest import SCHEMA
 

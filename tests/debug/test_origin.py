@@ -11,8 +11,8 @@ import pytest
 
 from fairbits import Audit, Network, Table
 from fairbits.debug import debug_run, origin_shares, shared_part, train_here
+from fairbits.debug.origin import origin_trainer
 from fairbits.debug.records import Origin, OriginShare
-from fairbits.debug.refits import origin_trainer
 from fairbits.errors import CapabilityError, ModelError, OptionError, TableError
 from fairbits.measure import Estimate, evaluator_of
 from fairbits.scale import ExecutorOptions, train_out_by

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits import Attribute, Network, Schema, Table
-from fairbits.debug.sets import neuron_sets
+from fairbits.debug.neurons import neuron_sets
 from fairbits.measure import Evaluator
 from fairbits.subject import make_subject
 

@@ -12,7 +12,7 @@ import pytest
 from fairbits import Audit, Budget, Network
 from fairbits.data import load_subject
 from fairbits.debug import debug_run
-from fairbits.debug.sample import chains_of, sample_cases
+from fairbits.debug.run import chains_of, sample_cases
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.store import Run
 from fairbits.subject import make_subject

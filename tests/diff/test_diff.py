@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from fairbits import Attribute, Audit, Network, Schema, Subject, Table
 from fairbits.cli.app import app
 from fairbits.diff import ModelDiff, diff_subjects, render_diff, with_model
-from fairbits.diff.layers import layer_shifts
 from fairbits.diff.records import Shift
+from fairbits.diff.run import layer_shifts
 from fairbits.errors import OptionError
 from fairbits.measure import Estimate
 from fairbits.subject import make_subject

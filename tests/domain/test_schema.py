@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from fairbits import Attribute, Schema
 from fairbits.errors import SchemaError
-from fairbits.subject.toml import document_of_schema, schema_of_document
+from fairbits.subject.export import document_of_schema
+from fairbits.subject.toml import schema_of_document
 
 from ..conftest import random_people
 
@@ -91,7 +92,8 @@ def test_slips_in_a_subject_file_are_named(attributes: dict, complaint: str) -> 
 
 
 def test_the_step_of_a_real_attribute_survives_a_file() -> None:
-    from fairbits.subject.toml import document_of_schema, schema_of_document
+    from fairbits.subject.export import document_of_schema
+    from fairbits.subject.toml import schema_of_document
 
     schema = Schema((Attribute(name="x", kind="real", low=0, high=5, step=1),))
     assert schema_of_document(document_of_schema(schema).unwrap()) == schema

@@ -9,13 +9,13 @@ import tomlkit
 
 from fairbits import Attribute, Schema
 from fairbits.domain import Decoder, Encoding, Twins
-from fairbits.domain.one_hot import one_hot_groups
-from fairbits.domain.ranges import coarsened
+from fairbits.domain.reading import one_hot_groups
+from fairbits.domain.schema import coarsened
 from fairbits.domain.table import table_from_arrow
 from fairbits.errors import SchemaError, TableError
+from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
-from fairbits.subject.toml import document_of_schema, schema_of_document
-from fairbits.subject.toml_attribute import attribute_of_section
+from fairbits.subject.toml import attribute_of_section, schema_of_document
 
 THAL = Attribute(name="thal", kind="integer", low=3, high=7, allowed=(7, 3, 6))
 AGE = Attribute(name="age", kind="integer", low=17, high=90, ranges=(("young", 21), ("old", 70)), protected=True)

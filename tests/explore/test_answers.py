@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairbits import Schema, qid
-from fairbits.domain.rules import Rule
+from fairbits.domain.rule import Rule
 from fairbits.explore import Explorer
 from fairbits.explore.switches import Hold
 from fairbits.measure import evaluator_of

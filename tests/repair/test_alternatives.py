@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from fairbits import Audit, load_model, load_subject
 from fairbits.measure import Estimate
 from fairbits.repair import RepairResult, proposers_of
-from fairbits.repair.estimates import _balanced, explained_variance
-from fairbits.repair.judgement import front
+from fairbits.repair.judgement import _balanced, explained_variance, front
 from tests.cli.calling import fairbits
 from tests.repair.conftest import write_subject
 from tests.repair.planted import network_subject, searched

@@ -8,14 +8,14 @@ import pytest
 from fairbits.domain import Encoding
 from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
-from fairbits.repair.proposals import anew
-from fairbits.repair.proposals.anew import LESSONS, STARTS, UPDATES, trained_anew
+from fairbits.repair.proposals import weights as anew
+from fairbits.repair.proposals.weights import LENGTHS, LESSONS, STARTS, trained_anew
 from tests.repair.conftest import SCHEMA, people, wired
 
 
 def test_it_is_blind_and_has_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     # As long as it takes to learn; what is left out is longer, and chosen where it does better.
-    for name, value in {"UPDATES": UPDATES[:4], "STARTS": STARTS, "LESSONS": LESSONS}.items():
+    for name, value in {"LENGTHS": LENGTHS[:4], "STARTS": STARTS, "LESSONS": LESSONS}.items():
         monkeypatch.setattr(anew, name, value)
     table, encoding = people(), Encoding.identity(SCHEMA)
     labels = (table.codes[:, 0] > 4).astype(float)
@@ -42,7 +42,7 @@ def test_the_threshold_gains_balance_and_spares_accuracy() -> None:
 
 
 def test_the_same_seed_gives_the_same_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anew, "UPDATES", (20,))
+    monkeypatch.setattr(anew, "LENGTHS", (20,))
     monkeypatch.setattr(anew, "LESSONS", 20)
     table, encoding = people(), Encoding.identity(SCHEMA)
     labels = (table.codes[:, 0] > 4).astype(float)

@@ -12,9 +12,9 @@ import pytest
 
 from fairbits import Attribute, Encoding, Guard, Schema, Subject, Table
 from fairbits.repair import Planner, Proposal, repair_run
+from fairbits.repair.choice import contradicted, established
 from fairbits.repair.evidence import split
 from fairbits.repair.judgement import Setting
-from fairbits.repair.proofs import contradicted, established
 from fairbits.repair.run import study
 from fairbits.store import Run
 from fairbits.subject import make_subject
@@ -211,7 +211,7 @@ def test_nothing_to_choose_from_says_what_helps(tmp_path: Path) -> None:
 
 
 def test_the_chosen_is_judged_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairbits.repair import candidates as candidates_module
+    from fairbits.repair import choice as candidates_module
     from fairbits.repair import run as run_module
 
     judged: list[int] = []

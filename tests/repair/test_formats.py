@@ -15,7 +15,7 @@ from fairbits.errors import ModelError
 from fairbits.measure import evaluator_of
 from fairbits.models import Network
 from fairbits.repair import RepairResult, repair_run
-from fairbits.subject.toml import document_of_schema
+from fairbits.subject.export import document_of_schema
 from tests.models import zoo
 from tests.models.zoo import SCHEMA
 from tests.repair.conftest import searched

@@ -17,18 +17,20 @@ from fairbits.errors import CapabilityError, MissingDependencyError, OptionError
 from fairbits.measure import evaluator_of
 from fairbits.repair import Planner, Proposal, repair_run
 from fairbits.repair.evidence import split
-from fairbits.repair.group_codes import coding_of
 from fairbits.repair.judgement import Judged, Setting, judge
-from fairbits.repair.proposals.adversarial import Adversarial
-from fairbits.repair.proposals.expgrad import ExponentiatedGradients, pooled
-from fairbits.repair.proposals.group_thresholds import fitted_thresholds
-from fairbits.repair.proposals.lessons import trainer_for
-from fairbits.repair.proposals.prejudice import PrejudiceRemover
+from fairbits.repair.proposals.mitigators import (
+    Adversarial,
+    ExponentiatedGradients,
+    PrejudiceRemover,
+    Reweighing,
+    independent_weights,
+    pooled,
+    trainer_for,
+)
 from fairbits.repair.proposals.registry import proposers_of
-from fairbits.repair.proposals.retrain import recentred
-from fairbits.repair.proposals.reweigh import Reweighing, independent_weights
-from fairbits.repair.proposals.thresholds import ThresholdsByGroup
-from fairbits.repair.proposals.tune import Tuning
+from fairbits.repair.proposals.settings import Tuning
+from fairbits.repair.proposals.thresholds import ThresholdsByGroup, coding_of, fitted_thresholds
+from fairbits.repair.proposals.weights import recentred
 from fairbits.repair.writers import export
 from fairbits.subject import make_subject
 from tests.conftest import random_network

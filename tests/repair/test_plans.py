@@ -14,10 +14,9 @@ from fairbits.models import Network
 from fairbits.repair import blinded, shrunk
 from fairbits.repair.evidence import Half
 from fairbits.repair.judgement import Setting, front
-from fairbits.repair.proposals.blind import protected_inputs
-from fairbits.repair.proposals.neurons import Bench, held_sets, singles
-from fairbits.repair.proposals.retrain import favourable_share, majority_labels, recentred
-from fairbits.repair.proposals.values import candidates, is_off
+from fairbits.repair.proposals.distil import protected_inputs
+from fairbits.repair.proposals.neurons import Bench, candidates, held_sets, is_off, singles
+from fairbits.repair.proposals.weights import favourable_share, majority_labels, recentred
 from fairbits.subject import make_subject
 from tests.conftest import random_network, random_people
 from tests.repair.conftest import CARRIER, SCHEMA, people

@@ -12,8 +12,8 @@ from fairbits.domain import Decoder
 from fairbits.errors import CapabilityError
 from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, load_model
+from fairbits.repair.choice import established
 from fairbits.repair.judgement import Setting
-from fairbits.repair.proofs import established
 from fairbits.repair.proposals.distil import pupil_of
 from fairbits.repair.writers import export
 from fairbits.subject import Subject, make_subject

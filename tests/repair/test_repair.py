@@ -22,7 +22,7 @@ from fairbits.models.onnx import writer as onnx_writing
 from fairbits.repair import Proof, RepairCandidate, repair_run
 from fairbits.repair.choice import keeps_budget, pick, undominated
 from fairbits.repair.margins import Loss
-from fairbits.repair.proposals import retrain as retraining_module
+from fairbits.repair.proposals import weights as retraining_module
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.run import cautions
 from fairbits.repair.writers import export

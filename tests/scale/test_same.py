@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairbits import Network
-from fairbits.debug.sample import sample_cases
+from fairbits.debug.run import sample_cases
 from fairbits.errors import ModelError, OptionError
 from fairbits.scale import ExecutorOptions
 from fairbits.scale.executors import processes

@@ -11,7 +11,7 @@ import pytest
 
 from fairbits import Schema
 from fairbits.store import Run, RunWriter, TaskWriter, doubles
-from fairbits.store.records import Layout
+from fairbits.store.cases import Layout
 from tests.conftest import random_people
 
 from .conftest import MANIFEST, figures

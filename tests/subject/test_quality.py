@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fairbits import Table
-from fairbits.domain.decision import DecisionRule
+from fairbits.domain.schema import DecisionRule
 from fairbits.errors import ModelError
-from fairbits.subject import checks, make_subject
+from fairbits.subject import make_subject, quality
 from fairbits.subject.quality import Quality, area_under_curve, midranks, rank_correlation
 
 from ..conftest import random_network, random_people
@@ -113,11 +113,11 @@ def test_a_regression_has_its_own_figures(people_schema, rng) -> None:
 def test_large_tables_are_sampled(people_schema, rng, monkeypatch) -> None:
     from dataclasses import replace
 
-    monkeypatch.setattr(checks, "MAX_ROWS", 100)
+    monkeypatch.setattr(quality, "MAX_ROWS", 100)
     schema = replace(people_schema, target="y", classes=("a", "b"), favourable="b")
     people = random_people(rng, people_schema, 300)
     subject = make_subject("s", random_network(rng, [9, 4, 2]), schema, Table(people, rng.integers(0, 2, 300) * 1.0))
-    found = [checks.quality_of(subject.model, subject.encoding, subject.schema, subject.table) for _ in range(2)]
+    found = [quality.quality_of(subject.model, subject.encoding, subject.schema, subject.table) for _ in range(2)]
     assert found[0] == found[1]
     assert found[0].rows == 100
 

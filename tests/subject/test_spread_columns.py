@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairbits import load_subject
-from fairbits.repair.writers.place import says_encoding, subject_text
+from fairbits.repair.writers.files import says_encoding, subject_text
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 ORDERS = {

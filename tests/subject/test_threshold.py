@@ -19,11 +19,11 @@ from fairbits.errors import SchemaError
 from fairbits.gates import freeze_subject
 from fairbits.measure import Evaluator
 from fairbits.models import Do
-from fairbits.repair.proposals.retrain import favourable_share, recentred
+from fairbits.repair.proposals.weights import favourable_share, recentred
 from fairbits.search.strategies.climb import height
 from fairbits.subject import make_subject
-from fairbits.subject.export import document_of_subject, export_subject
-from fairbits.subject.toml import document_of_schema, schema_of_document
+from fairbits.subject.export import document_of_schema, document_of_subject, export_subject
+from fairbits.subject.toml import schema_of_document
 
 from ..cli.calling import fairbits as called
 from ..conftest import random_network, random_people

@@ -1,3 +1,5 @@
+from .networks import epochs_for as epochs_for
+from .networks import fit as fit
 from .networks import load_card as load_card
 from .networks import save_network as save_network
 from .networks import train_built_in as train_built_in
@@ -17,5 +19,3 @@ from .trainer import Trainer as Trainer
 from .trainer import asked as asked
 from .trainer import network_of as network_of
 from .trainer import trainer_of as trainer_of
-from .training import epochs_for as epochs_for
-from .training import fit as fit

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.training import epochs_for, fit
+from fairbits.data.networks import epochs_for, fit
 from fairbits.domain import Codes, Decoder, Encoding
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models import (

@@ -7,8 +7,11 @@ from .neurons import can_hold as can_hold
 from .neurons import try_here as try_here
 from .neurons import values_of as values_of
 from .origin import SharedPart as SharedPart
+from .origin import Trained as Trained
+from .origin import TrainOut as TrainOut
 from .origin import origin_shares as origin_shares
 from .origin import shared_part as shared_part
+from .origin import train_here as train_here
 from .records import RULES as RULES
 from .records import Attribution as Attribution
 from .records import Candidate as Candidate
@@ -23,7 +26,4 @@ from .records import OriginShare as OriginShare
 from .records import Rule as Rule
 from .records import SubsetBits as SubsetBits
 from .records import Vote as Vote
-from .refits import Trained as Trained
-from .refits import TrainOut as TrainOut
-from .refits import train_here as train_here
 from .run import debug_run as debug_run

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.records import QUANTILES, RULES, Floats, LayerEffect, Rule, Vote
+from fairbits.debug.records import QUANTILES, RULES, Floats, LayerEffect, Rule, Vote, ballots_of
 from fairbits.domain import Codes, with_stand_ins
 from fairbits.engine import widest
 from fairbits.errors import CapabilityError, OptionError, choose_from
@@ -127,17 +127,6 @@ def amplification(delta: Floats, *, rule: Rule = "spread") -> Floats:
     before = np.maximum.accumulate(hidden, axis=1)[:, :-1]
     found[:, 1:-1] = (hidden[:, 1:] - before) / (before + SMALL)
     return found
-
-
-def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
-    """Each case's vote: the hidden layer with the largest ρ, the earlier one if equal; 0 where there is none.
-
-    The output is the decision itself: no neuron of it can be held, and it gets no vote.
-    """
-    hidden = rho[:, :-1]
-    if hidden.shape[1] == 0:
-        return np.zeros(len(rho), dtype=np.int64)
-    return np.where(np.isnan(hidden), -np.inf, hidden).argmax(axis=1) + 1
 
 
 def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[LayerEffect, ...]:

@@ -1,20 +1,93 @@
-"""What a person is made of: the attributes in order, which of them are protected, and what is decided."""
+"""What a person is made of, and how scores become decisions.
+
+The attributes in order, which of them are protected, what is decided; ranges keep protected numbers of many values to a
+number of twins that can be asked about.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from fairbits.domain.attribute import Attribute, Codes
-from fairbits.domain.decision import DEFAULT_THRESHOLD, DecisionRule
-from fairbits.domain.rules import Rule
+from fairbits.domain.attribute import Attribute, Codes, Number
+from fairbits.domain.rule import Rule
 from fairbits.errors import SchemaError, choose_from
+
+#: Where nothing else is said, a favourable decision needs at least this probability.
+DEFAULT_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRule:
+    """How a model's scores become a class.
+
+    Between two classes a score of at least ``threshold`` (both as float32, the precision of scores: see ``rounded``)
+    is the favourable one. Between three or more the most likely class is decided, and a tie goes to the favourable one,
+    then to the first. A regression (``classes`` 0) decides nothing.
+    """
+
+    classes: int
+    favourable: int
+    threshold: float | None
+
+    def favours(self, scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether each score of the favourable class is a favourable decision, between two classes."""
+        cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+        return np.asarray(np.asarray(scores, dtype=np.float32) >= np.float32(cut))
+
+    def rounded(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        """Scores of a model that computes in float64 as float32, each on the side of the threshold where it was."""
+        found = scores.astype(np.float32)
+        if self.threshold is not None:
+            cut = np.float32(self.threshold)
+            found[(scores < self.threshold) & (found >= cut)] = np.nextafter(cut, np.float32(-np.inf))
+        return found
+
+    def decide(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The position of the class that each score decides for, between two classes."""
+        return np.where(self.favours(scores), self.favourable, 1 - self.favourable).astype(np.int64)
+
+    def both(self, scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The probabilities of both classes, where there are two."""
+        pair = (1 - scores, scores) if self.favourable == 1 else (scores, 1 - scores)
+        return np.stack(pair, axis=-1)
+
+    def most_likely(self, table: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The position of the class that each row of probabilities decides for."""
+        if self.classes == 2:
+            return self.decide(table[..., self.favourable])
+        return np.where(self.favours_row(table), self.favourable, np.argmax(table, axis=-1)).astype(np.int64)
+
+    def favours_row(self, table: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Whether each row of probabilities is a favourable decision, between three classes or more."""
+        return np.asarray(table[..., self.favourable] >= table.max(axis=-1))
+
+
+def rule_words(favourable: str | None, threshold: float | None, *, probability: bool = True) -> str:
+    """A decision rule in words.
+
+    Examples
+    --------
+    >>> rule_words("approved", 0.5)
+    'favourable when P(approved) ≥ 0.5'
+    >>> rule_words("approved", None), rule_words(None, None)
+    ("favourable when 'approved' is the most likely class", 'a number is predicted, nothing is decided')
+    """
+    if favourable is None:
+        return "a number is predicted, nothing is decided"
+    if threshold is None:
+        return f"favourable when {favourable!r} is the most likely class"
+    if not probability:
+        return f"favourable when the score of {favourable!r} is at least {threshold:.15g}"
+    return f"favourable when P({favourable}) ≥ {threshold:.15g}"
+
 
 #: More combinations of protected values than this are refused: a table of scores per person would be of no use.
 MAX_TWINS = 100_000
@@ -335,3 +408,56 @@ class Schema:
         """
         columns = [attribute.clip(codes[:, i]) for i, attribute in enumerate(self.attributes)]
         return np.column_stack(columns)
+
+
+#: A protected number with at most this many values keeps them all.
+FEW_VALUES = 12
+#: Ranges that a protected number gets to begin with.
+RANGES = 6
+
+
+def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -> Schema:
+    """The schema with ranges for protected numbers of many values, as many ranges as the limit of twins allows."""
+    wide = [a.name for a in schema.attributes if a.protected and _is_wide(a)]
+    for count in range(RANGES, 1, -1):
+        attributes = [
+            with_ranges(a, columns[a.name], count) if isinstance(a, Number) and a.name in wide else a
+            for a in schema.attributes
+        ]
+        if twins_of(attributes) <= max_twins:
+            return replace(schema, attributes=tuple(attributes), max_twins=max_twins)
+    sizes = {a.name: a.twin_count for a in attributes if a.protected}
+    widest = max(sizes, key=lambda name: sizes[name])
+    parts = " × ".join(f"{name} {size}" for name, size in sizes.items())
+    raise SchemaError(
+        f"the protected attributes have {twins_of(attributes):,} combinations ({parts}), more than {max_twins:,}; "
+        f"merge values of {widest!r} in the table, protect fewer attributes, or raise --max-twins."
+    )
+
+
+def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
+    """The attribute cut into ranges that hold about as many people each; the median value stands for its range."""
+    cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
+    place = np.searchsorted(cuts, values, side="right")
+    ranges = []
+    for here in np.unique(place):
+        inside = np.sort(values[place == here])
+        low, high, middle = inside[0], inside[-1], inside[len(inside) // 2]
+        name = attribute.read(low) if low == high else f"{attribute.read(low)}–{attribute.read(high)}"
+        ranges.append((name, float(middle), float(low)))
+    return replace(
+        attribute,
+        ranges=tuple((name, middle) for name, middle, _ in ranges),
+        cuts=tuple(low for _, _, low in ranges[1:]),
+    )
+
+
+def twins_of(attributes: list[Attribute]) -> int:
+    """Number of combinations of protected values."""
+    return int(np.prod([float(a.twin_count) for a in attributes if a.protected]))
+
+
+def _is_wide(attribute: Attribute) -> bool:
+    if attribute.kind == "category" or attribute.labels:
+        return False
+    return attribute.kind == "real" or len(attribute.values()) > FEW_VALUES

@@ -1,17 +1,23 @@
-"""From people to figures, whatever the model: compiled kernels for native networks, scores for everything else."""
+"""From people to figures, whatever the model: compiled kernels for native networks, scores for everything else.
+
+The probabilities of all classes, for all twins of a batch of people.
+
+A subject's model, asked about the subject's people: the one place where the two meet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DEFAULT_THRESHOLD, Attribute, Codes, Encoding, Schema, Truth, Twins, Unseen, Validity
+from fairbits.domain import DEFAULT_THRESHOLD, Attribute, Codes, Encoding, Schema, Table, Truth, Twins, Unseen, Validity
 from fairbits.engine import (
     Contributions,
     Evaluation,
@@ -34,9 +40,7 @@ from fairbits.engine import (
     vectors,
 )
 from fairbits.errors import ROW, ModelError, OptionError, rows_named
-from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit
-from fairbits.measure.classes import ClassScores
-from fairbits.measure.partition import check_epsilon, check_partition
+from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, check_epsilon, check_partition
 from fairbits.models import (
     HasClassScores,
     HasGradients,
@@ -45,9 +49,49 @@ from fairbits.models import (
     HasTwinScores,
     Model,
     Network,
+    no_model,
     owned,
     require,
 )
+
+if TYPE_CHECKING:
+    from fairbits.models import Model
+    from fairbits.subject import Subject
+
+
+class ClassScores:
+    """People in, (n, m, classes) out.
+
+    A native network is asked once for each class, by the same kernels as for the favourable one: simpler than a kernel
+    of its own, and as slow as there are classes.
+    """
+
+    def __init__(self, model: Model, encoding: Encoding, twins: Twins, threads: int):
+        self._model = model
+        self._encoding = encoding
+        self._twins = twins
+        self._threads = threads
+        self._plans: list[Plan] = []
+        if isinstance(model, Network):
+            self._plans = [plan_of(model.with_favourable(c), encoding, twins) for c in range(model.classes)]
+
+    def __call__(self, codes: Codes) -> npt.NDArray[np.float32]:
+        """Probabilities of every class for every twin."""
+        if self._plans:
+            return np.stack([scores(plan, codes, threads=self._threads) for plan in self._plans], axis=2)
+        pieces = []
+        for rows, block in self._twins.blocks(codes):
+            inputs = self._encoding.encode(block.reshape(-1, block.shape[-1]))
+            found = np.asarray(self._model.class_scores(inputs), dtype=np.float32)  # type: ignore[attr-defined]
+            if not np.isfinite(found).all():
+                person = rows.start + int(np.argmax(~np.isfinite(found).all(axis=1))) // self._twins.m
+                raise ModelError.of_row(
+                    f"the model gave a probability that is not finite for the person in {ROW}; check its inputs.",
+                    person,
+                )
+            pieces.append(found.reshape(len(block), self._twins.m, -1))
+        return np.concatenate(pieces)
+
 
 Progress = Callable[[int, int], None]
 
@@ -519,3 +563,67 @@ def _libraries() -> Any:
 def _one_core() -> AbstractContextManager[Any]:
     """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
     return _libraries().limit(limits=1)
+
+
+#: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
+REGRESSION_SHARE = 0.025
+#: Evaluators made within `shared_evaluators`, by what they are made of, which is kept beside them; None outside of it.
+_SHARED: ContextVar[dict[tuple[Any, ...], tuple[Evaluator, object]] | None] = ContextVar("evaluators", default=None)
+
+
+@contextmanager
+def shared_evaluators() -> Iterator[None]:
+    """Within, whoever asks for the evaluator of the same model, people, tolerance, partition and threads gets one.
+
+    For the stages of one audit. Outside of it every call makes its own: a model that lives in Python may have been
+    trained again since the last one.
+    """
+    token = _SHARED.set({})
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def evaluator_of(
+    subject: Subject,
+    *,
+    model: Model | None = None,
+    epsilon: float | None = None,
+    partition: str = "constrained",
+    threads: int | None = None,
+) -> Evaluator:
+    """An evaluator for a subject's people, of its own model or of another one.
+
+    The rows of the table are real people: they exist whatever the rules say.
+    """
+    if subject.scores_only:
+        raise no_model()
+    epsilon = default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon
+    parts = (subject.model if model is None else model, subject.schema, subject.encoding, subject.table.codes)
+    shared = _SHARED.get()
+    key = (*map(id, parts), epsilon, partition, threads)
+    if shared is not None and key in shared:
+        return shared[key][0]
+    asked, schema, encoding, rows = parts
+    found = Evaluator(asked, schema, encoding, epsilon=epsilon, partition=partition, threads=threads, rows=rows)
+    if shared is not None:
+        shared[key] = found, parts  # which stay alive, so that no other object gets their ids
+    return found
+
+
+def default_epsilon(schema: Schema, table: Table) -> float:
+    """The default tolerance: 0.025 for probabilities; 2.5 % of the range (1 % to 99 %) of points, or of a target."""
+    if schema.score_range is not None:
+        return REGRESSION_SHARE * schema.score_range
+    if not schema.regression:
+        return DEFAULT_EPSILON
+    labels = table.training().labels
+    if labels is None:
+        raise OptionError(
+            "a regression without a target column has no natural tolerance; give epsilon, or name the target."
+        )
+    low, high = np.quantile(labels, [0.01, 0.99])
+    if not high > low:
+        raise OptionError(f"the target is {low:g} for almost everybody, so no tolerance follows from it; give epsilon.")
+    return float(REGRESSION_SHARE * (high - low))

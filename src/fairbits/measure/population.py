@@ -1,23 +1,218 @@
-"""What the people in a table experience: figures with intervals, the worst off, and who gains and loses."""
+"""What the people in a table experience: figures with intervals, the worst off, and who gains and loses.
+
+Twins that could be somebody: those whose protected values enough rows of the table have, and each attribute alone.
+
+Three nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported,
+because at least ten rows of the table have that combination of protected values. Where rules leave people different
+twins, rows count for people to whom the rules leave the same ones. A value of a person's own counts as the range that
+it is in. Beside these, the twins that differ in one attribute only, the others at the person's own values.
+
+What happens to people, in one sentence: the first that every output says.
+
+What was not asked, beside the figure that it limits: one list of facts for the terminal, the page and JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema, Table, people_of
+from fairbits.domain import Codes, Schema, Table, Truth, Twins, Validity, people_of, shortened, unsigned_zero
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
-from fairbits.measure.limits import Kind, Limit, kind_of, twin_limits
 from fairbits.measure.noise import Noise
-from fairbits.measure.support import Support, alone, flips_within
+
+if TYPE_CHECKING:
+    from fairbits.measure.intervals import Estimate
+
+
+#: Rows of the table that must have a combination of protected values.
+MIN_ROWS = 10
+
+Keys = npt.NDArray[np.int64]
+
+
+class Support:
+    """Which twins of people at least so many rows of a table have."""
+
+    def __init__(self, evaluator: Evaluator, rows: Codes, *, least: int = MIN_ROWS):
+        self._twins = evaluator.twins
+        # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
+        self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
+        found, counts = np.unique(self._keys(rows, self._strata(rows)), return_counts=True)
+        self._known: Keys = found[counts >= least]
+        #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
+        self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
+
+    def twins(self, codes: Codes) -> Truth:
+        """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
+        twins, strata = self._twins, self._strata(codes)
+        found = np.empty((len(codes), twins.most), np.bool_)
+        for twin in range(twins.most):
+            at = np.full(len(codes), twin)
+            found[:, twin] = np.isin(self._keys(twins.as_twins(codes, at), strata), self._known)
+        return found
+
+    def _strata(self, codes: Codes) -> Keys:
+        """A number for the twins that the rules leave a person: equal where they are, else practically never."""
+        if not self._rules.about_twins:
+            return np.zeros(len(codes), np.int64)
+        lots = np.random.default_rng(0).integers(1, 2**62, self._twins.m, dtype=np.int64)
+        return np.asarray(np.where(self._rules.twins(codes), lots, 0).sum(axis=1))  # which may wrap round
+
+    def _keys(self, codes: Codes, strata: Keys) -> Keys:
+        """A number for the protected values of people, by the ranges, within their stratum."""
+        key = np.zeros(len(codes), np.int64)
+        for column in self._twins.columns:
+            attribute = self._twins.schema.attributes[column]
+            key = key * (attribute.twin_count + 1) + attribute.twin_place(codes[:, column]) + 1
+        return key ^ strata
+
+
+def alone(twins: Twins, codes: Codes, place: int) -> Truth:
+    """The twins that differ from these people in one protected attribute, given by its place, (n, twins)."""
+    found = np.ones((len(codes), twins.most), np.bool_)
+    for other, column in enumerate(twins.columns):
+        if other != place:
+            pattern = twins.patterns[:, other][None, :]
+            found &= np.isnan(pattern) | (pattern == codes[:, column][:, None])
+    return found
+
+
+def flips_within(decisions: npt.NDArray[np.int64], there: Truth) -> npt.NDArray[np.bool_]:
+    """Who has two different decisions among some of the twins."""
+    most = np.where(there, decisions, -1).max(axis=1)
+    least = np.where(there, decisions, np.iinfo(np.int64).max).min(axis=1)
+    return np.asarray(most > least)
+
+
+def people_headline(
+    protected: Sequence[str],
+    rows: int,
+    split_rate: Estimate,
+    flip_rate: Estimate | None,
+    *,
+    epsilon: float,
+    complete: bool = True,
+    supported: Estimate | None = None,
+    bounded: bool = False,
+) -> str:
+    """How many people would be decided or scored otherwise, all else equal; ``bounded``: not every value was asked.
+
+    Where fewer flip among combinations of protected values that enough rows have, their share stands beside it.
+    """
+    if not protected:
+        return ""
+    names = [shortened(name, 60) for name in protected]
+    other = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    people = f"these {rows:,} people" if complete else f"{rows:,} people drawn from the table"
+    what = "a different decision" if flip_rate is not None else f"a score that differs by more than {epsilon:g}"
+    share = (flip_rate or split_rate).value
+    many = "None" if share == 0 else "All" if share == 1 else _share_words(share, rows)
+    many = f"At least {many}" if bounded and 0 < share < 1 else many
+    among = " at the values asked" if bounded and share == 0 else ""
+    beside = ""
+    if flip_rate is not None and supported is not None and supported.value < flip_rate.value:
+        beside = f" ({_share_words(supported.value, rows)} among combinations that at least {MIN_ROWS} rows have)"
+    return f"{many} of {people} would get {what} if only their {other} differed{among}{beside}."
+
+
+def _share_words(share: float, rows: int) -> str:
+    words = unsigned_zero(f"{100 * share:.1f} %")
+    return f"{round(share * rows):,}" if words == "0.0 %" else words
+
+
+#: Which figures of a measurement rest on the values that twins take.
+TWIN_FIGURES = ("k_mean", "k_max", "q_inf_mean", "q_inf_max", "q_1_mean", "q_1_max", "split_rate", "flip_rate")
+Kind = Literal["exact", "lower bound", "statistical"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One thing that was not asked.
+
+    Attributes
+    ----------
+    limit
+        "values" (twins take some values of a protected number only), "missing" (twins of others never lack a value),
+        "support" (some combinations of protected values hardly occur) or "training" (accuracy on rows that the model
+        may know).
+    figures
+        The figures that it limits, by their names in JSON.
+    kind
+        What these figures become, where it changes their kind.
+    attribute
+        The attribute that it is about.
+    count, of
+        How many values were asked, or combinations are supported, of how many.
+    """
+
+    limit: Literal["values", "missing", "support", "training"]
+    figures: tuple[str, ...]
+    kind: Kind | None = None
+    attribute: str | None = None
+    count: int | None = None
+    of: int | None = None
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Limit:
+        """Undo ``document``; the sentence is made anew."""
+        return cls(**{**{name: document[name] for name in cls.__slots__}, "figures": tuple(document["figures"])})
+
+    @property
+    def text(self) -> str:
+        """The same in a sentence."""
+        name = shortened(self.attribute or "", 60)
+        if self.limit == "values":
+            return (
+                f"Twins take {self.count} values of {name} and each person's own; others were not asked, so that these "
+                f"figures are lower bounds for people of all values."
+            )
+        if self.limit == "missing":
+            return f"Nobody who has a value of {name} was asked about without it."
+        if self.limit == "support":
+            return (
+                f"Of {self.of:,} combinations of protected values, {self.count:,} are those of at least {MIN_ROWS} "
+                f"rows; the others are people whom the table hardly knows."
+            )
+        return "Accuracy is on rows that the model may have been trained on; on others it is likely lower."
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, the sentence included."""
+        return {**asdict(self), "figures": list(self.figures), "text": self.text}
+
+
+def twin_limits(schema: Schema) -> tuple[Limit, ...]:
+    """What the twins of a schema leave out."""
+    found = []
+    for column in schema.protected_columns:
+        attribute = schema.attributes[column]
+        if attribute.representatives:
+            asked = attribute.twin_count
+            found.append(Limit("values", TWIN_FIGURES, kind="lower bound", attribute=attribute.name, count=asked))
+        if attribute.gap is not None and attribute.missing != "value":
+            found.append(Limit("missing", TWIN_FIGURES, attribute=attribute.name))
+    return tuple(found)
+
+
+def quality_limits(accuracy_on: str | None) -> tuple[Limit, ...]:
+    """What limits the comparison with labels."""
+    return () if accuracy_on in (None, "held-out") else (Limit("training", ("accuracy", "balanced_accuracy", "auc")),)
+
+
+def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> Kind:
+    """The kind of the figures about the twins of some rows: of all of them exact, unless a limit makes it less."""
+    if any(one.kind == "lower bound" for one in limits):
+        return "lower bound"
+    return "exact" if complete else "statistical"
+
 
 CONFIDENCE = 0.95
 

@@ -1,13 +1,12 @@
-from .candidates import proposed as proposed
-from .estimates import estimates_of as estimates_of
+from .choice import proposed as proposed
 from .evidence import Half as Half
 from .evidence import Halves as Halves
 from .evidence import split as split
-from .files import document as document
-from .groups import group_figures as group_figures
 from .judgement import Setting as Setting
-from .proposals.blind import blinded as blinded
-from .proposals.blind import shrunk as shrunk
+from .judgement import estimates_of as estimates_of
+from .judgement import group_figures as group_figures
+from .proposals.distil import blinded as blinded
+from .proposals.distil import shrunk as shrunk
 from .proposals.guard import Guard as Guard
 from .proposals.guard import check_guarantee as check_guarantee
 from .proposals.proposer import Planner as Planner
@@ -25,6 +24,7 @@ from .records import Proof as Proof
 from .records import RepairCandidate as RepairCandidate
 from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
+from .records import document as document
 from .run import repair_run as repair_run
 from .run import study as study
-from .writers.facts import class_values as class_values
+from .writers.check import class_values as class_values

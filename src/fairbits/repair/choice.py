@@ -10,19 +10,35 @@ guarantee is asked for, whoever has such a proof will do, and of those the small
 
 Flips count because k does not see them: scores that crowd at both ends have few classes, and more people between them.
 Nobody signs a model under which the decision of more real people hangs on who they are.
+
+What is proved about a model for everybody in the domain, by looking at the model and at nothing that is said of it.
+
+There are three checkers. A guard holds scores near the average over the twins: its arithmetic bounds k. A network,
+trees or an encoding that give protected attributes no weight, no split or no input cannot tell twins apart. And neither
+can a pipeline whose first step drops the protected columns. A proposal has no way to say that something is proved; and
+a bound that nobody could exceed anyway is no promise, so it is none here.
+
+Candidates for a repair: have them proposed, judge them on evidence they have not seen, say what is proved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from fairbits.domain import quality
-from fairbits.errors import OptionError, choose_from
-from fairbits.measure import Measure, symbol_of
-from fairbits.repair.judgement import BALANCED_FACTOR, front
-from fairbits.repair.margins import Loss
-from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Figures, RepairCandidate
+import numpy as np
+
+from fairbits.domain import Codes, quality
+from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError, choose_from
+from fairbits.measure import Evaluator, Measure, symbol_of
+from fairbits.models import Model, adapt, drops_protected
+from fairbits.repair.evidence import Halves
+from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, estimates_of, front, judge, losses
+from fairbits.repair.margins import TWO_SIDED, Loss
+from fairbits.repair.proposals.guard import Guard, proved_classes
+from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer
+from fairbits.repair.records import Figures, Proof, RepairCandidate
 
 #: Rounding must not make a candidate that costs exactly the budget too expensive.
 SLACK = 1e-9
@@ -171,3 +187,194 @@ def _nearest(candidates: Sequence[RepairCandidate], budget: float, rows: int) ->
         f"the {rows:,} rows that were looked at, and may lose up to {100 * upper:.2f} where {100 * allowed:.2f} are "
         f"allowed"
     )
+
+
+#: Rows on which an estimator must score as the model that is judged, for what it shows to count.
+LIKE_SOURCE = 200
+_ONE_SCORE = "so all twins of a person get one score, k = 1, and no decision depends on a protected value."
+
+
+def established(model: Model, setting: Setting, *, source: Any = None) -> Proof | None:
+    """What holds for everybody by the way a model is made; ``source`` is the estimator that it asks, if it asks one."""
+    evaluator = setting.evaluator(model)
+    if type(model) is Guard:
+        return _of_guard(model, evaluator)
+    ours = type(model).__module__.partition(".")[0] == "fairbits"
+    if ours and evaluator.blind:
+        return Proof(1, "flips", f"Proved for everybody: nothing protected has a weight in it, {_ONE_SCORE}")
+    if ours and source is not None and _drops_protected(source, model, setting):
+        words = "Proved for everybody: its first step drops the protected columns,"
+        return Proof(1, "flips", f"{words} {_ONE_SCORE}")
+    return None
+
+
+def contradicted(proof: Proof, *seen: Figures) -> str:
+    """What figures say against a proof, in words; "" where nothing does. It can only be an error of ours."""
+    largest = max(max(one.k_max, one.k_max_rows) for one in seen)
+    flips = max(max(one.id_rate or 0.0, one.id_rate_rows or 0.0) for one in seen)
+    if largest > proof.bound:
+        return f"somebody has k = {largest}, above the {proof.bound} that was proved"
+    if proof.property == "flips" and flips > 0:
+        return f"{flips:.2%} of decisions flip, where it was proved that none does"
+    return ""
+
+
+def _of_guard(guard: Guard, evaluator: Evaluator) -> Proof | None:
+    if guard.varies or not guard.fits(evaluator):
+        return None
+    if guard.tau == 0:
+        return Proof(1, "flips", guard.proof)
+    bound = proved_classes(guard.tau, evaluator.epsilon, evaluator.partition, vector=evaluator.by_vector)
+    most = round(2**evaluator.bits_limit)  # nobody can have more, guarded or not
+    return Proof(bound, "k", guard.proof) if 0 < bound < most else None
+
+
+def _drops_protected(estimator: Any, model: Model, setting: Setting) -> bool:
+    """Whether a fitted estimator drops the protected columns first, and is what the model asks."""
+    subject = setting.subject
+    if not drops_protected(estimator, subject.schema, subject.options):
+        return False
+    rows = subject.encoding.encode(subject.table.codes[:LIKE_SOURCE])
+    try:
+        asked = adapt(estimator, subject.schema, subject.options).model
+        return asked.inputs == model.inputs and np.array_equal(asked.scores(rows), model.scores(rows), equal_nan=True)
+    except FairbitsError:
+        return False
+
+
+#: Held-out rows, and as many cases, whose scores written files must give back.
+COMPARED = 5_000
+
+
+def compared_people(halves: Halves) -> Codes:
+    """Held-out rows and cases whose scores written files must give back."""
+    return np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
+
+
+def proposed(
+    planner: Planner, proposers: Sequence[Proposer], wanted: frozenset[str]
+) -> tuple[list[tuple[str, Proposal]], tuple[tuple[str, str], ...]]:
+    """Everything that proposers have to propose, each with its proposer's name; and who has nothing, with the
+    reason.
+    """
+    found: list[tuple[str, Proposal]] = []
+    left_out: list[tuple[str, str]] = []
+    for one in proposers:
+        mine: list[Proposal] = []
+        try:
+            for proposal in one.propose(planner):
+                _check_proposal(one.name, proposal, [*found, *((one.name, p) for p in mine)])
+                mine.append(proposal)
+        except (CapabilityError, TableError, MissingDependencyError) as error:
+            if one.name in wanted:
+                raise
+            left_out.append((one.name, str(error)))
+        found += [(one.name, proposal) for proposal in mine]
+    return found, tuple(left_out)
+
+
+def _check_proposal(proposer: str, proposal: Any, before: Sequence[tuple[str, Proposal]]) -> None:
+    """Refuse what cannot be judged: people may bring proposers of their own."""
+    if not isinstance(proposal, Proposal) or not isinstance(proposal.network, Model):
+        what = type(proposal.network if isinstance(proposal, Proposal) else proposal).__name__
+        raise OptionError(
+            f"{proposer!r} proposed a {what!r}; a proposal is a Proposal(name, words, model) whose model has inputs "
+            f"and scores."
+        )
+    if any(proposal.name == other.name for _, other in before):
+        raise OptionError(f"{proposer!r} proposed {proposal.name!r}, which there is already; choose another name.")
+
+
+def judged_all(
+    proposals: Sequence[tuple[str, Proposal]],
+    halves: Halves,
+    setting: Setting,
+    before: tuple[Judged, Judged],
+    budget: float,
+    notes: list[str],
+) -> list[tuple[RepairCandidate, Judged]]:
+    """Every proposal as a candidate: its figures, what is proved of it, and whether another beats it.
+
+    Each comes with its judgement on the held-out part.
+    """
+    found = [_judged(family, p, halves, setting, before, budget, notes) for family, p in proposals]
+    candidates, judgements = [one for one, _ in found], [judged for _, judged in found]
+    shown = front([_objectives(one, setting) for one in candidates])
+    best = undominated(candidates, setting.measure)
+    candidates = [
+        replace(one, on_front=mine, dominated=not free) for one, mine, free in zip(candidates, shown, best, strict=True)
+    ]
+    return list(zip(candidates, judgements, strict=True))
+
+
+def _judged(
+    family: str,
+    p: Proposal,
+    halves: Halves,
+    setting: Setting,
+    before: tuple[Judged, Judged],
+    budget: float,
+    notes: list[str],
+) -> tuple[RepairCandidate, Judged]:
+    about = setting.about(p.fitted)
+    plan, held_out = judge(p.network, halves.plan, about), judge(p.network, halves.held_out, about)
+    lost, lost_balanced = losses(before[0], plan)
+    unseen, _ = losses(before[1], held_out, confidence=TWO_SIDED)
+    alike, apart = _fidelity(p, held_out, halves, setting)
+    proof = established(p.network, about, source=p.source)
+    if proof is not None and (against := contradicted(proof, plan.figures, held_out.figures)):
+        notes.append(f"an error inside fairbits: of {p.name}, {against}; the proof is withdrawn. Please report it.")
+        proof = None
+    candidate = RepairCandidate(
+        name=p.name,
+        words=p.words,
+        network=p.network,
+        plan=plan.figures,
+        held_out=held_out.figures,
+        within_budget=keeps_budget(lost, lost_balanced, budget),
+        proof=proof,
+        estimates=estimates_of(held_out, setting, proof),
+        neurons=p.neurons,
+        shrink=p.shrink,
+        retrained=p.retrained,
+        yardstick=p.yardstick,
+        raises=raised(before[0].figures, plan.figures),
+        loss=lost.value,
+        balanced_loss=None if lost_balanced is None else lost_balanced.value,
+        loss_upper=lost.upper,
+        balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
+        held_out_loss_low=unseen.lower,
+        held_out_loss_high=unseen.upper,
+        family=family,
+        coding=p.coding,
+        fidelity=alike,
+        fidelity_apart=apart,
+        source=p.source,
+        fitted=p.fitted,
+    )
+    return candidate, held_out
+
+
+def _objectives(one: RepairCandidate, setting: Setting) -> tuple[float, ...]:
+    """What held-out evidence is compared by; larger is better, and what is not known says nothing for or against."""
+    figures = one.held_out
+    return (
+        figures.accuracy,
+        -figures.lowered(setting.measure),
+        -(figures.id_rate or 0.0),
+        figures.impact_ratio or 0.0,
+        -(figures.indirect_bits or 0.0),
+    )
+
+
+def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> tuple[float | None, float | None]:
+    """How close a distilled model keeps to its teacher on held-out rows: decisions alike, and the mean distance."""
+    if p.teacher is None:
+        return None, None
+    subject, rows = setting.subject, halves.held_out.rows
+    inputs = subject.encoding.encode(rows)
+    scores = [np.asarray(model.scores(inputs), np.float64) for model in (p.network, p.teacher)]
+    same = None
+    if not subject.schema.regression:
+        same = float((judged.answers == answers_of(p.teacher, subject, rows)).mean())
+    return same, float(np.abs(scores[0] - scores[1]).mean())

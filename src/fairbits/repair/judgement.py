@@ -1,10 +1,21 @@
-"""How a network does on one part of the evidence: accuracy on rows, bits on cases and on rows."""
+"""How a network does on one part of the evidence: accuracy on rows, bits on cases and on rows.
+
+What groups of people get before and after: blinding and neurons leave proxies alone, and these figures show it.
+
+What is left without direct use: bits about each protected attribute in the average over a person's twins.
+
+The average is the same for all twins of a person, so whatever it tells comes through other attributes (METHOD.md 10.3).
+
+Held-out figures of a model with their 95 % intervals, to lay candidates side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,23 +23,161 @@ import numpy.typing as npt
 from fairbits.data import Fitted
 from fairbits.domain import Codes, Schema, Table
 from fairbits.engine import Evaluation
-from fairbits.errors import CapabilityError
-from fairbits.measure import Evaluator, Measure, evaluator_of
-from fairbits.models import Model, Network, kind_of
+from fairbits.errors import CapabilityError, TableError
+from fairbits.measure import (
+    Estimate,
+    Evaluator,
+    Measure,
+    bounded_means,
+    evaluator_of,
+    groupings_of,
+    lowest_ratio,
+    student_mean,
+    wilson,
+)
+from fairbits.models import Array, Model, Network, kind_of
+from fairbits.proxies import score_bits
+from fairbits.randomness import generator
 from fairbits.repair.evidence import Half
-from fairbits.repair.groups import group_figures
-from fairbits.repair.indirect import IndirectBits, indirect_bits
 from fairbits.repair.margins import CONFIDENCE, Loss, accuracy_loss, balanced_loss, variance_loss
-from fairbits.repair.proposals.group_thresholds import GroupThresholds
-from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.records import Figures, RepairGroup
+from fairbits.repair.records import Estimates, Figures, GroupRate, Proof, RepairGroup
 from fairbits.subject import Subject, balanced_accuracy, decided, variance_explained
+
+#: A rate over fewer people than this says little, and is left out.
+MIN_GROUP = 30
+
+Flags = npt.NDArray[np.bool_]
+
+
+def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags) -> tuple[RepairGroup, ...]:
+    """For every protected attribute and every intersection of them.
+
+    ``favoured`` says who is decided for, ``deserved`` who is labelled so.
+    """
+    return tuple(
+        _of_groups(schema, columns, rows, favoured, deserved) for columns in _subsets(schema.protected_columns)
+    )
+
+
+def _subsets(columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    for size in range(1, len(columns) + 1):
+        yield from combinations(columns, size)
+
+
+def _of_groups(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Flags, deserved: Flags) -> RepairGroup:
+    attributes = [schema.attributes[i] for i in columns]
+    values, member = np.unique(_as_twins(schema, columns, rows), axis=0, return_inverse=True)
+    member = member.reshape(-1)
+    groups, small = [], []
+    for number, value in enumerate(values):
+        here = member == number
+        name = ", ".join(a.read_twin(code) for a, code in zip(attributes, value, strict=True))
+        if here.sum() < MIN_GROUP:
+            small.append(name)
+        else:
+            groups.append(_rates(name, favoured[here], deserved[here]))
+    odds = [_gap(groups, lambda g: g.true_positive_rate), _gap(groups, lambda g: g.false_positive_rate)]
+    known = [gap for gap in odds if gap is not None]
+    return RepairGroup(
+        attributes=tuple(a.name for a in attributes),
+        groups=tuple(groups),
+        too_small=tuple(small),
+        selection=_gap(groups, lambda g: g.selection_rate),
+        equal_opportunity=odds[0],
+        average_odds=sum(known) / 2 if len(known) == 2 else None,
+    )
+
+
+def _as_twins(schema: Schema, columns: tuple[int, ...], rows: Codes) -> Codes:
+    """The protected values of the rows; where twins stand for ranges of them, the range is the group."""
+    found = []
+    for i in columns:
+        attribute = schema.attributes[i]
+        place = attribute.twin_place(rows[:, i])
+        found.append(np.where(place < 0, rows[:, i], attribute.twin_values()[np.maximum(place, 0)]))
+    return np.column_stack(found)
+
+
+def _rates(name: str, favoured: Flags, deserved: Flags) -> GroupRate:
+    return GroupRate(
+        name, len(favoured), float(favoured.mean()), _share(favoured[deserved]), _share(favoured[~deserved])
+    )
+
+
+def _share(flags: Flags) -> float | None:
+    return float(flags.mean()) if len(flags) else None
+
+
+def _gap(groups: list[GroupRate], rate: Callable[[GroupRate], float | None]) -> float | None:
+    """The largest rate minus the smallest, where at least two groups have one."""
+    rates = [value for value in map(rate, groups) if value is not None]
+    return max(rates) - min(rates) if len(rates) > 1 else None
+
+
+#: With fewer people nothing can be known; more than so many are not asked (fewer where each costs a call).
+MIN_PEOPLE, MAX_PEOPLE, MAX_FOREIGN = 200, 2_000, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class IndirectBits:
+    """Bits about one protected attribute; ``low`` is the 95 % lower bound, ``placebo`` what chance alone gives.
+
+    ``high`` is as far above the estimate as ``low`` is below it before it is cut at 0; all the bits there are at most.
+    """
+
+    attribute: str
+    bits: float
+    low: float
+    high: float
+    placebo: float
+
+
+def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[IndirectBits, ...]:
+    """What the average over the twins tells about every protected attribute."""
+    if len(people) < MIN_PEOPLE:
+        return ()
+    limit = MAX_PEOPLE if evaluator.native else MAX_FOREIGN
+    if len(people) > limit:
+        people = people.rows(np.linspace(0, len(people) - 1, limit).astype(np.int64))
+    rows = people.codes
+    evaluator = evaluator.over_values
+    scores = evaluator.scores(rows).astype(np.float64)
+    valid = evaluator.valid_twins(rows)
+    if valid is not None:
+        scores = np.where(valid | ~valid.any(axis=1, keepdims=True), scores, np.nan)
+    average = np.nanmean(scores, axis=1)
+    found = []
+    try:
+        groupings = groupings_of(schema, people)
+    except TableError:  # an attribute that has no value in any of these rows
+        return ()
+    for groups in groupings:
+        if groups.known.sum() < MIN_PEOPLE or (groups.counts > 0).sum() < 2:
+            continue
+        bits = score_bits(groups, average, generator(0, "repair", "indirect", groups.name))
+        # Where the lower end is cut at 0, chance alone (the largest shuffle) says how far the figure may move.
+        reach = max(bits.bits - bits.low, bits.placebo_high)
+        high = min(bits.entropy, bits.bits + reach)
+        found.append(IndirectBits(groups.name, bits.bits, bits.low, high, bits.placebo))
+    return tuple(found)
+
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
 #: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
 BALANCED_FACTOR = 2.0
 #: Rows of the table whose twins are measured; accuracy is taken on all of them.
 ROWS_MEASURED = 3_000
+
+
+@runtime_checkable
+class AsksPeople(Protocol):
+    """A model that is asked about people rather than inputs, by the engine: guards and thresholds by group."""
+
+    def people_scores(self, codes: Codes) -> Array:
+        """The score of each person."""
+
+    def people_class_scores(self, codes: Codes) -> Array:
+        """The probabilities of all classes of each person."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +264,7 @@ def _impact_ratio(groups: RepairGroup) -> float | None:
 def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.floating | np.integer]:
     """What a model decides about people, as class numbers; of a regression, the values that it predicts."""
     schema = subject.schema
-    if isinstance(model, Guard | GroupThresholds):  # asked about people, they use the engine
+    if isinstance(model, AsksPeople):
         if len(schema.classes) > 2:
             return schema.rule.most_likely(model.people_class_scores(rows))
         scores = model.people_scores(rows)
@@ -176,3 +325,85 @@ def _figures(found: Evaluation, regression: bool) -> tuple[float, int, float, fl
         float(found.q_1.mean(dtype=np.float64)),
         None if regression else float(found.flips.mean()),
     )
+
+
+#: Resamples behind the intervals of mean bits.
+RESAMPLES = 300
+
+
+def estimates_of(judged: Judged, setting: Setting, proof: Proof | None = None) -> Estimates:
+    """The figures of a judgement with their intervals; what is proved bounds the interval of bits too."""
+    evaluation = judged.evaluation
+    ratio, attribute = _lowest_ratio(judged.groups)
+    strongest = max(judged.indirect, key=lambda one: one.bits, default=None)
+    limit = float(np.log2(max(setting.own.m, 2) if proof is None else proof.bound))
+    bits = bounded_means(
+        np.asarray(evaluation.q_inf, np.float64)[:, None],
+        generator(0, "alternatives", "bits"),
+        lows=0.0,
+        highs=max(limit, float(evaluation.q_inf.max(initial=0.0))),
+        resamples=RESAMPLES,
+    )[0]
+    regression = setting.subject.schema.regression
+    return Estimates(
+        accuracy=_accuracy(judged, regression=regression),
+        balanced_accuracy=None if regression else _balanced(judged),
+        bits=bits,
+        flips=None if regression else wilson(int(evaluation.flips.sum()), len(evaluation.flips)),
+        impact_ratio=ratio,
+        impact_attribute=attribute,
+        indirect_bits=None
+        if strongest is None
+        else Estimate(strongest.bits, strongest.low, max(strongest.bits, strongest.high)),
+        indirect_attribute=None if strongest is None else strongest.attribute,
+        indirect_placebo=None if strongest is None else strongest.placebo,
+    )
+
+
+def _accuracy(judged: Judged, *, regression: bool) -> Estimate:
+    if not regression:
+        right = judged.answers == judged.labels
+        return wilson(int(right.sum()), len(right))
+    return explained_variance(judged.answers, judged.labels, judged.figures.accuracy)
+
+
+def explained_variance(answers: npt.ArrayLike, labels: npt.ArrayLike, value: float) -> Estimate:
+    """The share of the variance that answers explain, with an interval by the delta method.
+
+    Both the errors and the variance of the labels come from the same rows, so a row counts with what it adds to the
+    one less what it adds to the other.
+    """
+    truth = np.asarray(labels, dtype=np.float64)
+    errors, spread = (np.asarray(answers, np.float64) - truth) ** 2, (truth - truth.mean()) ** 2
+    around = student_mean((errors - (1 - value) * spread) / (float(spread.mean()) or 1.0))
+    half = (around.high - around.low) / 2
+    return Estimate(value, float(value - half), float(min(1.0, value + half)))
+
+
+def _balanced(judged: Judged) -> Estimate:
+    """The mean of the classes' own rates; their intervals are put together as Zou and Donner do (2008)."""
+    rates = []
+    for label in np.unique(judged.labels):
+        mine = judged.labels == label
+        rates.append(wilson(int((judged.answers[mine] == label).sum()), int(mine.sum())))
+    value = float(np.mean([one.value for one in rates]))
+    below = float(np.sqrt(sum((one.value - one.low) ** 2 for one in rates))) / len(rates)
+    above = float(np.sqrt(sum((one.high - one.value) ** 2 for one in rates))) / len(rates)
+    return Estimate(value, max(0.0, value - below), min(1.0, value + above))
+
+
+def _lowest_ratio(groups: Sequence[RepairGroup]) -> tuple[Estimate | None, str | None]:
+    """The lowest impact ratio of single attributes; as many as there are share the error of the interval."""
+    single = [one for one in groups if len(one.attributes) == 1]
+    known = []
+    for one in single:
+        people = np.array([group.people for group in one.groups], dtype=np.float64)
+        chosen = np.array([group.selection_rate for group in one.groups]) * people
+        found = lowest_ratio(chosen, people, level=1 - 0.05 / len(single))
+        if found is not None:
+            known.append((found[0], one.attributes[0]))
+    if not known:
+        return None, None
+    value, attribute = min(known, key=lambda one: one[0].value)
+    low, high = (min(getattr(one, end) for one, _ in known) for end in ("low", "high"))
+    return Estimate(value.value, min(low, value.value), max(high, value.value)), attribute

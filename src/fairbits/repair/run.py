@@ -17,19 +17,24 @@ from fairbits.domain import Codes, GrantOptions, quality
 from fairbits.errors import OptionError
 from fairbits.measure import Measure, check_measure, symbol_of
 from fairbits.models import Model, Network
-from fairbits.repair.candidates import compared_people, judged_all, proposed
-from fairbits.repair.choice import SLACK, pick
-from fairbits.repair.estimates import estimates_of
+from fairbits.repair.choice import SLACK, compared_people, judged_all, pick, proposed
 from fairbits.repair.evidence import Halves, split
-from fairbits.repair.files import write
-from fairbits.repair.judgement import Judged, Setting, judge
-from fairbits.repair.proposals.average import GUARD_WARNING
-from fairbits.repair.proposals.blind import WARNING
+from fairbits.repair.judgement import Judged, Setting, estimates_of, judge
+from fairbits.repair.proposals.distil import GUARD_WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
 from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
 from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
-from fairbits.repair.proposals.tune import TRIALS
-from fairbits.repair.records import Attack, Attacked, Figures, RepairCandidate, RepairGroup, RepairResult
+from fairbits.repair.proposals.settings import TRIALS
+from fairbits.repair.records import (
+    WARNING,
+    Attack,
+    Attacked,
+    Figures,
+    RepairCandidate,
+    RepairGroup,
+    RepairResult,
+    write,
+)
 from fairbits.repair.writers import Export, export, remove_old
 from fairbits.shape import reading
 from fairbits.store import Run, check_writable, note_checks, read_parquet, subject_of

@@ -1,3 +1,5 @@
+from .cases import Case as Case
+from .cases import Layout as Layout
 from .doubles import find_doubles as find_doubles
 from .doubles import keep_doubles as keep_doubles
 from .files import json_of as json_of
@@ -23,8 +25,8 @@ from .manifest import check_same as check_same
 from .manifest import note_checks as note_checks
 from .manifest import provenance as provenance
 from .manifest import timestamp as timestamp
-from .records import Case as Case
-from .records import Layout as Layout
+from .records import record_from_json as record_from_json
+from .records import record_to_json as record_to_json
 from .run import Run as Run
 from .subjects import accepted_subject as accepted_subject
 from .subjects import subject_of as subject_of

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairbits.domain import Codes
-from fairbits.store.records import Layout
+from fairbits.store.cases import Layout
 
 Figures = Mapping[str, Any]
 #: Gives the figures of people that follow from their codes alone.

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from fairbits.engine import available_cores
 from fairbits.errors import OptionError
+from fairbits.store.cases import BUCKET, Layout
 from fairbits.store.files import read_parquet, write_parquet
 from fairbits.store.location import is_local
 from fairbits.store.parts import FOLDER, Part
-from fairbits.store.records import BUCKET, Layout
 
 NAME = "doubles.parquet"
 #: Memory of all readers together.

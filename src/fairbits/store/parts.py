@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairbits.domain import Codes, numpy_of
+from fairbits.store.cases import BUCKET, FIGURES, Layout
 from fairbits.store.files import write_whole
 from fairbits.store.location import is_local
-from fairbits.store.records import BUCKET, FIGURES, Layout
 
 FOLDER = "cases"
 SET_ASIDE = ".damaged"

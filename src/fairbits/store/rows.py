@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from fairbits.domain import Codes, Schema
+from fairbits.store.cases import FIGURES, WORDS
 from fairbits.store.files import read_parquet, write_parquet
-from fairbits.store.records import FIGURES, WORDS
 
 ROWS = "rows.parquet"
 

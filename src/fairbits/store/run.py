@@ -18,9 +18,9 @@ from fairbits.errors import FairbitsError
 from fairbits.store import doubles, parts
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
+from fairbits.store.cases import FIGURES, Case, Layout
 from fairbits.store.files import read_json
 from fairbits.store.location import place_of, reaching
-from fairbits.store.records import FIGURES, Case, Layout
 from fairbits.store.rows import read_rows
 from fairbits.store.sql import Questions, check_top
 from fairbits.store.tasks import TaskRecord, read_records

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from fairbits.errors import OptionError
 from fairbits.store import filter as filters
+from fairbits.store.cases import FIGURES, WORDS, Layout
 from fairbits.store.location import is_local
 from fairbits.store.parts import Part
-from fairbits.store.records import FIGURES, WORDS, Layout
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset

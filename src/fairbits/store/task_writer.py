@@ -18,7 +18,7 @@ from fairbits.errors import FairbitsError
 from fairbits.store import folder as places
 from fairbits.store import parts, tasks
 from fairbits.store.block import Block, Complete, nothing_more
-from fairbits.store.records import Layout
+from fairbits.store.cases import Layout
 from fairbits.store.tasks import TaskRecord
 from fairbits.store.worker import Worker
 from fairbits.words import spoken

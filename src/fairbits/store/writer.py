@@ -11,9 +11,9 @@ from fairbits.domain import Codes, Schema
 from fairbits.store import folder as places
 from fairbits.store import manifest as manifests
 from fairbits.store import parts, tasks
+from fairbits.store.cases import Layout
 from fairbits.store.files import write_json
 from fairbits.store.location import place_of, reaching
-from fairbits.store.records import Layout
 from fairbits.store.rows import write_rows
 from fairbits.store.tasks import TaskRecord
 

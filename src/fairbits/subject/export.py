@@ -9,16 +9,82 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tomlkit
 
-from fairbits.domain import Attribute, Codes, Encoding
+from fairbits.domain import DEFAULT_THRESHOLD, MAX_TWINS, Attribute, Codes, Encoding, Schema
 from fairbits.errors import OptionError
 from fairbits.models import CanSave, require
 from fairbits.subject.subject import Subject
-from fairbits.subject.toml import document_of_schema
+from fairbits.subject.toml import OBSERVED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLE, MODEL, SUBJECT = "table.csv", "model.npz", "subject.toml"
+
+
+def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlkit.items.Table:
+    """The section [attributes.NAME] of an attribute; ``observed`` where the model does not take it."""
+    table = tomlkit.table()
+    number = float if attribute.kind == "real" else int
+    table.add("kind", attribute.kind)
+    if attribute.kind != "category":
+        table.add("low", number(attribute.low))
+        table.add("high", number(attribute.upper))
+        if attribute.stride != 1 or attribute.kind == "real":  # a real's default is a share of its range, not 1
+            table.add("step", number(attribute.stride))
+    if attribute.labels:
+        table.add("labels", list(attribute.labels))
+    if attribute.columns:
+        table.add("columns", list(attribute.columns))
+    if attribute.allowed:
+        readable = attribute.kind == "category"
+        table.add("values", [attribute.read(c) if readable else number(c) for c in attribute.allowed])
+    if attribute.ranges:
+        ranges = tomlkit.inline_table()
+        for name, code in attribute.ranges:
+            ranges.add(name, number(code))
+        table.add("ranges", ranges)
+        if not attribute.cuts_named:
+            table.add("cuts", [int(cut) if cut.is_integer() else cut for cut in attribute.cuts])
+    for key in ("missing", "holds"):
+        if getattr(attribute, key) is not None:
+            table.add(key, getattr(attribute, key))
+    for key in ("protected", "immutable"):
+        if getattr(attribute, key):
+            table.add(key, OBSERVED if observed and key == "protected" else True)
+    return table
+
+
+def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
+    """The sections of a subject file about people: rules, [table], [limits] and [attributes]."""
+    document = tomlkit.document()
+    if schema.rules:
+        rules = tomlkit.array()
+        rules.extend(rule.text for rule in schema.rules)
+        document.add("rules", rules.multiline(True))
+    if schema.justified:
+        document.add("justified", list(schema.justified))
+    table = tomlkit.table()
+    if schema.target is not None:
+        table.add("target", schema.target)
+    if schema.classes:
+        table.add("classes", list(schema.classes))
+        table["classes"].comment("in the order of the network's outputs")
+        table.add("favourable", str(schema.favourable))
+    if schema.threshold not in (None, DEFAULT_THRESHOLD):
+        table.add("threshold", schema.threshold)
+        table["threshold"].comment("a decision is favourable from this probability on")
+    if schema.scores != "favourable":
+        table.add("scores", schema.scores)
+    document.add("table", table)
+    if schema.max_twins != MAX_TWINS:
+        document.add("limits", {"twins": schema.max_twins})
+    attributes = tomlkit.table(is_super_table=True)
+    for attribute in schema.attributes:
+        attributes.add(attribute.name, table_of_attribute(attribute))
+    for attribute in schema.observed:
+        attributes.add(attribute.name, table_of_attribute(attribute, observed=True))
+    document.add("attributes", attributes)
+    return document
 
 
 def export_subject(subject: Subject, folder: Path, *, codes: bool = False, force: bool = False) -> list[Path]:

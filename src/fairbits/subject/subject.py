@@ -26,13 +26,11 @@ from fairbits.models import (
     with_model_classes,
 )
 from fairbits.randomness import sampled_rows
-from fairbits.subject.checks import MAX_FOREIGN_ROWS, against_labels, quality_of, quality_of_scores
-from fairbits.subject.doubts import scaling_doubt, settled_order
 from fairbits.subject.identity import Identity, identity_of
 from fairbits.subject.ingredients import of_origin
 from fairbits.subject.probe import Probe, still_answers
-from fairbits.subject.quality import Quality
-from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip
+from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of, quality_of_scores
+from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip, scaling_doubt, settled_order
 
 #: Values of a protected number that a note lists.
 MAX_SHOWN = 8

@@ -19,7 +19,7 @@ from fairbits.models.predictors import RefusesMissing, from_predictor
 from fairbits.models.probe import random_people
 from fairbits.models.trees.ensemble import Ensemble
 from fairbits.models.trees.features import Read, encoding_for
-from fairbits.models.trees.library import installed, library_named, through_library
+from fairbits.models.trees.library import compared, installed, library_named, through_library
 from fairbits.models.trees.lightgbm import ensemble_of_text
 from fairbits.models.trees.model import TreeModel
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
@@ -43,10 +43,12 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
     try:
         read = _read_content(content, file, schema)
         loaded = tree_loaded(read, schema, options)
-        if schema is None or loaded.encoding is None or library_named(content) != "xgboost":
+        if schema is None or loaded.encoding is None:
             return loaded
         taken = [attribute for i, attribute in enumerate(schema.attributes) if i not in loaded.encoding.unseen]
-        return replace(loaded, notes=(*loaded.notes, *missing_notes(taken)))
+        notes = missing_notes(taken) if library_named(content) == "xgboost" else ()
+        loaded = replace(loaded, notes=(*loaded.notes, *notes))
+        return compared(loaded, read, content, file, schema, options)
     except NotNative as error:
         if installed(library_named(content)):
             options = tried(file, schema, options, needs=(library_named(content),))

@@ -2,21 +2,63 @@
 
 Soft targets (Hinton, Vinyals, Dean 2015) over the training rows and over people near them: a few attributes of a row
 are taken from another row, so that the pupil hears the teacher's opinion also where there are no rows.
+
+Blinding: shrink what protected inputs add to the first layer towards its mean; all the way, k is 1.
+
+This ends the *direct* use of protected attributes only. Whatever stands in for them among the other attributes (a
+postcode for an origin, hours of work for a sex) stays: proxies are not touched, and group figures say what they do.
+
+Proposals around the average over twins: the plain average, the guards, and a network that has learned it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Schema
-from fairbits.errors import CapabilityError
+from fairbits.domain import Codes, Encoding, Schema, Table
+from fairbits.errors import CapabilityError, FairbitsError, OptionError
 from fairbits.models import Fitting, Model, Network, fit_to_schema, is_url, read_model, refit, refitted
-from fairbits.repair.proposals.blind import blinded, protected_inputs, without_weights
 from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.proposals.proposer import Planner, Proposal
+
+
+def protected_inputs(schema: Schema, encoding: Encoding) -> npt.NDArray[np.int64]:
+    """Positions of the network's inputs that protected attributes fill."""
+    return np.concatenate([encoding.parts[i].columns for i in schema.protected_columns])
+
+
+def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, share: float) -> Network:
+    """The network with protected inputs moved this share of the way to their mean over the rows.
+
+    Their weights become ``1 − share`` of what they were, and the first bias takes up the rest: the shape stays.
+    """
+    if not 0 <= share <= 1:
+        raise OptionError(f"the share to shrink by is {share}; it must be between 0 and 1.")
+    inputs = protected_inputs(schema, encoding)
+    mean = encoding.encode(rows)[:, inputs].mean(axis=0, dtype=np.float64)
+    first = network.weights[0].copy()
+    taken = share * (mean @ first[inputs].astype(np.float64))
+    first[inputs] *= np.float32(1 - share)
+    bias = (network.biases[0] + taken).astype(np.float32)
+    return replace(network, weights=(first, *network.weights[1:]), biases=(bias, *network.biases[1:]))
+
+
+def without_weights(network: Network, inputs: npt.NDArray[np.int64]) -> Network:
+    """The same network, which gives some of its inputs no weight."""
+    first = network.weights[0].copy()
+    first[inputs] = 0
+    return replace(network, weights=(first, *network.weights[1:]))
+
+
+def blinded(network: Network, schema: Schema, encoding: Encoding, rows: Codes) -> Network:
+    """The network that sees the mean in place of every protected input: k = 1 for everybody."""
+    return shrunk(network, schema, encoding, rows, 1.0)
+
 
 #: People near the rows for every row, at least and at most so many.
 NEAR, FEWEST, MOST = 4, 8_000, 20_000
@@ -114,3 +156,55 @@ def lessons(
     if guard.schema.regression:
         return people, average.people_scores(people).astype(np.float64)
     return people, average.people_class_scores(people).astype(np.float64)
+
+
+#: Bounds on k that are tried beside the plain average.
+GUARANTEES = (1, 2, 4, 8)
+#: What every guard leaves alone.
+DIRECT_ONLY = "ends direct use only"
+GUARD_WARNING = (
+    "The guard ends the direct use of protected attributes only: attributes that stand in for them (proxies) stay, and "
+    "indirect bits with them."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Averages:
+    """The average over twins, and scores held within reach of it; and a network that has learned the average."""
+
+    name: str = "guard"
+    distil: bool = True
+
+    def propose(self, planner: Planner) -> Iterator[Proposal]:
+        """Guards for every model; the pupil for networks."""
+        planner.watch("averaging over twins")
+        training, setting = planner.halves.training, planner.setting
+        guard = Guard.of(
+            setting.subject,
+            epsilon=setting.epsilon,
+            partition=setting.partition,
+            threads=setting.threads,
+            rows=Table(training.rows, training.labels),
+        )
+        words = f"the average over the person's twins in place of their own score; {DIRECT_ONLY}"
+        yield Proposal("average", words, guard)
+        for k_max in sorted({*GUARANTEES, *(() if planner.guarantee is None else (planner.guarantee,))}):
+            # One class: twins may still differ by less than ε.
+            one = guard.with_guarantee(k_max) if k_max > 1 else guard.with_guarantee(tau=setting.epsilon / 2)
+            if (0 < one.k_max <= k_max or k_max == planner.guarantee) and (
+                k_max > 1 or setting.partition == "constrained"
+            ):  # a bound that two twins cannot break promises nothing, unless it was asked for
+                words = f"scores held within {one.tau:.4g} of the average over the person's twins; {DIRECT_ONLY}"
+                yield Proposal(f"guard-{k_max}", words, one)
+        if not self.distil or planner.quick:
+            return
+        planner.watch("distilling the average")
+        seed = planner.seed
+        rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 99)))
+        try:
+            pupil = pupil_of(guard, training.rows, rng)
+        except FairbitsError as error:
+            planner.notes.append(f"nothing was distilled: {error}")
+            return
+        words = f"{pupil.words}; {DIRECT_ONLY}"
+        yield Proposal("distilled", words, pupil.model, source=pupil.source, teacher=guard)

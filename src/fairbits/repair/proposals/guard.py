@@ -3,42 +3,241 @@
 The bound holds for everybody in the domain, found or not, because of how the score is made (see ``clip``). The average
 over the twins, weighted by how often each combination occurs, is also known as the discrimination-free price (Lindholm,
 Richman, Tsanakas, Wüthrich: ASTIN Bulletin 2022). Attributes that stand in for protected ones (proxies) stay.
+
+The arithmetic of the guard, on plain arrays: averages over twins, the shift of the log-odds, and the clip.
+
+A guarded score is ``C + a · (S − C)`` with ``a = min(1, tau / max|S − C|)``: a convex combination of the person's own
+score S and the average C over their twins, so that it stays a probability (or a vector of them) and lies within tau of
+C. C is the same for all twins, whatever the model, so two of them differ by 2·tau at most.
+
+Rules about protected attributes inside an exported guard: which twins can exist, told from a person's inputs.
+
+A rule such as ``age < 18 -> status != "married"`` leaves some people fewer twins; the average is then over those that
+are left, their weights made to add up to 1 again. Every format evaluates the same small program (``Rule.program``)
+with operations of its own.
+
+The decision threshold of a guarded model, fitted to the training rows again: one shift of the log-odds.
+
+Averages over twins lie closer together than single scores, so the old threshold favours the more frequent class.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import (
+    NUMPY,
     Codes,
     Encoding,
     Inputs,
     Lookup,
+    Numeric,
+    Rule,
     Schema,
     Table,
     Twins,
     Unseen,
     Validity,
     as_arrow,
+    evaluated,
     table_from_arrow,
 )
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
 from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, checked_rows, kind_of, read_model
-from fairbits.repair.proposals.clip import (
-    averaged,
-    clipped,
-    clipped_vectors,
-    half_width,
-    moved,
-    proved_classes,
-)
-from fairbits.repair.proposals.threshold import fitted_shift
-from fairbits.repair.proposals.twin_rules import TwinRules
+from fairbits.repair.margins import balanced_loss
 from fairbits.subject import Subject, make_subject
+
+Doubles = npt.NDArray[np.float64]
+
+#: Room for rounding, as a share of a score (see :func:`least_size`). Scores are float32, whose steps are 6e-8 of a
+#: score; four roundings lie between two twins and the count of their classes. At exactly ε/2 they make k = 2 of 1.
+HAIR = 2.0**-20
+#: Log-odds beyond this are not told apart in float32 probabilities.
+_TINY = 1e-9
+
+
+def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool = False) -> float:
+    """How far a score may lie from the average of its twins, so that nobody has more than ``guarantee`` classes.
+
+    Two twins differ by 2·tau at most, and a sweep with classes of width ε covers that with ⌈2·tau/ε⌉ of them. On the
+    grid a bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds
+    for one box only. One class is the plain average: then nobody's decision depends on a twin either.
+    """
+    if guarantee == 1:
+        return 0.0
+    if vector:
+        return epsilon / 2
+    return (guarantee - (partition == "grid")) * epsilon / 2
+
+
+def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool = False) -> int:
+    """The largest number of classes that anybody can have, for a half width with room for rounding."""
+    if tau == 0:
+        return 1
+    if vector:
+        return 1 if tau <= epsilon / 2 else 0
+    classes = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
+    return classes + (partition == "grid")
+
+
+def least_size(tau: float) -> float:
+    """The size below which no score counts as smaller where room is left for rounding: 1, or tau.
+
+    A score lies within tau of its average, so that it may be as large as tau where the average is 0 (a regression).
+    """
+    return max(1.0, tau)
+
+
+def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Doubles:
+    """Scores with their log-odds (for a regression: their values) moved by the same amount for every twin."""
+    exact = np.asarray(scores, dtype=np.float64)
+    if shift == 0:
+        return exact
+    if regression:
+        return exact + shift
+    return moved_odds(exact, shift, _TINY)
+
+
+def moved_odds(scores: Doubles, shift: float | Doubles, tiny: float) -> Doubles:
+    """Probabilities with their log-odds moved."""
+    inside = np.clip(scores, tiny, 1 - tiny)
+    odds = np.exp(shift) * inside / (1 - inside)
+    return np.asarray(odds / (1 + odds))
+
+
+def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.bool_] | None) -> Doubles:
+    """The weighted mean over the twins that can exist; over all where none can."""
+    exact = np.asarray(scores, dtype=np.float64)
+    if valid is None:
+        return np.asarray(np.tensordot(exact, weights, axes=([1], [0])))
+    some = np.asarray(valid.any(axis=1))
+    shares = np.where(some[:, None], valid * weights, weights)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return np.einsum("nm...,nm->n...", exact, shares)
+
+
+def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
+    """Scores moved towards the average until no further from it than tau, less room for rounding."""
+    if tau == 0:
+        return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
+    room = np.maximum(tau - HAIR * np.maximum(least_size(tau), np.abs(centre)), 0.0)
+    return np.asarray(centre + np.clip(own - centre, -room, room))
+
+
+def clipped_vectors(own: Doubles, centre: Doubles, tau: float) -> Doubles:
+    """Vectors of probabilities moved towards the average until no further from it than tau; they still add up to 1."""
+    if tau == 0:
+        return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
+    apart = own - centre
+    far = np.abs(apart).max(axis=-1, keepdims=True)
+    factor = np.minimum(1.0, max(tau - HAIR, 0.0) / np.maximum(far, np.finfo(np.float64).tiny))
+    return np.asarray(centre + factor * apart)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwinRules:
+    """Rules that look at protected attributes, and how what they look at is read back from the inputs."""
+
+    programs: tuple[list[Any], ...]
+    seen: Mapping[int, tuple[Numeric | Lookup, bool]]
+    twins: Mapping[int, Doubles]
+
+    @classmethod
+    def of(cls, schema: Schema, encoding: Encoding, twins: Twins) -> TwinRules | None:
+        """The rules of a schema that are about twins; None where there are none, or the model never gets what
+        they ask.
+        """
+        rules = twin_rules(schema)
+        looked_at = sorted({c for rule in rules for c in rule.columns} - set(schema.protected_columns))
+        seen: dict[int, tuple[Numeric | Lookup, bool]] = {}
+        for column in looked_at:
+            part = encoding.parts[column]
+            if isinstance(part, Unseen):
+                return None
+            seen[column] = (part, schema.attributes[column].discrete)
+        if not rules:
+            return None
+        values = {int(c): twins.values[:, place].astype(np.float64) for place, c in enumerate(twins.columns)}
+        return cls(tuple(rule.program for rule in rules), seen, values)
+
+    def check_gaps(self) -> None:
+        """Refuse attributes that may be missing, which a graph of plain layers cannot read back."""
+        if any(isinstance(part, Numeric) and part.gap is not None for part, _ in self.seen.values()):
+            raise CapabilityError(
+                "a rule about twins looks at an attribute that may be missing, which a graph of plain layers cannot "
+                "read back; the Python file can."
+            )
+
+    def valid(self, rows: Inputs) -> npt.NDArray[np.bool_]:
+        """Which twins of encoded rows can exist, (n, m)."""
+        columns: dict[int, Any] = {c: values[None] for c, values in self.twins.items()}
+        columns |= {c: decoded(part, rows, whole=whole)[:, None] for c, (part, whole) in self.seen.items()}
+        found = self.evaluate(columns)
+        return np.asarray(np.broadcast_to(found, (len(rows), len(next(iter(self.twins.values()))))))
+
+    def evaluate(
+        self, columns: Mapping[int, Any], operations: Mapping[str, Callable[..., Any]] = NUMPY, number: Any = np.float64
+    ) -> Any:
+        """Where all rules hold, by any library's operations."""
+        return reduce(operations["and"], [evaluated(p, columns.__getitem__, operations, number) for p in self.programs])
+
+
+def twin_rules(schema: Schema) -> tuple[Rule, ...]:
+    """The rules that look at a protected attribute."""
+    protected = set(schema.protected_columns)
+    return tuple(rule for rule in schema.rules if protected.intersection(rule.columns))
+
+
+def decoded(part: Numeric | Lookup, rows: Inputs, *, whole: bool) -> Codes:
+    """One attribute's codes, read back from encoded rows."""
+    if isinstance(part, Numeric):
+        inputs = rows[:, part.column].astype(np.float64)
+        codes = inputs / (part.scale or 1.0) + part.shift
+        if part.gap is not None:
+            codes = np.where(np.isnan(inputs), part.gap, codes)
+    else:
+        apart = np.abs(rows[:, part.columns].astype(np.float64)[:, None, :] - part.table[None]).sum(axis=2)
+        codes = (np.argmin(apart, axis=1) + part.low).astype(np.float64)
+    return np.rint(codes) if whole else codes
+
+
+#: How much of the way the log-odds move to the threshold that favours as many rows as the model does. The model has
+#: seen these rows and is surer of them than of anybody else, so the whole way would be too far.
+SHARE = 0.5
+_EDGE = 1e-6
+
+
+def fitted_shift(
+    average: Doubles, evaluator: Evaluator, rows: Codes, labels: npt.NDArray[np.float64], schema: Schema
+) -> float:
+    """What is added to the log-odds before the threshold decides; for a regression, to values, so that their
+    mean is right.
+
+    The threshold moves towards the one at which as many of these rows are favoured as by the model itself, and only
+    where balanced accuracy gains more by it than chance might give.
+    """
+    if schema.regression:
+        return float(np.mean(labels - average))
+    deserved = labels == schema.favourable_index
+    if deserved.all() or not deserved.any():
+        return 0.0
+    rule, index = schema.rule, schema.favourable_index
+    cut = float(np.clip(evaluator.threshold, _EDGE, 1 - _EDGE))
+    own = np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)))
+    share = float((rule.decide(own) == index).mean())
+    level = float(np.clip(np.quantile(average, 1 - share), _EDGE, 1 - _EDGE))
+    shift = SHARE * float(np.log(cut / (1 - cut)) - np.log(level / (1 - level)))
+    after = moved(average, shift, regression=False)
+    gained = balanced_loss(rule.decide(average) == labels, rule.decide(after) == labels, labels)
+    return shift if gained.upper < 0 else 0.0
+
 
 #: Twins that are asked about at once where rows come encoded.
 _ROWS = 65_536

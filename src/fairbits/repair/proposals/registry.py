@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbits.errors import OptionError, choose_from
-from fairbits.repair.proposals.adversarial import Adversarial
-from fairbits.repair.proposals.average import Averages
-from fairbits.repair.proposals.expgrad import ExponentiatedGradients
-from fairbits.repair.proposals.prejudice import PrejudiceRemover
+from fairbits.repair.proposals.distil import Averages
+from fairbits.repair.proposals.mitigators import Adversarial, ExponentiatedGradients, PrejudiceRemover, Reweighing
 from fairbits.repair.proposals.proposer import Proposer
-from fairbits.repair.proposals.reweigh import Reweighing
+from fairbits.repair.proposals.settings import TRIALS, Tuning
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup
-from fairbits.repair.proposals.tune import TRIALS, Tuning
 from fairbits.repair.proposals.weights import Surgery
 
 #: What every repair tries.

@@ -1,14 +1,220 @@
-"""Threshold optimisation: a threshold for every group (Hardt, Price, Srebro 2016), for any model that gives scores."""
+"""Threshold optimisation: a threshold for every group (Hardt, Price, Srebro 2016), for any model that gives scores.
+
+Which groups of people a mitigator is told about: protected values as one column of group numbers.
+
+Mitigators from the literature know one protected attribute, often with two values. Several attributes are crossed;
+groups of fewer than 30 training rows are joined as "others". Where most people would end there, every attribute is
+cut in two (the most frequent value and the rest; numbers at their median) before they are crossed. The words say which.
+
+Thresholds by group: a threshold of its own for every group, so that all are selected equally often.
+
+Hardt, Price, Srebro, "Equality of Opportunity in Supervised Learning" (2016), without its lottery: where two thresholds
+would have to be mixed at random, the nearest one decides, so that the same person always gets the same decision. It
+needs scores only, and it *uses* the protected value: what it mends between groups it adds to the direct bits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes, Schema, Twins
 from fairbits.errors import CapabilityError
-from fairbits.repair.group_codes import coding_of
-from fairbits.repair.proposals.group_thresholds import fitted_thresholds
+from fairbits.measure import Evaluator
+from fairbits.models import Array, Model, checked_rows
+from fairbits.repair.proposals.guard import moved_odds
 from fairbits.repair.proposals.proposer import Planner, Proposal
+
+#: Rows that a group needs to be told apart, and the share of rows that may end among the others.
+MIN_ROWS, MAX_OTHERS = 30, 0.2
+OTHERS = "others"
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coding:
+    """The groups by number: ``by_twin`` has the group of each protected combination, in the order of the twins."""
+
+    labels: tuple[str, ...]
+    by_twin: Integers
+    twins: Twins
+    words: str
+
+    def of(self, codes: Codes) -> Integers:
+        """The group of each person."""
+        return np.asarray(self.by_twin[self.twins.index_of(codes)])
+
+
+def coding_of(schema: Schema, rows: Codes) -> Coding:
+    """The groups of the training rows, as fine as their numbers allow."""
+    twins = Twins(schema)
+    own = twins.index_of(rows)
+    names = " × ".join(schema.attributes[i].name for i in twins.columns)
+    fine = _joined(np.arange(twins.m), list(twins.labels), own)
+    if fine is not None:
+        by_twin, labels, joined = fine
+        words = f"groups of {names}: {len(labels)}" + (f" ({joined} small joined as others)" if joined else "")
+        return Coding(labels, by_twin, twins, words)
+    halves, half_labels = _halved(schema, twins, rows)
+    coarse = _joined(halves, half_labels, own, most_others=1.0)
+    if coarse is None:
+        raise CapabilityError(
+            f"the {len(rows):,} training rows fall into one group of {names} of at least {MIN_ROWS} people, so there "
+            f"is nothing that a mitigator could make alike; average and guard need no groups."
+        )
+    by_twin, labels, _ = coarse
+    return Coding(labels, by_twin, twins, f"groups of {names}, each attribute cut in two: {len(labels)}")
+
+
+def _joined(
+    group_of: Integers, labels: list[str], own: Integers, *, most_others: float = MAX_OTHERS
+) -> tuple[Integers, tuple[str, ...], int] | None:
+    """Groups large enough keep their number, the rest share one; None where too many people would."""
+    counts = np.bincount(group_of[own], minlength=len(labels))
+    large = np.flatnonzero(counts >= MIN_ROWS)
+    rest = int(counts.sum() - counts[large].sum())
+    if len(large) < 1 or rest > most_others * len(own) or len(large) + (rest > 0) < 2:
+        return None
+    number = np.full(len(labels), len(large), dtype=np.int64)
+    number[large] = np.arange(len(large))
+    if not rest:  # combinations that nobody has go with the largest group
+        number[number == len(large)] = int(np.argmax(counts[large]))
+    joined = int(((counts > 0) & (counts < MIN_ROWS)).sum())
+    return number[group_of], (*(labels[i] for i in large), *([OTHERS] if rest else [])), joined
+
+
+def _halved(schema: Schema, twins: Twins, rows: Codes) -> tuple[Integers, list[str]]:
+    """The group of every twin when each attribute is cut in two, and what the groups are called."""
+    number, labels = np.zeros(twins.m, dtype=np.int64), [""]
+    for place, column in enumerate(twins.columns):
+        attribute, values = schema.attributes[column], twins.values[:, place]
+        own = rows[:, column][np.isfinite(rows[:, column])]
+        if attribute.kind == "category":
+            present, counts = np.unique(own, return_counts=True)
+            usual = present[np.argmax(counts)]
+            high, words = values != usual, (attribute.read(usual), f"not {attribute.read(usual)}")
+        else:
+            middle = float(np.median(own))
+            high, words = values > middle, (f"{attribute.name} ≤ {middle:g}", f"{attribute.name} > {middle:g}")
+        number = 2 * number + high
+        labels = [", ".join(filter(None, (before, word))) for before in labels for word in words]
+    return number, labels
+
+
+#: Encoded rows that are compared with all twins at once.
+_CHUNK = 4_096
+#: Scores this close to 0 and 1 are moved as if they were this far.
+TINY = 1e-6
+#: Scores no further apart than this are tied: they are float32, and the order of sums differs between libraries.
+_TIED = 4e-6
+
+Doubles = npt.NDArray[np.float64]
+
+
+class GroupThresholds:
+    """A model whose log-odds are moved by group, so that one threshold decides for all as each group's own would."""
+
+    def __init__(self, evaluator: Evaluator, coding: Coding, shifts: Doubles):
+        if len(evaluator.schema.classes) != 2:
+            raise CapabilityError(
+                f"thresholds by group decide between two classes, and this target has {len(evaluator.schema.classes)}."
+            )
+        evaluator = evaluator.over_values
+        self._evaluator, self.coding, self.shifts = evaluator, coding, np.asarray(shifts, np.float64)
+        self.model: Model = evaluator.model
+        self.schema, self.encoding = evaluator.schema, evaluator.encoding
+        self.inputs = int(self.encoding.width)
+        self.tau = float("inf")  # nothing bounds the distance from the average over twins
+        self._by_twin = self.shifts[coding.by_twin]
+        parts = [self.encoding.parts[i] for i in evaluator.twins.columns]
+        self._columns = np.concatenate([part.columns for part in parts])
+        values = evaluator.twins.values
+        self._encoded = np.concatenate([part.encode(values[:, i]) for i, part in enumerate(parts)], axis=1)
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The moved score of each encoded row."""
+        rows = checked_rows(inputs, self.inputs, "the model", self.encoding.dtype)
+        own = np.asarray(self.model.scores(rows), np.float64)
+        return _moved(own, self._by_twin[self._twin_of(rows)])
+
+    @property
+    def by_inputs(self) -> tuple[npt.NDArray[np.int64], Doubles, Doubles]:
+        """The protected inputs, what every twin has there, and by how much its log-odds are moved."""
+        return self._columns, self._encoded.astype(np.float64), self._by_twin
+
+    def people_scores(self, codes: Codes) -> Array:
+        """The moved score of each person, a row of codes."""
+        own = np.asarray(self.model.scores(self.encoding.encode(codes)), np.float64)
+        return _moved(own, self.shifts[self.coding.of(codes)])
+
+    def people_class_scores(self, codes: Codes) -> Array:
+        """The probabilities of both classes of each person."""
+        return self.schema.rule.both(self.people_scores(codes))
+
+    def twin_scores(self, codes: Codes) -> Array:
+        """Moved scores of every twin of every person, (n, m)."""
+        return _moved(self._evaluator.scores(codes).astype(np.float64), self._by_twin[None, :])
+
+    def twin_class_scores(self, codes: Codes) -> Array:
+        """Probabilities of both classes for every twin, (n, m, 2)."""
+        return self.schema.rule.both(self.twin_scores(codes))
+
+    def fits(self, evaluator: Evaluator) -> bool:
+        """Whether an evaluator means the same twins."""
+        return self._evaluator.asks_alike(evaluator)
+
+    def _twin_of(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Which twin each encoded row is: the nearest one in the protected inputs."""
+        found = np.empty(len(rows), dtype=np.int64)
+        for start in range(0, len(rows), _CHUNK):
+            own = rows[start : start + _CHUNK, self._columns].astype(np.float64)
+            apart = ((own[:, None, :] - self._encoded[None, :, :]) ** 2).sum(axis=2)
+            found[start : start + _CHUNK] = np.argmin(apart, axis=1)
+        return found
+
+
+def fitted_thresholds(
+    evaluator: Evaluator, coding: Coding, rows: Codes, labels: npt.NDArray[np.float64], *, alike: str
+) -> GroupThresholds:
+    """The thresholds at which groups are selected as often as everybody is."""
+    schema = evaluator.schema
+    scores = np.clip(np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)), np.float64), TINY, 1 - TINY)
+    counted = np.ones(len(rows), bool) if alike == "parity" else labels == schema.favourable_index
+    groups = coding.of(rows)
+    cut = float(np.clip(evaluator.threshold, TINY, 1 - TINY))
+    rate = float(schema.rule.favours(scores[counted]).mean()) if counted.any() else 0.0
+    shifts = np.zeros(len(coding.labels))
+    for group in range(len(shifts)):
+        own = scores[counted & (groups == group)]
+        if len(own) == 0 or not 0 < rate < 1:
+            continue
+        shifts[group] = np.log(cut / (1 - cut)) - _log_odds_at(own, rate)
+    return GroupThresholds(evaluator, coding, shifts)
+
+
+def _log_odds_at(scores: Doubles, rate: float) -> float:
+    """The log-odds halfway between two scores at which the share of scores above comes nearest to ``rate``.
+
+    Scores closer than rounding are one: a cut between them would decide otherwise in every other library.
+    """
+    values = np.sort(scores)
+    first = np.flatnonzero(np.concatenate([[True], np.diff(values) > _TIED]))
+    above = 1 - np.concatenate([first, [len(values)]]) / len(values)  # with the cut before each of them, and at last
+    place = int(np.argmin(np.abs(above - rate)))
+    low, high = values[np.append(first[1:], len(values)) - 1], values[first]  # the last and the first of each
+    below = np.append(np.log(high[0] / (1 - high[0])) - 2.0, np.log(low / (1 - low)))
+    beyond = np.append(np.log(high / (1 - high)), np.log(low[-1] / (1 - low[-1])) + 2.0)
+    return float(0.5 * (below[place] + beyond[place]))
+
+
+def _moved(scores: Doubles, shifts: Doubles) -> Array:
+    return moved_odds(scores, shifts, TINY).astype(np.float32)
+
 
 _ALIKE = {
     "parity": "selected equally often",

@@ -1,19 +1,338 @@
-"""Proposals that change weights: neurons, shrunk inputs, blindness, further training, and their mixtures."""
+"""Proposals that change weights: neurons, shrunk inputs, blindness, further training, and their mixtures.
+
+Repair by training further on the rows of the table.
+
+Either with found cases among them, each labelled by the majority of its twins; or with a penalty on differences between
+the scores of twins, of rows and found cases alike (as in GRFT). Afterwards the last bias is moved until as many rows as
+before get the favourable decision: training further tends to give up on the rarer class.
+
+Small tables: a network of the same shape trained anew without protected inputs, stopped where cross-validation says.
+
+A model that knows a few hundred rows by heart is a poor teacher: what it says about their neighbours is mostly those
+rows. Training anew on the labels costs seconds there. How long, and where the threshold lies, is chosen by five-fold
+cross-validation *inside the training rows*; rows that are held out are never looked at. Random starts move such small
+tables by a point or two, so several networks are trained and one of the same shape is taught what they say on the mean.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
+import numpy.typing as npt
+from scipy import special
 
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Schema
 from fairbits.errors import CapabilityError
-from fairbits.models import Do, Network
-from fairbits.repair.proposals.anew import trained_anew
-from fairbits.repair.proposals.blind import blinded, shrunk
+from fairbits.measure import Evaluator
+from fairbits.models import Fitting, Network, refit
+from fairbits.repair.evidence import Halves
+from fairbits.repair.judgement import Setting
+from fairbits.repair.proposals.distil import blinded, near_people, protected_inputs, shrunk, without_weights
+from fairbits.repair.proposals.guard import moved_odds
 from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, HeldSet, held_sets, singles
 from fairbits.repair.proposals.proposer import Planner, Proposal
-from fairbits.repair.proposals.retrain import CONSISTENCY, MILD, Retrainer
+from fairbits.repair.records import neurons_in_words
+from fairbits.subject import balanced_accuracy, decided
+
+#: Found cases added for every row of the table: more would teach the network its own opinions.
+CASES_PER_ROW = 0.5
+UPDATES = 1_500
+#: Found cases that pairs of twins are drawn from.
+PAIRED_CASES = 20_000
+#: Weight of the consistency penalty; a mild one where nothing was shrunk before, because a high one costs accuracy.
+CONSISTENCY, MILD = 10.0, 3.0
+
+Inputs = npt.NDArray[np.float32]
+
+
+class Retrainer:
+    """The lessons for a network, made once: rows with their labels, cases with their majority, pairs of twins."""
+
+    def __init__(self, network: Network, halves: Halves, setting: Setting, rng: np.random.Generator):
+        schema, self._encoding = setting.subject.schema, setting.subject.encoding
+        self._evaluator = setting.own.over_values
+        self._protected = protected_inputs(schema, self._encoding)
+        cases = halves.pool[: max(1, int(CASES_PER_ROW * len(halves.training.rows)))]
+        self._rows, self._labels = self._encoding.encode(halves.training.rows), halves.training.labels
+        self._cases = self._encoding.encode(self._as_anybody(cases, rng))
+        self._opinions = majority_labels(network, self._evaluator, cases)
+        self._values = self._encoded_twins(halves.training.rows[0])
+        self._paired = (halves.training.rows, halves.pool[:PAIRED_CASES])
+        self._paired_inputs = (self._rows, self._encoding.encode(self._paired[1]))
+        self._threshold = setting.own.threshold
+        self._share = favourable_share(network, self._rows, threshold=self._threshold)
+
+    def with_cases(self, network: Network, rng: np.random.Generator) -> Network:
+        """The network, trained further on rows and cases."""
+        inputs = np.concatenate([self._rows, self._cases])
+        targets = np.concatenate([self._labels, self._opinions])
+        return self._recentred(refit(network, inputs, targets, rng, fitting=Fitting(UPDATES)))
+
+    def consistent(self, network: Network, rng: np.random.Generator, weight: float) -> Network:
+        """The network, trained further on rows, while differences between twins are penalised."""
+        fitting = Fitting(UPDATES, consistency=weight, whole=self._evaluator.by_vector)
+        trained = refit(network, self._rows, self._labels, rng, fitting=fitting, pairs=self._pairs)
+        return self._recentred(trained)
+
+    def blind(self, network: Network, rng: np.random.Generator) -> Network:
+        """The network, trained further on rows; the weights of protected inputs stay as they are."""
+        fitting = Fitting(UPDATES)
+        trained = refit(network, self._rows, self._labels, rng, fitting=fitting, frozen=self._protected)
+        return self._recentred(trained)
+
+    def _recentred(self, network: Network) -> Network:
+        """The trained network, deciding for as many rows as the original did."""
+        return recentred(network, self._rows, self._share, threshold=self._threshold)
+
+    def _pairs(self, rng: np.random.Generator, count: int) -> tuple[Inputs, Inputs]:
+        """Two twins of one person each, half of them rows of the table and half of them found cases."""
+        half = count // 2
+        drawn = [
+            rng.integers(0, len(group), size) for group, size in zip(self._paired, (half, count - half), strict=True)
+        ]
+        one = np.concatenate([inputs[mine] for inputs, mine in zip(self._paired_inputs, drawn, strict=True)])
+        people = np.concatenate([codes[mine] for codes, mine in zip(self._paired, drawn, strict=True)])
+        other = one.copy()
+        for side in (one, other):
+            side[:, self._protected] = self._values[self._random_twins(people, rng)]
+        return one, other
+
+    def _as_anybody(self, people: Codes, rng: np.random.Generator) -> Codes:
+        """The people, each under protected values drawn at random."""
+        rows = people.copy()
+        twins = self._evaluator.twins
+        rows[:, twins.columns] = twins.values[self._random_twins(people, rng)]
+        return rows
+
+    def _random_twins(self, people: Codes, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """One twin of each person, of those that can exist."""
+        valid = self._evaluator.valid_twins(people)
+        if valid is None:
+            return rng.integers(0, self._evaluator.m, len(people))
+        return np.argmax(valid * (1 - rng.random(valid.shape)), axis=1)
+
+    def _encoded_twins(self, person: Codes) -> Inputs:
+        """The protected inputs of every twin, (m, protected inputs)."""
+        return self._encoding.encode_twins(person[None, :], self._evaluator.twins)[0][:, self._protected]
+
+
+def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> npt.NDArray[np.float64]:
+    """The decision that the majority of each person's twins get: a class (the lower one at a tie), or the
+    median value.
+    """
+    evaluator = evaluator.over_values
+    found = np.empty(len(people))
+    m = evaluator.m
+    for rows, block in evaluator.twins.blocks(people):
+        inputs = evaluator.encoding.encode(block.reshape(-1, block.shape[-1]))
+        valid = evaluator.valid_twins(people[rows])
+        there = np.ones((len(block), m), np.bool_) if valid is None else valid
+        if network.head == "linear":
+            found[rows] = np.nanmedian(np.where(there, network.scores(inputs).reshape(-1, m), np.nan), axis=1)
+            continue
+        labels = np.where(there, np.asarray(decided(network, inputs, evaluator.schema)).reshape(-1, m), -1)
+        votes = np.stack([(labels == label).sum(axis=1) for label in range(network.classes)], axis=1)
+        found[rows] = votes.argmax(axis=1)
+    return found
+
+
+def favourable_share(network: Network, inputs: Inputs, *, threshold: float = DEFAULT_THRESHOLD) -> float | None:
+    """Share of rows that get the favourable decision."""
+    rule = DecisionRule(2, network.favourable, threshold)
+    return float(rule.favours(network.scores(inputs)).mean()) if network.classes == 2 else None
+
+
+def recentred(
+    network: Network, inputs: Inputs, share: float | None, *, threshold: float = DEFAULT_THRESHOLD
+) -> Network:
+    """The network with its last bias moved so that this share of the rows gets the favourable decision."""
+    if share is None or not 0 < share < 1:
+        return network
+    logits = network.logits(inputs).astype(np.float64)
+    sign = 1 if network.favourable == 1 else -1
+    margins = sign * (logits[:, 0] if network.head == "sigmoid" else logits[:, 1] - logits[:, 0])
+    shift = float(special.logit(threshold)) - float(np.quantile(margins, 1 - share))
+    bias = network.biases[-1].copy()
+    bias[network.favourable if network.head == "softmax" else 0] += shift if network.head == "softmax" else sign * shift
+    return replace(network, biases=(*network.biases[:-1], bias))
+
+
+Doubles = npt.NDArray[np.float64]
+
+#: Tables of so many training rows are trained on anew; beyond, a model's own opinion is worth more than its rows.
+FEWEST, MOST = 60, 5_000
+FOLDS, STARTS = 5, 5
+#: Updates that are tried.
+LENGTHS = (50, 100, 200, 400, 800, 1600)
+BATCH, RATE = 128, 2e-3
+#: People near the rows about whom the mean of several networks is heard, and updates to learn it.
+NEAR, LESSONS = 4_000, 1_500
+#: Thresholds that are tried, and how much accuracy one may cost for the sake of balanced accuracy.
+THRESHOLDS, SPARED = 100, 0.005
+_TINY = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anew:
+    """The network, and what cross-validation inside the training rows says about it."""
+
+    network: Network
+    updates: int
+    shift: float
+    accuracy: float
+    balanced_accuracy: float
+
+    @property
+    def words(self) -> str:
+        """How it was made."""
+        return (
+            f"a network of the same shape without weights on protected inputs, taught the mean of {STARTS} that were "
+            f"trained anew on the labels: {self.updates} updates, chosen by cross-validation on training rows "
+            f"({self.accuracy:.1%} there, balanced {self.balanced_accuracy:.1%})"
+        )
+
+
+def trained_anew(
+    network: Network,
+    schema: Schema,
+    encoding: Encoding,
+    rows: Codes,
+    labels: Doubles,
+    rng: np.random.Generator,
+) -> Anew:
+    """Train a network of the same shape from random weights, blind."""
+    if schema.regression or len(schema.classes) != 2 or not FEWEST <= len(rows) <= MOST:
+        raise CapabilityError(
+            f"a network is trained anew for two classes and {FEWEST} to {MOST:,} training rows, and here are "
+            f"{len(schema.classes)} classes and {len(rows):,} rows."
+        )
+    inputs = np.asarray(encoding.encode(rows), np.float32)
+    protected = protected_inputs(schema, encoding)
+    inputs[:, protected] = 0
+    folds = _folds(labels, rng)
+
+    def several(some: npt.NDArray[np.bool_], updates: int, scaled: bool, starts: int) -> list[Network]:
+        lesson = inputs[some], labels[some]
+        return [_fitted(network, *lesson, protected, rng, updates, scaled=scaled) for _ in range(starts)]
+
+    def out_of_fold(updates: int, scaled: bool, starts: int) -> Doubles:
+        out = np.empty(len(rows))
+        for fold in range(FOLDS):
+            kept = folds != fold
+            out[~kept] = _mean(several(kept, updates, scaled, starts), inputs[~kept])
+        return out
+
+    best: tuple[float, int, bool] | None = None
+    for scaled, updates in product((False, True), LENGTHS):
+        out = out_of_fold(updates, scaled, 1)
+        value = float(np.mean(_quality(out, _best_shift(out, labels, schema), labels, schema)))
+        if best is None or value > best[0]:
+            best = (value, updates, scaled)
+    assert best is not None  # noqa: S101 - there is at least one number of updates
+    _, updates, scaled = best
+    out = out_of_fold(updates, scaled, STARTS)
+    shift = _best_shift(out, labels, schema)
+    accuracy, balanced_accuracy = _quality(out, shift, labels, schema)
+    trained = several(np.ones(len(rows), np.bool_), updates, scaled, STARTS)
+    near = np.asarray(encoding.encode(near_people(schema, rows, NEAR, rng)), np.float32)
+    near[:, protected] = 0
+    made = _taught(trained, np.concatenate([inputs, near]), protected, rng)
+    return Anew(_shifted(made, shift), updates, shift, accuracy, balanced_accuracy)
+
+
+def _mean(networks: list[Network], inputs: npt.NDArray[np.float32]) -> Doubles:
+    """What networks say on the mean."""
+    return np.asarray(np.mean([one.scores(inputs) for one in networks], axis=0, dtype=np.float64))
+
+
+def _taught(
+    teachers: list[Network],
+    inputs: npt.NDArray[np.float32],
+    protected: npt.NDArray[np.int64],
+    rng: np.random.Generator,
+) -> Network:
+    """One network that says what several say on the mean; it goes on from the one that is nearest to it.
+
+    Small networks can start badly (ReLU neurons that are never on): such a one is far from the mean.
+    """
+    mean = _mean(teachers, inputs)
+    first = min(teachers, key=lambda one: float(np.abs(one.scores(inputs) - mean).mean()))
+    targets = DecisionRule(2, first.favourable, None).both(mean)
+    fitting = Fitting(LESSONS, batch=min(BATCH, len(inputs)), learning_rate=RATE)
+    return without_weights(refit(first, inputs, targets, rng, fitting=fitting, frozen=protected), protected)
+
+
+def _folds(labels: Doubles, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """A fold for every row, each class spread evenly."""
+    folds = np.empty(len(labels), np.int64)
+    for label in np.unique(labels):
+        mine = rng.permutation(np.flatnonzero(labels == label))
+        folds[mine] = np.arange(len(mine)) % FOLDS
+    return folds
+
+
+def _fitted(
+    shape: Network,
+    inputs: npt.NDArray[np.float32],
+    labels: Doubles,
+    protected: npt.NDArray[np.int64],
+    rng: np.random.Generator,
+    updates: int,
+    *,
+    scaled: bool,
+) -> Network:
+    """A network of this shape from random weights (He 2015), trained on labels.
+
+    With ``scaled``, first weights are drawn for inputs in units of their spread, else for inputs as they are, where
+    those with wide ranges count for more at the start.
+    """
+    weights = [rng.normal(0, np.sqrt(2 / w.shape[0]), w.shape) for w in shape.weights]
+    biases = [np.zeros(b.shape) for b in shape.biases]
+    if scaled:
+        spread = inputs.std(axis=0, dtype=np.float64)
+        weights[0] /= np.where(spread > 0, spread, 1.0)[:, None]
+        biases[0] -= inputs.mean(axis=0, dtype=np.float64) @ weights[0]
+    weights[0][protected] = 0
+    fresh = replace(
+        shape,
+        weights=tuple(w.astype(np.float32) for w in weights),
+        biases=tuple(b.astype(np.float32) for b in biases),
+    )
+    fitting = Fitting(updates, batch=min(BATCH, len(inputs)), learning_rate=RATE)
+    learned = refit(fresh, inputs, labels.astype(np.int64), rng, fitting=fitting, frozen=protected)
+    return without_weights(learned, protected)
+
+
+def _best_shift(scores: Doubles, labels: Doubles, schema: Schema) -> float:
+    """The shift of the log-odds with the best balanced accuracy, among those that cost next to no accuracy."""
+    levels = np.clip(np.quantile(scores, np.linspace(0, 1, THRESHOLDS + 1)[1:-1]), _TINY, 1 - _TINY)
+    stated = DEFAULT_THRESHOLD if schema.rule.threshold is None else schema.rule.threshold
+    cut = float(np.clip(stated, _TINY, 1 - _TINY))
+    shifts = np.append(0.0, np.log(cut / (1 - cut)) - np.log(levels / (1 - levels)))
+    found = np.array([_quality(scores, float(shift), labels, schema) for shift in shifts])
+    kept = np.flatnonzero(found[:, 0] >= found[:, 0].max() - SPARED)
+    # Of equal ones the smallest move.
+    return float(min(shifts[kept[found[kept, 1] == found[kept, 1].max()]], key=abs))
+
+
+def _quality(scores: Doubles, shift: float, labels: Doubles, schema: Schema) -> tuple[float, float]:
+    """Accuracy and balanced accuracy of scores whose log-odds are moved."""
+    right = schema.rule.decide(moved_odds(scores, shift, _TINY)) == labels
+    return float(right.mean()), balanced_accuracy(right, labels)
+
+
+def _shifted(network: Network, shift: float) -> Network:
+    """The same network with the favourable class's log-odds moved: its last bias takes the shift up."""
+    last = network.biases[-1].copy()
+    if network.head == "softmax":
+        last[network.favourable] += np.float32(shift)
+    else:
+        last += np.float32(shift if network.favourable == 1 else -shift)
+    return replace(network, biases=(*network.biases[:-1], last))
+
 
 SHARES = (0.25, 0.5, 0.75, 0.9)
 #: Shares that are also tried together with sets of neurons, and before training.
@@ -133,13 +452,6 @@ class _Changes:
     def _at(self, original: Network, share: float) -> Network:
         subject = self.planner.setting.subject
         return shrunk(original, subject.schema, subject.encoding, self.planner.halves.training.rows, share)
-
-
-def neurons_in_words(dos: tuple[Do, ...]) -> str:
-    """Layer:neuron=value. Layer 1 is the first hidden one, as in debugging, files and reports; a ``Do`` counts
-    from 0.
-    """
-    return " ".join(f"{do.layer + 1}:{do.neuron}={do.value:.4g}" for do in dos)
 
 
 def _named(held: list[HeldSet]) -> dict[str, HeldSet]:

@@ -1,3 +1,3 @@
+from .files import Export as Export
 from .files import export as export
-from .place import Export as Export
-from .place import remove_old as remove_old
+from .files import remove_old as remove_old

@@ -16,9 +16,8 @@ import numpy.typing as npt
 from fairbits.domain import Lookup, Numeric, Schema
 from fairbits.errors import CapabilityError, ModelError
 from fairbits.models import Network, activation_node, import_onnx, write_graph
-from fairbits.repair.proposals.clip import HAIR, least_size
-from fairbits.repair.proposals.group_thresholds import TINY, GroupThresholds
-from fairbits.repair.proposals.guard import Guard
+from fairbits.repair.proposals.guard import HAIR, Guard, least_size
+from fairbits.repair.proposals.thresholds import TINY, GroupThresholds
 
 #: Numbers that the twins' terms may take in a graph: beyond that it is slower than asking m times.
 MAX_TERMS = 20_000_000

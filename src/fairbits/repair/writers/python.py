@@ -12,12 +12,10 @@ import numpy as np
 
 from fairbits.domain import Encoding, Schema, table_columns
 from fairbits.models import HasClassScores, Network
-from fairbits.repair.proposals.clip import HAIR, least_size
-from fairbits.repair.proposals.group_thresholds import GroupThresholds
-from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.proposals.twin_rules import TwinRules
+from fairbits.repair.proposals.guard import HAIR, Guard, TwinRules, least_size
+from fairbits.repair.proposals.thresholds import GroupThresholds
 from fairbits.repair.writers import standalone
-from fairbits.repair.writers.facts import (
+from fairbits.repair.writers.check import (
     About,
     asked,
     attribute_facts,
@@ -90,15 +88,8 @@ class Script:
         )
         facts = {**self.data, "model": {**about, "give": f"{self.name}(model) wants the model: {give}."}}
         text = json.dumps(facts, ensure_ascii=True).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-        own = "guarded" if self.name == "Guarded" else "thresholded"
-        imports, parts = set[str](), []
-        for module in ("standalone", own):
-            mine, rest = _parted(Path(standalone.__file__).with_name(f"{module}.py"))
-            imports |= mine
-            parts.append(rest)
-        ordered = sorted(imports, key=lambda line: (line == "import numpy as np", line.startswith("from"), line))
-        body = "\n\n\n".join(["\n".join(ordered), *parts]).replace('json.loads("{}")', f'json.loads("""{text}""")')
-        path.write_text(f"{head}\nfrom __future__ import annotations\n\n{body}\n", encoding="utf-8")
+        source = Path(standalone.__file__).read_text(encoding="utf-8").split('"""\n', 1)[1]
+        path.write_text(head + source.replace('json.loads("{}")', f'json.loads("""{text}""")'), encoding="utf-8")
 
     def function(self, subject: Subject) -> Callable[[Any], Any]:
         """What its owner hands over, made from the audited model: a function of a table that gives the scores."""
@@ -117,21 +108,6 @@ class Script:
 def _harmless(text: str) -> str:
     """Text from outside in a docstring: it ends none, and escapes nothing."""
     return "".join(" " if not one.isprintable() else one for one in text).replace("\\", "/").replace('"', "'")
-
-
-def _parted(path: Path) -> tuple[set[str], str]:
-    """The imports of a module (none of fairbits), and the rest of its text."""
-    imports, kept, inside = set(), [], False
-    for line in path.read_text(encoding="utf-8").split("from __future__ import annotations\n", 1)[1].splitlines():
-        if line.startswith("from fairbits"):
-            inside = line.rstrip().endswith("(")
-        elif inside:
-            inside = line != ")"
-        elif line.startswith(("import ", "from ")):
-            imports.add(line)
-        else:
-            kept.append(line)
-    return imports, "\n".join(kept).strip("\n")
 
 
 def script_of(

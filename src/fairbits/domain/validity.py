@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
-from fairbits.domain.rules import Rule
+from fairbits.domain.rule import Rule, Truth, columns_of, evaluated
 from fairbits.domain.schema import Schema
 from fairbits.domain.twins import Twins
+from fairbits.errors import SchemaError
 
-Truth = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 
@@ -156,3 +156,53 @@ def with_stand_ins(values: npt.NDArray[Any], valid: Truth | None) -> npt.NDArray
         return values
     stand_in = values[np.arange(len(values)), valid.argmax(axis=1)]
     return np.where(valid if values.ndim == 2 else valid[:, :, None], values, stand_in[:, None])
+
+
+#: People drawn at random when no row of the table keeps all rules.
+SAMPLE = 50_000
+#: An attribute with more values than this is not enumerated.
+MAX_VALUES = 100_000
+
+
+def check_rules(schema: Schema, rows: Codes) -> tuple[str, ...]:
+    """Refuse rules that no person can keep; otherwise count the rows of the table that break each rule.
+
+    Exact where rules look at one attribute at a time. Beyond that, rules are refused when no row of the table keeps
+    them all and none of 50,000 people drawn at random does either: then a search could not find anybody who does.
+    """
+    if not schema.rules:
+        return ()
+    rng = np.random.default_rng(0)
+    people = np.column_stack([_drawn(schema, column, rng) for column in range(len(schema))])
+    kept, possible = (np.column_stack([rule.holds(some) for rule in schema.rules]) for some in (rows, people))
+    if not kept.all(axis=1).any() and not possible.all(axis=1).any():
+        worst = int(possible.mean(axis=0).argmin())
+        raise SchemaError(
+            f"no row of the table and none of {SAMPLE:,} people drawn at random keep all {len(schema.rules)} rules; "
+            f"the one that excludes most is {schema.rules[worst].text!r} ({1 - possible[:, worst].mean():.1%} of "
+            f"them): change or drop it."
+        )
+    broken, counts = int((~kept.all(axis=1)).sum()), (~kept).sum(axis=0)
+    if not broken:
+        return ()
+    worst = int(counts.argmax())
+    most = f"a rule, most of them {schema.rules[worst].text!r} ({counts[worst]:,})" if len(counts) > 1 else "the rule"
+    return (f"{broken:,} of the {len(kept):,} rows break {most}; they are kept, because real people are real.",)
+
+
+def _drawn(schema: Schema, column: int, rng: np.random.Generator) -> Codes:
+    """Values of one attribute at random, among those that the rules about it alone allow."""
+    attribute = schema.attributes[column]
+    if not attribute.allowed and (not attribute.discrete or attribute.upper - attribute.low >= MAX_VALUES):
+        drawn = rng.uniform(attribute.low, attribute.upper, SAMPLE)
+        return np.rint(drawn) if attribute.discrete else drawn
+    values, blamed = attribute.values(), []
+    for rule in schema.rules:
+        for part in rule.parts():
+            if set(columns_of(part)) == {column}:
+                values = values[evaluated(part, lambda _column, values=values: values)]  # type: ignore[misc]
+                blamed.append(rule.text)
+    if len(values) == 0:
+        listed = " and ".join(repr(text) for text in dict.fromkeys(blamed))
+        raise SchemaError(f"the rules leave no value of attribute {attribute.name!r}: {listed}; change one of them.")
+    return rng.choice(values, SAMPLE)

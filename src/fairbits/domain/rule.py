@@ -1,0 +1,325 @@
+"""Rules that keep people real: a small language over attribute names and labels, ``age < 18 -> job != "Tech"``.
+
+Names, numbers and labels are taken out of the text; Python's own parser reads what is left, and of its tree only
+comparisons, ``and``, ``or``, ``not``, ``in {…}``, ``->``, ``+``, ``-`` and ``*`` are taken, with names as columns and
+labels as codes. Nothing is ever evaluated as code. A name that is no plain word stands in backticks.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain.attribute import Attribute, Codes
+from fairbits.errors import SchemaError, choose_from
+
+Truth = npt.NDArray[np.bool_]
+#: An operation and its operands: ``["->", a, b]``, ``["<", a, b]``, ``["in", a, [b, …]]``, ``["not", a]``,
+#: ``["+", a, b]``, ``["neg", a]``, ``["column", number]``, ``["number", value]``. Columns and values are codes.
+Program = list[Any]
+
+#: More than this is a mistake or an attack.
+MAX_LETTERS, MAX_OPERATORS = 20_000, 200
+_TOKEN = re.compile(
+    r"""
+    \s+
+  | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+  | (?P<name>`(?:[^`\\]|\\.)*`)
+  | (?P<word>[^\W\d]\w*)
+  | (?P<sign>->|==|!=|<=|>=|[=<>+\-*])
+  | (?P<bracket>[(){},])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_KEYWORDS = ("and", "or", "not", "in")
+#: Python's loosest operator that takes its right side first stands for the arrow.
+_PYTHON = {"->": "if then else", "=": "=="}
+_WORDS: dict[type[ast.AST], str] = {
+    **{ast.Eq: "=", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
+    **{ast.And: "and", ast.Or: "or", ast.Add: "+", ast.Sub: "-", ast.Mult: "*"},
+}
+#: Signs that people type out of habit, and what they mean here.
+_HABITS = {
+    **{"&": "and", "|": "or", "!": "not", "≤": "<=", "≥": ">=", "≠": "!=", "→": "->"},
+    **{"[": "{…} for a set of values", "/": "* with a fraction"},
+}
+#: What the operations are in NumPy.
+NUMPY: dict[str, Callable[..., Any]] = {
+    **{"=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal},
+    **{"and": np.logical_and, "or": np.logical_or, "not": np.logical_not},
+    **{"+": np.add, "-": np.subtract, "*": np.multiply, "neg": np.negative},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold for every person, as it was written and as it is computed.
+
+    Examples
+    --------
+    >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
+    >>> age = Attribute(name="age", kind="integer", low=10, high=90)
+    >>> rule = Rule.of('age < 18 -> job != "Tech"', (age, job))
+    >>> rule.program
+    ['->', ['<', ['column', 0], ['number', 18.0]], ['!=', ['column', 1], ['number', 1.0]]]
+    >>> rule.holds(np.array([[17.0, 1.0], [17.0, 0.0], [40.0, 1.0]])).tolist()
+    [False, True, True]
+    """
+
+    text: str
+    program: Program = field(compare=False, repr=False)
+    columns: tuple[int, ...] = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, text: str, attributes: Sequence[Attribute]) -> Rule:
+        """Parse a rule and bind it to attributes."""
+        reader = _Reader(text, attributes)
+        program = reader.truth(reader.parsed())
+        columns = tuple(dict.fromkeys(columns_of(program)))
+        if not columns:
+            raise SchemaError(f"rule {_shown(text)!r} mentions no attribute; it is about nobody.")
+        return cls(text, program, columns)
+
+    def holds(self, codes: Codes) -> Truth:
+        """Which people keep the rule."""
+        return np.broadcast_to(self.over(lambda column: codes[:, column]), (len(codes),))
+
+    def over(self, columns: Callable[[int], Codes]) -> Truth:
+        """Where it holds, in the shape that the columns broadcast to.
+
+        Free attributes as (n, 1) and protected ones as (1, m) give the answer for all twins, and whatever
+        part of the rule looks only at one side is computed on that side only.
+        """
+        return np.asarray(evaluated(self.program, columns))
+
+    def parts(self) -> list[Program]:
+        """The conditions that the rule joins with ``and``."""
+        found = [self.program]
+        while any(part[0] == "and" for part in found):
+            found = [inner for part in found for inner in (part[1:] if part[0] == "and" else [part])]
+        return found
+
+
+def evaluated(
+    program: Program,
+    columns: Callable[[int], Any],
+    operations: Mapping[str, Callable[..., Any]] = NUMPY,
+    number: Callable[[float], Any] = np.float64,
+) -> Any:
+    """What a program comes to, by any library's operations."""
+    kind, *operands = program
+    if kind == "column":
+        return columns(operands[0])
+    if kind == "number":
+        return number(operands[0])
+    first, *rest = (evaluated(one, columns, operations, number) for one in (operands[0], *_further(program)))
+    if kind == "in":  # a few comparisons are faster than np.isin, which sorts
+        return reduce(operations["or"], [operations["="](first, one) for one in rest])
+    if kind == "->":
+        return operations["or"](operations["not"](first), rest[0])
+    return operations[kind](first, *rest)
+
+
+def columns_of(program: Program) -> list[int]:
+    """The columns that a program looks at, in order."""
+    if program[0] in ("column", "number"):
+        return program[1:] if program[0] == "column" else []
+    return [column for one in (program[1], *_further(program)) for column in columns_of(one)]
+
+
+def _further(program: Program) -> list[Program]:
+    """The operands after the first."""
+    return program[2] if program[0] == "in" else program[2:]
+
+
+def _shown(rule: str, *, max_letters: int = 100) -> str:
+    """A rule in a message: short, and on one line."""
+    line = " ".join(rule.split())
+    return line if len(line) <= max_letters else line[: max_letters - 1] + "…"
+
+
+class _Reader:
+    """Reads one rule: its text as Python's tree, the tree as a program over columns and codes."""
+
+    def __init__(self, rule: str, attributes: Sequence[Attribute]):
+        self._rule, self._attributes = rule, attributes
+        self._columns = {attribute.name: i for i, attribute in enumerate(attributes)}
+        #: Kind (number, text or name) and value of each operand, which Python sees by its number.
+        self._operands: list[tuple[str, Any]] = []
+        #: Where tokens begin for Python, and where they stand in the rule.
+        self._starts: list[int] = []
+        self._places: list[int] = []
+
+    def parsed(self) -> ast.expr:
+        """Python's tree of the rule."""
+        at, length, operators, words = 0, 0, 0, []
+        while at < len(self._rule):
+            match = _TOKEN.match(self._rule, at)
+            if match is None:
+                self._strange(at)
+            kind, text = match.lastgroup, match.group()
+            if kind is not None:
+                operators += kind == "sign" or text.lower() in _KEYWORDS
+                words.append(self._word(kind, text, at))
+                self._starts.append(length)
+                self._places.append(at)
+                length += len(words[-1]) + 1
+            at = match.end()
+        if len(self._rule) > MAX_LETTERS or operators > MAX_OPERATORS:
+            limits = f"{MAX_LETTERS:,} letters or {MAX_OPERATORS} operators"
+            self._complain(0, f"the rule has more than {limits}; split it into several.")
+        if not words:
+            self._complain(0, "the rule is empty.")
+        try:
+            return ast.parse(" ".join(words), mode="eval").body
+        except (SyntaxError, RecursionError, MemoryError) as error:
+            reason, offset = getattr(error, "msg", "it is nested too deeply"), getattr(error, "offset", 0) or 0
+            self._complain(self._place(offset - 1), f"this cannot be read: {reason.partition('.')[0]}.")
+
+    def _word(self, kind: str, text: str, at: int) -> str:
+        """A token as Python gets it."""
+        if kind == "bracket" or text.lower() in _KEYWORDS:
+            return text.lower()
+        if kind == "sign":
+            if self._rule.startswith("=>", at):
+                self._complain(at, '\'=>\' means nothing here; use -> for "then" or >= for "at least".')
+            return _PYTHON.get(text, text)
+        value: Any = text
+        if kind == "number":
+            value = float(text)
+            if value == float("inf"):
+                self._complain(at, f"the number {text} is too large.")
+        elif kind != "word":
+            value = re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
+        self._operands.append(("name" if kind == "word" else kind, value))
+        return f"_{len(self._operands) - 1}"
+
+    def _strange(self, at: int) -> NoReturn:
+        character = self._rule[at]
+        if character in "\"'`":
+            self._complain(at, f"the quotation that begins here has no end; close it with {character}.")
+        hint = f"; use {_HABITS[character]}" if character in _HABITS else ""
+        self._complain(at, f"{character!r} means nothing here{hint}.")
+
+    def _complain(self, where: int | ast.expr, what: str) -> NoReturn:
+        """Raise the error about a rule: which rule, where, what."""
+        at = where if isinstance(where, int) else self._place(where.col_offset)
+        raise SchemaError(f"rule {_shown(self._rule)!r}, character {at + 1}: {what}")
+
+    def _place(self, offset: int) -> int:
+        """Where in the rule something stands that Python sees there."""
+        return self._places[max(0, bisect_right(self._starts, offset) - 1)]
+
+    def truth(self, node: ast.expr) -> Program:
+        """A part of the rule that is true or false."""
+        match node:
+            case ast.IfExp(body=left, orelse=right):
+                return ["->", self.truth(left), self.truth(right)]
+            case ast.BoolOp(op=op, values=values):
+                return reduce(lambda left, right: [_WORDS[type(op)], left, right], map(self.truth, values))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return ["not", self.truth(operand)]
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[right]):
+                return self._among(left, right)
+            case ast.Compare(left=left, ops=[ast.NotIn()], comparators=[right]):
+                return ["not", self._among(left, right)]
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._compare(_WORDS[type(op)], left, right)
+            case ast.Compare(comparators=[_, second, *_]):
+                self._complain(second, "comparisons cannot be chained; write `16 <= age and age < 18`.")
+        self._complain(node, "a rule must be true or false, but this is a value; compare it with something.")
+
+    def _among(self, left: ast.expr, right: ast.expr) -> Program:
+        if not isinstance(right, ast.Set):
+            self._complain(right, 'after "in" comes a set of values, as in job in {"Sales", "Tech"}.')
+        for member in right.elts:
+            if self._literal(member) is None:
+                self._complain(member, "a set holds numbers and labels in quotes.")
+        return ["in", self._value(left), [self._value(member, left) for member in right.elts]]
+
+    def _compare(self, word: str, left: ast.expr, right: ast.expr) -> Program:
+        sides = (self._attribute(left), self._attribute(right))
+        categories = [one for one in sides if one is not None and one.kind == "category"]
+        if categories and word not in ("=", "!="):
+            self._complain(left, f"category {categories[0].name!r} has no order; use =, != or in {{…}}.")
+        if len(categories) == 2:
+            one, other = categories
+            if one.labels != other.labels:
+                self._complain(left, f"{one.name!r} and {other.name!r} have different labels and cannot be compared.")
+            return [word, *(["column", self._columns[one.name]] for one in categories)]
+        return [word, self._value(left, right), self._value(right, left)]
+
+    def _value(self, node: ast.expr, other: ast.expr | None = None) -> Program:
+        """A value, read as the attribute that it is compared with reads values."""
+        own, attribute = self._attribute(node), None if other is None else self._attribute(other)
+        kind, given = self._operand(node)
+        category = next((one for one in (own, attribute) if one is not None and one.kind == "category"), None)
+        if category is not None and other is not None and self._literal(node if own is None else other) is None:
+            self._complain(node, f"category {category.name!r} can only be compared with its labels.")
+        if own is not None:
+            return ["column", self._columns[own.name]]
+        if kind == "text" or category is not None:
+            return ["number", self._code(node, str(given if kind == "text" else self._literal(node)), attribute)]
+        return self._number(node)
+
+    def _number(self, node: ast.expr) -> Program:
+        """A value that is calculated with."""
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return ["neg", self._number(operand)]
+            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() as op, left=left, right=right):
+                return [_WORDS[type(op)], self._number(left), self._number(right)]
+        kind, given = self._operand(node)
+        if kind == "number":
+            return ["number", given]
+        own = self._attribute(node)
+        if kind == "text" or (own is not None and own.kind == "category"):
+            self._complain(node, f"{given!r} cannot be calculated with; compare it with =.")
+        if own is None:
+            self._complain(node, "a value should be here: a name, a number, or something calculated from them.")
+        return ["column", self._columns[own.name]]
+
+    def _operand(self, node: ast.expr) -> tuple[str, Any]:
+        """Kind and value of an operand; nothing for any other part of the tree."""
+        return self._operands[int(node.id[1:])] if isinstance(node, ast.Name) else ("", None)
+
+    def _attribute(self, node: ast.expr) -> Attribute | None:
+        """The attribute that a node names; None where it is something else."""
+        kind, name = self._operand(node)
+        if kind != "name":
+            return None
+        if name not in self._columns:
+            self._complain(node, f"there is no attribute {name!r}; {choose_from(name, list(self._columns))}")
+        return self._attributes[self._columns[name]]
+
+    def _literal(self, node: ast.expr) -> str | None:
+        """A label, or a number as the label that it may be."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            kind, value = self._operand(node.operand)
+            kind, value = (kind, -value) if kind == "number" else ("", None)
+        else:
+            kind, value = self._operand(node)
+        if kind == "number":
+            return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+        return value if kind == "text" else None
+
+    def _code(self, node: ast.expr, label: str, attribute: Attribute | None) -> float:
+        if attribute is None:
+            self._complain(node, f"the label {label!r} must be compared with an attribute.")
+        if not attribute.labels:
+            self._complain(node, f"attribute {attribute.name!r} has no labels; compare it with a number.")
+        shown = attribute.shown_labels()
+        if label not in (*attribute.labels, *shown):
+            what = f"attribute {attribute.name!r} has no label {label!r}"
+            self._complain(node, f"{what}; {choose_from(label, shown)}")
+        own = attribute.labels if label in attribute.labels else shown
+        return float(attribute.low + own.index(label))

@@ -1,0 +1,516 @@
+"""What mitigators that train share: the rows and groups to learn from, checked once.
+
+Reweighing: rows count so that group and label look independent (Kamiran and Calders, KAIS 2012).
+
+The weight of a row is P(group)·P(label) / P(group, label). The subject's own kind of model learns the weighted rows.
+
+Prejudice remover: a penalty on what the decision tells about the group (Kamishima et al., ECML PKDD 2012).
+
+The penalty is the mutual information of decision and group, in nats; here between the score's mean in each group and
+overall, with any number of groups, as a term of our own trainer.
+
+Adversarial debiasing: a second network guesses the group from the score, and the first is trained against it.
+
+Zhang, Lemoine, Mitchell, AIES 2018; by fairlearn's AdversarialFairnessClassifier on PyTorch. The network keeps its
+shape and starts from its own weights; inputs are standardised while it trains.
+
+Exponentiated gradient: a game between a learner and a bound on group gaps (Agarwal et al., ICML 2018; fairlearn).
+
+Its answer is a lottery over models. A lottery gives the same person different decisions on different days, so what is
+proposed here is one model: the average of the members by their weights. Networks of one shape become one network of
+their mean log-odds, block by block; estimators become scikit-learn's VotingClassifier, which averages probabilities.
+What is judged is what would be shipped.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer, asked, trainer_of
+from fairbits.domain import Codes
+from fairbits.errors import CapabilityError, MissingDependencyError, TableError
+from fairbits.models import Fitting, Network, refit
+from fairbits.repair.proposals.proposer import Planner, Proposal
+from fairbits.repair.proposals.thresholds import Coding, coding_of
+from fairbits.subject import Subject
+
+#: Fewer training rows than this teach a model nothing that could be told from chance.
+MIN_ROWS = 60
+#: What needs scores only, and so remains for every model.
+REMAINING = "average, guard-K and thresholds need scores only"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lessons:
+    """Training rows of a decision between two classes, and the groups of people among them."""
+
+    subject: Subject
+    rows: Codes
+    labels: npt.NDArray[np.float64]
+    coding: Coding
+    groups: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, planner: Planner, purpose: str) -> Lessons:
+        """The lessons of a plan; ``purpose`` begins the sentence where there are none."""
+        subject, training = planner.setting.subject, planner.halves.training
+        classes = len(subject.schema.classes)
+        if classes != 2:
+            what = "a number" if classes == 0 else f"one of {classes} classes"
+            raise CapabilityError(f"{purpose} is for decisions between two classes, and this model predicts {what}.")
+        check_rows(subject, training.labels)
+        coding = coding_of(subject.schema, training.rows)
+        return cls(subject, training.rows, training.labels, coding, coding.of(training.rows))
+
+    @property
+    def favoured(self) -> npt.NDArray[np.int64]:
+        """1 for rows labelled favourable, 0 for the others."""
+        return np.asarray(self.labels == self.subject.schema.favourable_index).astype(np.int64)
+
+    def trainer(self) -> Trainer:
+        """How models of the subject's kind are trained."""
+        return trainer_for(self.subject)
+
+
+def trainer_for(subject: Subject, *, own_parameters: bool = False) -> Trainer:
+    """Who trains candidates: a native network goes on from its own weights, whatever it was read from.
+
+    With ``own_parameters`` an estimator that was read as a network is the estimator, whose parameters can be searched.
+    """
+    if isinstance(subject.model, Network):
+        if own_parameters:
+            try:
+                return EstimatorTrainer.of(subject)
+            except CapabilityError:
+                pass  # a network alone: its shape and its training are what can be searched
+        return NetworkTrainer(subject, subject.model)
+    try:
+        return trainer_of(subject)
+    except CapabilityError as error:
+        raise CapabilityError(f"{str(error).rstrip('.')}; {REMAINING}.") from None
+
+
+def check_rows(subject: Subject, labels: npt.NDArray[np.float64]) -> None:
+    """Refuse to train on a table that is too small for it."""
+    if len(labels) < MIN_ROWS:
+        raise TableError(
+            f"the table of {subject.name!r} has {len(labels)} training rows, and training again needs {MIN_ROWS}; "
+            f"{REMAINING}."
+        )
+    if not subject.schema.regression and len(np.unique(labels)) < 2:
+        raise TableError(
+            f"all {len(labels)} training rows of {subject.name!r} have one label, so there is nothing to learn; "
+            f"{REMAINING}."
+        )
+
+
+def needs_weights(planner: Planner, purpose: str) -> CapabilityError:
+    """Why something that changes weights has nothing for this model."""
+    from fairbits.models import kind_of
+
+    return CapabilityError(
+        f"{purpose} changes the weights of a network, which {kind_of(planner.network)!r} does not show; reweigh and "
+        f"expgrad train any scikit-learn style model, and {REMAINING}."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reweighing:
+    """One proposal: the subject's own kind of model on weighted rows."""
+
+    name: str = "reweigh"
+
+    def propose(self, planner: Planner) -> Iterator[Proposal]:
+        """Train once, on weighted rows."""
+        planner.watch("reweighing")
+        lessons = Lessons.of(planner, "reweighing")
+        trainer = lessons.trainer()
+        weights = independent_weights(lessons.groups, lessons.labels)
+        fitted = trainer.learned(lessons.rows, lessons.labels, planner.rng(self.name), sample_weights=weights)
+        words = f"{trainer.words} on rows weighted until group and label look independent; {lessons.coding.words}"
+        yield Proposal("reweigh", words, fitted.model, retrained=True, coding=lessons.coding.words, fitted=fitted)
+
+
+def independent_weights(groups: npt.NDArray[np.int64], labels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Weights under which group and label are independent; they add up to the number of rows."""
+    table = np.zeros((int(groups.max()) + 1, int(labels.max()) + 1))
+    kinds = labels.astype(np.int64)
+    np.add.at(table, (groups, kinds), 1.0)
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True) / table.sum()
+    weights = np.asarray((expected / np.maximum(table, 1.0))[groups, kinds])
+    return weights * (len(weights) / weights.sum())
+
+
+PREJUDICE_UPDATES = 1_500
+#: Weights of the penalty that are tried; the paper's experiments end at 30.
+WEIGHTS = (1.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PrejudiceRemover:
+    """A proposal for each weight of the penalty; native networks only."""
+
+    name: str = "prejudice"
+    weights: tuple[float, ...] = WEIGHTS
+    updates: int = PREJUDICE_UPDATES
+
+    def propose(self, planner: Planner) -> Iterator[Proposal]:
+        """Train the network further under the penalty."""
+        network = planner.network
+        if not isinstance(network, Network):
+            raise needs_weights(planner, "the prejudice remover")
+        lessons = Lessons.of(planner, "the prejudice remover")
+        inputs = planner.setting.subject.encoding.encode(lessons.rows)
+        for weight in self.weights:
+            planner.watch(f"removing prejudice, weight {weight:g}")
+            found = refit(
+                network,
+                inputs,
+                lessons.labels,
+                planner.rng(f"{self.name}-{weight:g}"),
+                fitting=Fitting(self.updates, prejudice=weight),
+                groups=lessons.groups,
+            )
+            words = f"trained further with {weight:g} times the bits of the decision about groups as a penalty"
+            yield Proposal(
+                f"prejudice-{weight:g}",
+                f"{words}; {lessons.coding.words}",
+                found,
+                retrained=True,
+                coding=lessons.coding.words,
+            )
+
+
+#: How hard the adversary pulls; the paper warns that large values do not settle.
+PULLS = (0.1, 1.0)
+ADVERSARIAL_UPDATES, BATCH, RATE = 1_500, 256, 1e-3
+#: In place of a gradient of 0: its square is still a number in single precision.
+_NEXT_TO_NOTHING = 1e-15
+#: Hidden neurons of the adversary.
+ADVERSARY = 8
+_LAYERS = {
+    "relu": "ReLU",
+    "tanh": "Tanh",
+    "sigmoid": "Sigmoid",
+    "identity": "Identity",
+    "elu": "ELU",
+    "leaky_relu": "LeakyReLU",
+    "softplus": "Softplus",
+    "gelu": "GELU",
+}
+
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Adversarial:
+    """A proposal for each pull; native networks only."""
+
+    name: str = "adversarial"
+    pulls: tuple[float, ...] = PULLS
+    updates: int = ADVERSARIAL_UPDATES
+
+    def propose(self, planner: Planner) -> Iterator[Proposal]:
+        """Train the network further against an adversary."""
+        network = planner.network
+        if not isinstance(network, Network):
+            raise needs_weights(planner, "adversarial debiasing")
+        lessons = Lessons.of(planner, "adversarial debiasing")
+        _libraries()
+        lost = []
+        for pull in self.pulls:
+            planner.watch(f"training against an adversary, pull {pull:g}")
+            seed = int(planner.rng(f"{self.name}-{pull:g}").integers(2**31))
+            found = self._trained(network, planner, lessons, pull, seed)
+            if found is None:
+                lost.append(f"{pull:g}")
+                continue
+            words = f"trained further against an adversary that guesses the group from the score, pull {pull:g}"
+            yield Proposal(
+                f"adversarial-{pull:g}",
+                f"{words}; {lessons.coding.words}",
+                found,
+                retrained=True,
+                coding=lessons.coding.words,
+            )
+        if lost:
+            why = f"adversarial debiasing with pull {' and '.join(lost)} did not settle: its weights left all bounds."
+            if len(lost) == len(self.pulls):
+                raise CapabilityError(why)
+            planner.notes.append(why)
+
+    def _trained(self, network: Network, planner: Planner, lessons: Lessons, pull: float, seed: int) -> Network | None:
+        """The network trained further; None where its weights went out of bounds."""
+        torch, classifier = _libraries()
+        inputs = np.asarray(planner.setting.subject.encoding.encode(lessons.rows), np.float64)
+        mean, spread = inputs.mean(axis=0), inputs.std(axis=0)
+        spread[spread == 0] = 1.0
+        with _alone(torch, seed):
+            module = _module(torch, network, mean, spread)
+            learner = classifier(
+                backend="torch",
+                predictor_model=module,
+                adversary_model=[ADVERSARY, "leaky_relu"],
+                alpha=pull,
+                learning_rate=RATE,
+                batch_size=min(BATCH, len(inputs)),
+                epochs=max(1, round(self.updates * BATCH / len(inputs))) if len(inputs) > BATCH else self.updates,
+                shuffle=True,
+                random_state=seed,
+            )
+            for parameter in module.parameters():
+                parameter.register_hook(_not_nothing)
+            rows, labels = (inputs - mean) / spread, lessons.labels.astype(np.int64)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    learner.fit(rows, labels, sensitive_features=lessons.groups)
+            except RuntimeError:  # its loss refuses scores that are no numbers
+                return None
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
+            return None
+        return _network(module, network, mean, spread)
+
+
+def _not_nothing(gradient: Any) -> Any:
+    """A gradient that is 0 everywhere (dead neurons, a sure score) as one that is next to nothing.
+
+    fairlearn divides the adversary's gradient by its length plus the smallest *double*, which is 0 in single precision:
+    0/0 would end the training.
+    """
+    return gradient if bool((gradient != 0).any()) else gradient + _NEXT_TO_NOTHING
+
+
+def _module(torch: Any, network: Network, mean: Doubles, spread: Doubles) -> Any:
+    """The network on standardised inputs, as a PyTorch module that gives the probability of class 1."""
+    layers: list[Any] = []
+    last = len(network.weights) - 1
+    for place, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        weights, bias = w.astype(np.float64), b.astype(np.float64)
+        if place == 0:
+            bias, weights = bias + mean @ weights, weights * spread[:, None]
+        if place == last and network.head == "softmax":
+            weights, bias = weights[:, 1:] - weights[:, :1], bias[1:] - bias[:1]
+        layer = torch.nn.Linear(*weights.shape)
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(weights.T.copy()))
+            layer.bias.copy_(torch.from_numpy(bias.copy()))
+        layers.append(layer)
+        if place < last:
+            layers.append(_activation(torch, network.activations_after[place]))
+    return torch.nn.Sequential(*layers, torch.nn.Sigmoid())
+
+
+def _activation(torch: Any, activation: Any) -> Any:
+    if activation.name not in _LAYERS:
+        raise CapabilityError(f"adversarial debiasing has no {activation.name!r} neurons; reweigh and prejudice do.")
+    made = getattr(torch.nn, _LAYERS[activation.name])
+    return made(activation.alpha) if activation.name in ("elu", "leaky_relu") else made()
+
+
+def _network(module: Any, origin: Network, mean: Doubles, spread: Doubles) -> Network:
+    """The trained module as a network of the original's shape."""
+    linear = [one for one in module if hasattr(one, "weight")]
+    weights = [one.weight.detach().numpy().astype(np.float64).T for one in linear]
+    biases = [one.bias.detach().numpy().astype(np.float64) for one in linear]
+    if origin.head == "softmax":  # half of the difference to each output; what both share stays
+        middle_w = origin.weights[-1].astype(np.float64).mean(axis=1, keepdims=True)
+        middle_b = origin.biases[-1].astype(np.float64).mean(keepdims=True)
+        if len(weights) == 1:
+            middle_w = middle_w * spread[:, None]
+        weights[-1] = np.concatenate([middle_w - weights[-1] / 2, middle_w + weights[-1] / 2], axis=1)
+        biases[-1] = np.concatenate([middle_b - biases[-1] / 2, middle_b + biases[-1] / 2])
+    weights[0] = weights[0] / spread[:, None]
+    biases[0] = biases[0] - mean @ weights[0]
+    arrays = [tuple(np.asarray(a, np.float32) for a in group) for group in (weights, biases)]
+    if not all(np.isfinite(a).all() for group in arrays for a in group):
+        raise CapabilityError("adversarial debiasing diverged here: its weights are no longer finite.")
+    return replace(origin, weights=arrays[0], biases=arrays[1])
+
+
+@contextmanager
+def _alone(torch: Any, seed: int) -> Iterator[None]:
+    """One thread, and randomness that nobody else's depends on."""
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        from fairlearn.adversarial import AdversarialFairnessClassifier
+    except ImportError:
+        raise MissingDependencyError("fairlearn", "mitigate", "adversarial debiasing") from None
+    try:
+        import torch
+    except ImportError:
+        raise MissingDependencyError("torch", "torch", "adversarial debiasing") from None
+    return torch, AdversarialFairnessClassifier
+
+
+#: Rounds of the game, updates of a network in each, and how far group rates may differ.
+ROUNDS, GAME_UPDATES, SLACK = 8, 500, 0.02
+#: Members of less weight are left out of the average, and there are at most so many.
+MIN_WEIGHT, MAX_MEMBERS = 0.02, 6
+_BOUNDED = {"parity": "selection rates", "odds": "true and false positive rates"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentiatedGradients:
+    """Two proposals: bounds on selection rates, and on both error rates."""
+
+    name: str = "expgrad"
+    rounds: int = ROUNDS
+
+    def propose(self, planner: Planner) -> Iterator[Proposal]:
+        """Play the game for each bound."""
+        lessons = Lessons.of(planner, "exponentiated gradient")
+        _fairlearn()
+        trainer = lessons.trainer()
+        for alike, words in _BOUNDED.items():
+            planner.watch(f"exponentiated gradient, {alike}")
+            members, weights, dropped = self._members(trainer, lessons, planner.rng(f"{self.name}-{alike}"), alike)
+            fitted = _together(trainer, members, weights)
+            averaged = "log-odds" if isinstance(trainer, NetworkTrainer) else "probability"
+            text = f"the average {averaged} of {len(members)} models from a game that bounds gaps in {words}"
+            if dropped >= MIN_WEIGHT:
+                text += f" ({dropped:.0%} of it, one decision for everybody, left out)"
+            yield Proposal(
+                f"expgrad-{alike}",
+                f"{text}; {lessons.coding.words}",
+                fitted.model,
+                retrained=True,
+                coding=lessons.coding.words,
+                fitted=fitted,
+            )
+
+    def _members(
+        self, trainer: Trainer, lessons: Lessons, rng: np.random.Generator, alike: str
+    ) -> tuple[list[Fitted], npt.NDArray[np.float64], float]:
+        """The models of the lottery, and their weights; the last is the weight of constant ones, which are left out."""
+        _, reductions = _fairlearn()
+        bound = reductions.DemographicParity if alike == "parity" else reductions.EqualizedOdds
+        game = reductions.ExponentiatedGradient(
+            _Oracle(trainer, lessons, rng), bound(difference_bound=SLACK), max_iter=self.rounds
+        )
+        places = np.arange(len(lessons.rows), dtype=np.float64)[:, None]  # people by number: they may have any columns
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a bound is not met shows in the figures
+            game.fit(places, lessons.favoured, sensitive_features=lessons.groups)
+        every = [(float(game.weights_[i]), game.predictors_[i]) for i in game.weights_.index]
+        real = [(weight, one.fitted) for weight, one in every if isinstance(one, _Oracle) and one.fitted is not None]
+        real = sorted((pair for pair in real if pair[0] > 0), key=lambda pair: -pair[0])[:MAX_MEMBERS]
+        kept = [pair for pair in real if pair[0] >= MIN_WEIGHT] or real[:1]
+        if not kept:
+            raise CapabilityError("exponentiated gradient ended with one decision for everybody, which is no model.")
+        weights = np.array([weight for weight, _ in kept])
+        constant = sum(weight for weight, one in every if not isinstance(one, _Oracle))
+        return [one for _, one in kept], weights / weights.sum(), float(constant)
+
+
+class _Oracle:
+    """What the game asks for: a learner of weighted rows. Rows come by number, decisions as 0 and 1."""
+
+    def __init__(self, trainer: Trainer, lessons: Lessons, rng: np.random.Generator):
+        self._trainer, self._lessons, self._rng = trainer, lessons, rng
+        self.fitted: Fitted | None = None
+
+    def __deepcopy__(self, memo: Any) -> _Oracle:
+        return _Oracle(self._trainer, self._lessons, self._rng)
+
+    def fit(self, places: Any, favoured: Any, sample_weight: Any = None) -> _Oracle:
+        """Learn the rows of these numbers."""
+        rows = self._lessons.rows[np.asarray(places)[:, 0].astype(np.int64)]
+        index = self._lessons.subject.schema.favourable_index
+        labels = np.where(np.asarray(favoured) == 1, index, 1 - index).astype(np.float64)
+        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        settings = {"updates": GAME_UPDATES} if isinstance(self._trainer, NetworkTrainer) else None
+        self.fitted = self._trainer.learned(rows, labels, self._rng, sample_weights=weights, settings=settings)
+        return self
+
+    def predict(self, places: Any) -> Any:
+        """1 where the favourable class is decided."""
+        assert self.fitted is not None  # noqa: S101 - the game fits before it asks
+        rows = self._lessons.rows[np.asarray(places)[:, 0].astype(np.int64)]
+        scores = self.fitted.model.scores(self.fitted.encoding.encode(rows))
+        return self._lessons.subject.schema.rule.favours(scores).astype(np.int64)
+
+
+def pooled(networks: Sequence[Network], weights: npt.NDArray[np.float64]) -> Network:
+    """One network whose logits are the weighted mean of the networks' logits: their layers stand side by side."""
+    first = networks[0]
+    depth = len(first.weights)
+    made, biases = [], []
+    for layer in range(depth):
+        own = [np.asarray(one.weights[layer], np.float64) for one in networks]
+        shift = [np.asarray(one.biases[layer], np.float64) for one in networks]
+        last = layer == depth - 1
+        if last:
+            own = [weight * w for weight, w in zip(weights, own, strict=True)]
+            biases.append(sum(weight * b for weight, b in zip(weights, shift, strict=True)))
+        else:
+            biases.append(np.concatenate(shift))
+        if depth == 1:
+            made.append(np.sum(own, axis=0))
+        elif layer == 0:
+            made.append(np.concatenate(own, axis=1))
+        elif last:
+            made.append(np.concatenate(own, axis=0))
+        else:
+            made.append(_blocks(own))
+    return Network.build(made, biases, activation=first.activations_after, head=first.head, favourable=first.favourable)
+
+
+def _blocks(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    from scipy.linalg import block_diag
+
+    return np.asarray(block_diag(*parts))
+
+
+def _together(trainer: Trainer, members: list[Fitted], weights: npt.NDArray[np.float64]) -> Fitted:
+    if len(members) == 1:
+        return members[0]
+    if not isinstance(trainer, NetworkTrainer):
+        estimators = [one.estimator for one in members]
+        if not isinstance(trainer, EstimatorTrainer) or not all(
+            callable(getattr(one, "predict_proba", None)) for one in estimators
+        ):
+            return members[0]  # decisions only: the model of most weight
+        return asked(voted(estimators, weights), trainer.subject)
+    return Fitted(pooled([one.model for one in members], weights), members[0].encoding)  # type: ignore[misc]
+
+
+def voted(estimators: Sequence[Any], weights: npt.NDArray[np.float64]) -> Any:
+    """Fitted estimators as one VotingClassifier, by the mean of their probabilities."""
+    from sklearn.ensemble import VotingClassifier
+    from sklearn.preprocessing import LabelEncoder
+
+    named = [(f"member_{i}", one) for i, one in enumerate(estimators)]
+    made = VotingClassifier(named, voting="soft", weights=weights.tolist())
+    made.estimators_ = list(estimators)
+    made.le_ = LabelEncoder().fit(estimators[0].classes_)
+    made.classes_ = made.le_.classes_
+    if hasattr(estimators[0], "feature_names_in_"):
+        made.feature_names_in_ = estimators[0].feature_names_in_
+    return made
+
+
+def _fairlearn() -> tuple[Any, Any]:
+    try:
+        import fairlearn
+        from fairlearn import reductions
+    except ImportError:
+        raise MissingDependencyError("fairlearn", "mitigate", "exponentiated gradient") from None
+    return fairlearn, reductions

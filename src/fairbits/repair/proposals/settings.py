@@ -1,0 +1,239 @@
+"""Which hyper-parameters of a kind of model are searched, and between which ends: one line for each kind.
+
+A search over hyper-parameters of the subject's own kind of model: accuracy, group gap and bits at once.
+
+What Fairway (Chakraborty et al., FSE 2020) and Parfait-ML (Tizpaz-Niari et al., ICSE 2022) do, by optuna's
+multi-objective tree-structured Parzen estimator. A quarter of the training rows is kept apart for the objectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer
+from fairbits.domain import Codes
+from fairbits.errors import CapabilityError, MissingDependencyError, OptionError
+from fairbits.models import Network, last_step
+from fairbits.repair.judgement import answers_of, group_figures
+from fairbits.repair.proposals.mitigators import check_rows, trainer_for
+from fairbits.repair.proposals.proposer import Planner, Proposal
+from fairbits.subject import variance_explained
+
+#: A parameter's range: ("int", low, high), ("log-int", …), ("real", …), ("log", …) or ("one of", values).
+Range = tuple[Any, ...]
+
+_TREE: dict[str, Range] = {
+    "max_depth": ("int", 2, 16),
+    "min_samples_leaf": ("log-int", 1, 64),
+    "criterion": ("one of", ("gini", "entropy")),
+}
+_FOREST: dict[str, Range] = {
+    "n_estimators": ("log-int", 10, 120),
+    "max_depth": ("int", 2, 16),
+    "min_samples_leaf": ("log-int", 1, 64),
+    "max_features": ("one of", ("sqrt", "log2", None)),
+}
+_BOOSTER: dict[str, Range] = {
+    "n_estimators": ("log-int", 10, 200),
+    "learning_rate": ("log", 0.01, 0.5),
+    "max_depth": ("int", 2, 8),
+    "subsample": ("real", 0.5, 1.0),
+}
+_HISTOGRAM: dict[str, Range] = {
+    "max_iter": ("log-int", 10, 200),
+    "learning_rate": ("log", 0.01, 0.5),
+    "max_leaf_nodes": ("log-int", 4, 64),
+    "l2_regularization": ("log", 1e-3, 10.0),
+}
+_PERCEPTRON: dict[str, Range] = {
+    "hidden_layer_sizes": ("one of", ((8,), (16,), (32,), (64,), (16, 8), (32, 16), (64, 32), (32, 16, 8))),
+    "alpha": ("log", 1e-6, 1.0),
+    "learning_rate_init": ("log", 3e-4, 3e-2),
+    "max_iter": ("log-int", 20, 120),
+}
+SPACES: dict[str, dict[str, Range]] = {
+    "LogisticRegression": {"C": ("log", 1e-3, 1e2), "class_weight": ("one of", (None, "balanced"))},
+    "SGDClassifier": {"alpha": ("log", 1e-6, 1e-1), "class_weight": ("one of", (None, "balanced"))},
+    "Ridge": {"alpha": ("log", 1e-3, 1e3)},
+    "DecisionTreeClassifier": _TREE,
+    "DecisionTreeRegressor": {name: _TREE[name] for name in ("max_depth", "min_samples_leaf")},
+    "RandomForestClassifier": _FOREST,
+    "RandomForestRegressor": _FOREST,
+    "ExtraTreesClassifier": _FOREST,
+    "ExtraTreesRegressor": _FOREST,
+    "GradientBoostingClassifier": _BOOSTER,
+    "GradientBoostingRegressor": _BOOSTER,
+    "HistGradientBoostingClassifier": _HISTOGRAM,
+    "HistGradientBoostingRegressor": _HISTOGRAM,
+    "AdaBoostClassifier": {"n_estimators": ("log-int", 10, 200), "learning_rate": ("log", 0.01, 2.0)},
+    "MLPClassifier": _PERCEPTRON,
+    "MLPRegressor": _PERCEPTRON,
+    "SVC": {"C": ("log", 1e-2, 1e2), "gamma": ("one of", ("scale", "auto"))},
+    "KNeighborsClassifier": {"n_neighbors": ("log-int", 1, 64), "weights": ("one of", ("uniform", "distance"))},
+    "GaussianNB": {"var_smoothing": ("log", 1e-12, 1e-1)},
+    "LGBMClassifier": {
+        "n_estimators": ("log-int", 10, 200),
+        "learning_rate": ("log", 0.01, 0.5),
+        "num_leaves": ("log-int", 4, 64),
+        "min_child_samples": ("log-int", 2, 100),
+    },
+    "XGBClassifier": {**_BOOSTER, "min_child_weight": ("log", 0.1, 20.0)},
+    "CatBoostClassifier": {
+        "iterations": ("log-int", 10, 200),
+        "learning_rate": ("log", 0.01, 0.5),
+        "depth": ("int", 2, 8),
+        "l2_leaf_reg": ("log", 0.1, 20.0),
+    },
+}
+SPACES["LGBMRegressor"], SPACES["XGBRegressor"] = SPACES["LGBMClassifier"], SPACES["XGBClassifier"]
+SPACES["CatBoostRegressor"] = SPACES["CatBoostClassifier"]
+
+
+def space_of(estimator: Any) -> dict[str, Callable[[Any], Any]]:
+    """For each parameter of an estimator (behind its pipeline) a function that draws it in a trial of optuna."""
+    prefix, final = last_step(estimator)
+    kind = type(final).__name__
+    if kind not in SPACES:
+        raise CapabilityError(
+            f"the parameters of {kind!r} that could be searched are not known here; known are {', '.join(SPACES)}."
+        )
+    return {f"{prefix}{name}": _draw(f"{prefix}{name}", ends) for name, ends in SPACES[kind].items()}
+
+
+def network_settings(trial: Any, network: Network) -> dict[str, Any]:
+    """Shape and training of a native network, drawn in a trial of optuna."""
+    layers = trial.suggest_int("layers", 1, max(1, min(5, len(network.weights))))
+    width = trial.suggest_int("width", 8, 64, log=True)
+    return {
+        "widths": tuple(max(4, round(width / 2**place)) for place in range(layers)),
+        "learning_rate": trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True),
+        "updates": trial.suggest_int("updates", 300, 2_000, log=True),
+        "batch": trial.suggest_categorical("batch", [64, 128, 256]),
+    }
+
+
+def describe(settings: Mapping[str, Any]) -> str:
+    """Settings as people read them."""
+    return ", ".join(f"{name.split('__')[-1]} {_shown(value)}" for name, value in settings.items())
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _draw(name: str, ends: Range) -> Callable[[Any], Any]:
+    kind = ends[0]
+    if kind == "one of":
+        values = ends[1]
+        # By number: optuna keeps only plain values, and some of these are tuples.
+        return lambda trial: values[trial.suggest_categorical(name, list(range(len(values))))]
+    low, high = ends[1], ends[2]
+    if kind.endswith("int"):
+        return lambda trial: trial.suggest_int(name, low, high, log=kind.startswith("log"))
+    return lambda trial: trial.suggest_float(name, low, high, log=kind.startswith("log"))
+
+
+TRIALS = 20
+#: The share of the training rows that objectives are measured on, and how many of them get twins.
+VALIDATED, MEASURED = 0.25, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """A proposal for each trial, numbered in the order in which they were tried."""
+
+    name: ClassVar[str] = "settings"
+    trials: int = TRIALS
+
+    def propose(self, planner: Planner) -> Iterator[Proposal]:
+        """Try so many settings; each model that came out of it is proposed."""
+        if self.trials < 1:
+            raise OptionError(f"trials is {self.trials}; at least one is needed.")
+        subject = planner.setting.subject
+        training = planner.halves.training
+        check_rows(subject, training.labels)
+        optuna = _optuna()
+        work = _Trials(planner, trainer_for(subject, own_parameters=True))
+        level = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        try:
+            seed = int(planner.rng(self.name).integers(2**31))
+            sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(4, self.trials // 3))
+            study = optuna.create_study(directions=["maximize", "minimize", "minimize"], sampler=sampler)
+            digits = len(str(self.trials))
+            for number in range(1, self.trials + 1):
+                planner.watch(f"settings {number} of {self.trials}")
+                trial = study.ask()
+                settings = work.settings(trial)
+                found, objectives = work.tried(settings, number)
+                study.tell(trial, objectives)
+                yield Proposal(
+                    f"tuned-{number:0{digits}d}",
+                    f"trained anew with {describe(settings)}",
+                    found.model,
+                    retrained=True,
+                    fitted=found,
+                )
+        finally:
+            optuna.logging.set_verbosity(level)
+
+
+class _Trials:
+    """What all trials share: the rows to learn, the rows that objectives are measured on, and the kind of model."""
+
+    def __init__(self, planner: Planner, trainer: Trainer):
+        self._planner, self._trainer = planner, trainer
+        training, rng = planner.halves.training, planner.rng("tune-split")
+        order = rng.permutation(len(training.rows))
+        cut = max(1, round(VALIDATED * len(order)))
+        self._judged, self._learned = np.sort(order[:cut]), np.sort(order[cut:])
+        if isinstance(trainer, EstimatorTrainer):
+            self._space = space_of(trainer.estimator)
+        elif not isinstance(trainer, NetworkTrainer):
+            raise CapabilityError(f"a model trained {trainer.recipe} has settings that are not known here.")
+
+    def settings(self, trial: Any) -> dict[str, Any]:
+        """The next settings to try."""
+        if isinstance(self._trainer, NetworkTrainer):
+            return network_settings(trial, self._trainer.network)
+        return {name: draw(trial) for name, draw in self._space.items()}
+
+    def tried(self, settings: Mapping[str, Any], number: int) -> tuple[Fitted, tuple[float, float, float]]:
+        """A model with these settings, and its accuracy, group gap and bits on the rows kept apart."""
+        training = self._planner.halves.training
+        rows, labels = training.rows[self._learned], training.labels[self._learned]
+        found = self._trainer.learned(rows, labels, self._planner.rng(f"tune-{number}"), settings=settings)
+        setting = self._planner.setting.about(found)
+        judged, truth = training.rows[self._judged], training.labels[self._judged]
+        answers = answers_of(found.model, setting.subject, judged)
+        evaluation = setting.evaluator(found.model).evaluate(judged[:MEASURED])
+        bits = float(evaluation.q_inf.mean())
+        schema = setting.subject.schema
+        if schema.regression:
+            return found, (variance_explained(answers, truth), 0.0, bits)
+        favourable = schema.favourable_index
+        return found, (
+            float((answers == truth).mean()),
+            _gap(schema, judged, answers == favourable, truth == favourable),
+            bits,
+        )
+
+
+def _gap(schema: Any, rows: Codes, favoured: Any, deserved: Any) -> float:
+    """The largest difference in selection rates between the groups of one attribute."""
+    figures = group_figures(schema, rows, favoured, deserved)
+    return max((g.selection for g in figures if len(g.attributes) == 1 and g.selection is not None), default=0.0)
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise MissingDependencyError("optuna", "mitigate", "a search over hyper-parameters") from None
+    return optuna
