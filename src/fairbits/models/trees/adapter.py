@@ -12,6 +12,7 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.functions import expit
 from fairbits.models.black_box import reason
+from fairbits.models.guards import tried
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded
@@ -25,7 +26,6 @@ from fairbits.models.trees.model import TreeModel
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
 from fairbits.models.trees.tree import Damaged
 from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost, missing_notes
-from fairbits.models.trial import tried
 
 #: Files beyond this size are not read: 5 million nodes of the wordiest format fit.
 MAX_BYTES = 2_000_000_000
