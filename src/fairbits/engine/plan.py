@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.kernels.activations import IDENTITY, LEAKY_RELU, RELU
-from fairbits.engine.kernels.simd import PEOPLE
+from fairbits.engine.kernels.lanes import IDENTITY, LEAKY_RELU, PEOPLE, RELU
 from fairbits.errors import ModelError
 from fairbits.models import Network, without_denormals
 

@@ -21,7 +21,7 @@ from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pick
 from fairbits.models.predictor_facts import trained_on_categories
 from fairbits.models.registry import is_url
 from fairbits.models.sklearn_pipelines import winner
-from fairbits.models.trees.model import TreeModel
+from fairbits.models.trees.ensemble import TreeModel
 
 #: Files of estimators that can be read as objects.
 _ENDINGS = {".skops", *PICKLES}

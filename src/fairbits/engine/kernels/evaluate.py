@@ -12,11 +12,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
 from fairbits.engine.kernels.compiler import compiled, inlined
-from fairbits.engine.kernels.memory import gather, load, lowest, prefetch, splat, splat_at, store, transpose
+from fairbits.engine.kernels.lanes import (
+    IDENTITY,
+    PEOPLE,
+    activate,
+    add,
+    clip_index,
+    distance,
+    div,
+    exp,
+    fma,
+    gather,
+    if_greater,
+    leaky,
+    load,
+    lowest,
+    minimum,
+    prefetch,
+    sigmoid,
+    splat,
+    splat_at,
+    store,
+    sub,
+    transpose,
+)
 from fairbits.engine.kernels.partition import sweep, to_bins
-from fairbits.engine.kernels.simd import PEOPLE, add, clip_index, distance, div, fma, if_greater, leaky, minimum, sub
 
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 INFINITY = np.float32(np.inf)

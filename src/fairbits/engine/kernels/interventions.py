@@ -16,12 +16,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.evaluate import HALF, INFINITY, ONE, ZERO, dense, first_layer, harmless, read_codes
-from fairbits.engine.kernels.memory import load, lowest, splat, splat_at, store
+from fairbits.engine.kernels.lanes import (
+    IDENTITY,
+    PEOPLE,
+    activate,
+    add,
+    distance,
+    div,
+    exp,
+    fma,
+    if_greater,
+    leaky,
+    load,
+    lowest,
+    minimum,
+    sigmoid,
+    splat,
+    splat_at,
+    store,
+    sub,
+)
 from fairbits.engine.kernels.partition import sweep, to_bins
-from fairbits.engine.kernels.simd import PEOPLE, add, distance, div, fma, if_greater, leaky, minimum, sub
 
 
 class Held(NamedTuple):

@@ -19,9 +19,8 @@ from fairbits.domain import Schema, text_of
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Ensemble, Link
+from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
 from fairbits.models.trees.features import MISSING_TEXTS, Features, Read, spellings
-from fairbits.models.trees.tree import Damaged, Tree
 
 _CLASSIFIES: dict[str, Link] = {
     "Logloss": "logistic",
