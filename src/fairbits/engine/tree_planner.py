@@ -26,7 +26,6 @@ from fairbits.engine.tree_program import (
     SmallTrees,
     TreePlan,
     TreeProgram,
-    hints_of,
 )
 from fairbits.models import Ensemble, HasTrees
 
@@ -306,7 +305,6 @@ class TreePlanner:
             np.array(starts, np.int64),
             np.array(sizes, np.int64),
             self.single,
-            *hints_of([b.cuts for b in made]),
         )
 
     def _parts(self, shapes: list[_Shape], trees: list[int]) -> Any:

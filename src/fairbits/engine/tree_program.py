@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import DecisionRule, Encoding, Lookup, Numeric, Schema, Twins
-from fairbits.engine.kernels.trees import HINTS
 from fairbits.engine.tree_leaves import Walks, leaves_of
 from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble, Link
 
@@ -33,9 +32,6 @@ class Attributes(NamedTuple):
     starts: Ints  # in the tables or in the cuts
     sizes: Ints
     single: bool  # compared in float32
-    firsts: Floats  # the first cut, stretches per unit from there on, and the cuts before each stretch
-    stretches: Floats
-    hints: Ints
 
 
 class SmallTrees(NamedTuple):
@@ -299,20 +295,3 @@ class Bins:
             places = np.arange(self.size)
             return (places >= low) & (places <= high)
         return self.tests.set_at(start)
-
-
-def hints_of(cuts: list[Floats]) -> tuple[Floats, Floats, Ints]:
-    """Where to begin the search for a value among the cuts of each attribute."""
-    firsts, stretches = np.zeros(len(cuts)), np.zeros(len(cuts))
-    hints = np.zeros((len(cuts), HINTS + 1), np.int64)
-    for i, mine in enumerate(cuts):
-        finite = mine[np.isfinite(mine)]
-        width = float(finite[-1] - finite[0]) if len(finite) else 0.0
-        firsts[i] = finite[0] if len(finite) else 0.0
-        hints[i, -1] = len(mine)
-        if 0 < width < np.inf and np.isfinite(HINTS / width):
-            stretches[i] = HINTS / width
-            hints[i, 1:-1] = np.searchsorted(mine, firsts[i] + np.arange(1, HINTS) / stretches[i])
-        else:
-            hints[i, 1:] = len(mine)
-    return firsts, stretches, hints.ravel()

@@ -167,7 +167,7 @@ def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
         raise Damaged(f"its booster is {name!r}; gbtree, dart and gblinear are known.")
     inner = _table(booster, "gbtree") if name == "dart" else booster
     model = _table(inner, "model")
-    trees = _trees(model, outputs)
+    trees = _trees(model)
     if name == "dart":
         drops = _numbers(booster, "weight_drop", np.float32)
         if len(drops) != len(trees):
@@ -281,15 +281,15 @@ def _base(facts: Mapping[str, Any], objective: str, outputs: int, major: int) ->
     return np.broadcast_to(stated, outputs).astype(np.float64)
 
 
-def _trees(model: Mapping[str, Any], outputs: int) -> list[Tree]:
+def _trees(model: Mapping[str, Any]) -> list[Tree]:
     found = model.get("trees")
     if not isinstance(found, list):
         raise Damaged("its list of trees is missing.")
     groups = _numbers(model, "tree_info", np.int64, len(found)).tolist()
-    return [_tree(tree, number, groups[number], outputs) for number, tree in enumerate(found)]
+    return [_tree(tree, number, groups[number]) for number, tree in enumerate(found)]
 
 
-def _tree(tree: Any, number: int, group: int, outputs: int) -> Tree:
+def _tree(tree: Any, number: int, group: int) -> Tree:
     if not isinstance(tree, dict):
         raise Damaged(f"tree {number + 1} is no table of arrays.")
     left, right = _numbers(tree, "left_children", np.int64), _numbers(tree, "right_children", np.int64)
@@ -297,13 +297,8 @@ def _tree(tree: Any, number: int, group: int, outputs: int) -> Tree:
     condition = _numbers(tree, "split_conditions", np.float32)
     if len(condition) != len(left) or len(right) != len(left):
         raise Damaged(f"tree {number + 1} has arrays of different lengths.")
-    width = whole_number(_table(tree, "tree_param"), "size_leaf_vector", 1)
-    if width > 1:
-        values = _vector_leaves(tree, left, width, number)
-        if width != outputs:
-            raise Damaged(f"tree {number + 1} has leaves of {width} values for {outputs} outputs.")
-    else:
-        values = np.where(leaf, condition, 0.0).astype(np.float64)[:, None]
+    if whole_number(_table(tree, "tree_param"), "size_leaf_vector", 1) > 1:
+        raise NotNative("its leaves hold a value for every output.")
     feature = np.where(leaf, -1, _numbers(tree, "split_indices", np.int64, len(left)))
     if (feature[~leaf] < 0).any():
         raise Damaged(f"tree {number + 1} splits on a feature below 0.")
@@ -327,29 +322,10 @@ def _tree(tree: Any, number: int, group: int, outputs: int) -> Tree:
         right=right,
         missing=np.full(len(left), NAN, dtype=np.int8),
         missing_left=missing_left,
-        values=values,
-        output=0 if width > 1 else group,
+        values=np.where(leaf, condition, 0.0).astype(np.float64)[:, None],
+        output=group,
         categories=sets or None,
     )
-
-
-def _vector_leaves(
-    tree: Mapping[str, Any], left: npt.NDArray[np.int64], width: int, number: int
-) -> npt.NDArray[np.float64]:
-    """Leaves of several values: a table of their own (XGBoost 3.1 and later), or the weights of all nodes."""
-    leaf = left == -1
-    if "leaf_weights" in tree:
-        table = _numbers(tree, "leaf_weights", np.float64)
-        values = np.zeros((len(left), width))
-        place = _numbers(tree, "right_children", np.int64)[leaf]  # a leaf's right child is its row there
-        if len(table) % width or not ((place >= 0) & (place < len(table) // width)).all():
-            raise Damaged(f"tree {number + 1} has leaves without values.")
-        values[leaf] = table.reshape(-1, width)[place]
-        return values
-    weights = _numbers(tree, "base_weights", np.float64)
-    if len(weights) != len(left) * width:
-        raise Damaged(f"tree {number + 1} has leaves without values.")
-    return weights.reshape(-1, width)
 
 
 def _sets(tree: Mapping[str, Any], number: int) -> dict[int, npt.NDArray[np.int64]]:
