@@ -1,11 +1,10 @@
-"""How far a network's scores can be from those of real arithmetic, whatever library computes them.
+"""A subject's ReLU network as the kernel of certificates takes it: its margin, seen from the attributes, in float64;
+and how far a network's scores can be from those of real arithmetic, whatever library computes them.
 
 Networks compute in float32, each library in an order of its own: a dot product of n terms is off by at most
 γ_n = n u / (1 - n u), u = 2⁻²⁴, times the sum of its terms' sizes, in any order of summation (Higham, "Accuracy and
 Stability of Numerical Algorithms", 2002, section 3.1). What a certificate says about decisions holds for every library
 that keeps to it. Where all numbers are so short that every sum is exact, nothing is off, and ties are decided.
-
-A subject's ReLU network as the kernel of certificates takes it: its margin, seen from the attributes, in float64.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """How the model's answer about a person, taken as one of its twins, changes with each of the codes.
 
-What a change of one code does to the answer about a person, to first order, without asking the model again.
-
 Codes enter a network through an affine layer: each adds a row of numbers to sums that the rest of the network
 looks at. With the gradient at those sums, a change of code is worth the difference of two rows times the
-gradient. For a categorical attribute this knows every value from every other, which a slope does not.
-
+gradient, to first order. For a categorical attribute this knows every value from every other, which a slope does not.
 For plans the sums are the first layer's pre-activations; for other models they are the inputs themselves.
 """
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
 from __future__ import annotations
 
@@ -24,10 +24,6 @@ from fairbits.engine.kernels.lanes import PEOPLE, fma, load, splat, store_totals
 from fairbits.engine.plan import Plan, round_up, scratch
 from fairbits.engine.threads import writeable
 from fairbits.errors import ROW, OptionError, choose_from
-
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
-
 
 Floats = NDArray[np.float32]
 Columns = NDArray[np.integer[Any]]

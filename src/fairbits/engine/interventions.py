@@ -1,12 +1,11 @@
-"""What happens to people when a neuron is held at a value: many single interventions at once, without surgery.
+"""What happens to people when a neuron is held at a value, and how far apart a person's twins are inside a network.
 
-The results are those of ``evaluate`` on ``network.with_interventions([do])``, up to rounding in float32.
-
-How far apart the twins of a person are inside a network: the largest L1 distance over all pairs, exactly.
-
-Two twins are never further apart than the sum of their distances to the twins' mean. With twins ordered by that
-distance, most pairs need not be looked at: the result is the same, the work a fraction of m²/2.
+Many single interventions are studied at once, without surgery: the results are those of ``evaluate`` on
+``network.with_interventions([do])``, up to rounding in float32.
 """
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
 from __future__ import annotations
 
@@ -27,10 +26,6 @@ from fairbits.engine.plan import Head, Plan, plan_of, scratch
 from fairbits.engine.threads import spread, writeable
 from fairbits.errors import ModelError, TableError
 from fairbits.models import Do, Network
-
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
-
 
 ROUNDING = 1e-5
 """Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share."""

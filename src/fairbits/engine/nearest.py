@@ -1,35 +1,21 @@
 """How far a person is from the nearest row of a table: attributes changed, and a normalised L1 distance.
 
-Every row is one bit. A person's values choose one set of rows per attribute (`rowsets`); how often a row is in
-these sets is the number of attributes that it shares with the person, and those numbers are added up for 512 rows
-at once (`counters`). Rows are compared exactly; nothing is sampled, and threads do not change the answer.
+Every row is one bit. A person's values choose one set of rows per attribute; how often a row is in these sets is the
+number of attributes that it shares with the person. Bitsets are added up for 512 rows at once, in planes: plane 0 holds
+the lowest bit of every row's count, plane 1 the next one, and a full adder of five logical operations on whole vectors
+adds a bitset (`Counters`; compare `kernels.lanes`). A counter starts at 2^planes - 1 - best instead of 0: it overflows
+for just those rows whose count is larger than `best`. Rows are compared exactly; nothing is sampled.
 
-The table costs 8 bytes per free attribute and distinct row, and r / 8 bytes per value (at most 128 MiB, see
-`rowsets`). A person costs r x f bits read: 1.5 microseconds for the 26,000 distinct rows of Census with their 10
-free attributes, some 50 for a million rows. People who are rows of the table are looked up by their hash.
-
-Counting for 512 rows at once: a Numba type of binary counters that lie across machine words.
-
-A bitset has one bit per table row. Adding up bitsets row by row is done in planes: plane 0 holds the lowest bit
-of every row's count, plane 1 the next one, and a full adder of five logical operations on whole vectors adds 512
-rows at a time. Numba has no vector type, and LLVM does not keep planes in registers across a loop over bitsets by
-itself, hence the type `Counters` (compare `fairbits.engine.kernels.lanes`).
-
-A counter starts at 2^planes - 1 - best instead of 0. It then overflows for just those rows whose count is larger
-than `best`: one test per 512 rows says whether any of them matters.
-
-Which rows of a table have which value: for each value of each attribute, a set of rows.
-
-A set is a bitset (one bit per row) as long as all bitsets together stay within a bound; what does not fit are
-lists of row numbers, the rarest values first, which a kernel turns into bits when it meets such a value. A
-bitset of r rows takes r / 8 bytes, so 128 MiB are enough for the 1,000 commonest values of a million rows.
-
-The kernels behind `nearest`: look people up, and scan the table for those who are not in it.
-
-The table is scanned in strips of 16,384 rows, each for all people of a chunk before the next one: what the bitsets
-of the common values hold of one strip (2 KiB each) stays in the processor's caches. Strips go through the table in
-order and a row must be strictly nearer to replace another, so the first of equally near rows is found.
+A set is a bitset as long as all bitsets together stay within a bound (128 MiB hold the 1,000 commonest values of a
+million rows); other sets are lists of row numbers, which the kernel turns into bits when it meets them. The table is
+scanned in strips of 16,384 rows, each for all people of a chunk before the next one, so that what the bitsets of the
+common values hold of it (2 KiB each) stays in the processor's caches. A person costs r x f bits read: 1.5 microseconds
+for the 26,000 distinct rows of Census with their 10 free attributes, 11 by comparing codes. People who are rows of the
+table are looked up by their hash.
 """
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
 
 from __future__ import annotations
 
@@ -159,10 +145,6 @@ def write_out(_typing: Any, counters: Any, _address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(counters, types.int64), codegen
-
-
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
 
 Whole = NDArray[np.int64]
@@ -304,10 +286,6 @@ def fill(members, cursor, end, begin, spare, at, words):
         spare[at + (row >> 6)] |= np.uint64(1) << np.uint64(row & 63)
         cursor += 1
     return cursor
-
-
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
 
 # Every slice of an array, and every field of a tuple that is read, counts as a new reference, which costs more than

@@ -203,7 +203,7 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
     none = np.empty(0, np.float32)
     return Plan(
         bias=layer.bias,
-        twins=added,
+        twins=added.astype(np.float32),
         widths=np.array(network.widths),
         head=Head[network.head.upper()],
         favourable=network.favourable if network.head == "softmax" else 0,

@@ -1,10 +1,11 @@
 """The leaf of every row in every tree, and the leaf that a row would reach if one split were decided otherwise.
 
 The kernels of `trees` give sums only. Debugging has to know who goes where: here rows of features, as the model takes
-them, are walked one by one.
-
-How deep people get in an isolation forest: the kernel, and the trees as it takes them.
+them, are walked one by one. Isolation forests, whose depths are asked for, are walked by blocks of people.
 """
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
 from __future__ import annotations
 
@@ -175,10 +176,6 @@ def _add_held(
 
 
 __all__ = ["LEFT", "OTHER_WAY", "RIGHT", "Walks", "held_sums", "leaves_of", "walks_of"]
-
-
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
 
 #: People who go through a tree together: their features stay in the first cache.

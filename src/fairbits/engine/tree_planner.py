@@ -1,6 +1,5 @@
-"""Makes a plan of a tree ensemble over one encoding and one set of twins.
-
-The order in which people go through large trees together: which nodes somebody's twin comes to, and which twins.
+"""Makes a plan of a tree ensemble over one encoding and one set of twins: small trees as tables of leaves, large ones
+in the order in which people walk them together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What the tree kernels take: bins of attributes, small trees as tables of leaves, large ones as nodes.
-
-How codes become bins: only the thresholds that occur in an ensemble matter.
+"""What the tree kernels take: bins of attributes (only the thresholds that occur in an ensemble matter), small trees as
+tables of leaves, large ones as nodes.
 """
 
 from __future__ import annotations

@@ -1,23 +1,13 @@
-"""People of a box, one by one: the margins of all their twins, and how far any library's float32 can be from them.
-
-Counts of people in a box by the value of a linear function: the part of an open box that is certain all the same.
-
-The number of people with slopes · person + constant > 0 is a knapsack count. It is done by dynamic programming over
-steps of the function's range, every contribution rounded down, so that the share found is never too large.
-
-Hidden neurons over a box: bounds by back-substitution through every layer, and what is known of their signs.
-
-CROWN: Zhang, Weng, Chen, Hsieh, Daniel, "Efficient Neural Network Robustness Certification with General Activation
-Functions", NeurIPS 2018; intersected with interval bounds. Neurons that are always on or always off in a box stay so
-in every part of it: their state is handed down, and only the others are bounded again.
-
-The kernel of certificates: linear bounds of a ReLU network's margin over boxes of people, for every twin.
+"""The kernel of certificates: linear bounds of a ReLU network's margin over boxes of people, for every twin.
 
 A box is a range of steps for every numeric attribute and a set of values (a bit mask) for every other one. For each
 twin the margin is bounded from below and above by linear functions of the person, by back-substitution through every
 layer (CROWN: Zhang, Weng, Chen, Hsieh, Daniel, "Efficient Neural Network Robustness Certification with General
 Activation Functions", NeurIPS 2018), intersected with interval bounds. All twins share the first layer but for an
-offset.
+offset. Neurons that are always on or always off in a box stay so in every part of it: their state is handed down.
+
+Of an open box, a part is certain all the same: the people with slopes · person + constant > 0 are counted by dynamic
+programming over steps of the function's range, every contribution rounded down, so that no share is too large.
 """
 
 from __future__ import annotations

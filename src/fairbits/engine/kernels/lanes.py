@@ -3,20 +3,18 @@
 Numba has no vector type, and LLVM's own vectoriser does not keep a tile of accumulators in registers. So a
 tile of 24 people is a value of its own here, ``Lanes``: three LLVM vectors of eight floats. Kernels are
 written as plain Python over such values, and LLVM maps them to what the machine has (three AVX registers,
-six NEON ones).
+six NEON ones). Functions between memory and lanes check no index.
 
 A lane never looks at its neighbours (except in `lowest`, which only says when a loop may end), so a
 person's figures do not depend on who shares the tile. No operation may be reassociated: same bits every time.
 
-Between memory and lanes: load, store, gather, spread, transpose. No index is checked.
-
-Each function here runs while Numba infers types: it gets types and gives the signature and the code emitter.
-
-Activation functions over a tile of people, in float32, accurate to about 1e-7.
-
-Everything rests on one exponential, so that a smooth activation costs a polynomial and no call into libm
-(which would be one call per person, and not the same bits on every machine).
+Activations are accurate to about 1e-7. They rest on one exponential, so that a smooth one costs a polynomial and no
+call into libm (which would be one call per person, and not the same bits on every machine).
 """
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+# ruff: noqa: ARG001 (the emitter reads the arguments, not the function that types them)
 
 from __future__ import annotations
 
@@ -179,9 +177,6 @@ if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
 leaky = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
 """x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
 leaky_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
-
-
-# ruff: noqa: ARG001 (the emitter reads the arguments, not the function that types them)
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.Value) -> ir.Value:
@@ -372,10 +367,6 @@ def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes, lanes, lanes, lanes), codegen
-
-
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
 
 
 IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(8)

@@ -1,13 +1,9 @@
-"""Tree ensembles as plain arrays: every library's trees, one after the other, in one form.
+"""Tree ensembles as plain arrays: every library's trees, one after the other, in one form; and as a model.
 
 A split sends a value to the left where ``value <= threshold``, or where the value is in a set of categories; values
 are first rounded to the precision that the library compares in. What counts as missing, and where it goes, is stated
 per split. The readers beside this file turn each library's own rules into these, so that scores come out the same: to
 the last bit, because sums are added in the library's precision and order (``predictions``).
-
-One decision tree as plain arrays, and whether those arrays are a tree at all.
-
-A tree ensemble as a model: rows of features in, scores out, and its trees open to the engine.
 """
 
 from __future__ import annotations

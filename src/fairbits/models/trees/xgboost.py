@@ -1,12 +1,8 @@
-"""XGBoost's own files (JSON and UBJSON), and boosters in memory, as tree ensembles.
+"""XGBoost's own files (JSON and UBJSON, draft 12), and boosters in memory, as tree ensembles.
 
-Both are one document, which is read as data. XGBoost compares in float32 and goes left where ``value < condition``;
-categories in a split's set go right. It adds up in float32, from the base score on, tree after tree. Its schema:
-``doc/model.schema`` of XGBoost.
-
-UBJSON (universal binary JSON, draft 12), as XGBoost writes it: read as data, with every length checked.
-
-Typed arrays become NumPy arrays; everything else plain Python values.
+Both are one document, which is read as data, with every length checked. XGBoost compares in float32 and goes left where
+``value < condition``; categories in a split's set go right. It adds up in float32, from the base score on, tree after
+tree. Its schema: ``doc/model.schema`` of XGBoost.
 """
 
 from __future__ import annotations
