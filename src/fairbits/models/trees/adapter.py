@@ -19,11 +19,11 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.functions import expit
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import Loaded, Owner
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
-from fairbits.models.people import random_people
+from fairbits.models.outputs import Loaded, Owner
 from fairbits.models.predictors import RefusesMissing, from_predictor
+from fairbits.models.probe import random_people
 from fairbits.models.trees.ensemble import Damaged, Ensemble, TreeModel
 from fairbits.models.trees.features import Read, encoding_for
 from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
@@ -218,13 +218,13 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
 
     A model whose library cannot be asked this way (a bare XGBoost booster wants its own matrices) is believed.
     """
-    from fairbits.models.loaded import fit_to_schema, with_model_classes
+    from fairbits.models.outputs import fit_to_schema, with_model_classes
 
     codes = random_people(schema, _PEOPLE, lacking=True)
     schema, _ = with_model_classes(schema, loaded)
     try:
         box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
-        theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)  # type: ignore[union-attr]
+        theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)
     except RefusesMissing:
         if type(model).__module__.partition(".")[0] == "catboost":
             return ""  # its categories are texts, so a missing one has a text that only its owner knows
@@ -232,7 +232,7 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     except FairbitsError:
         return ""
     mine = fit_to_schema(loaded, schema, options=options)
-    ours = mine.model.scores(mine.encoding.encode(codes))  # type: ignore[union-attr]
+    ours = mine.model.scores(mine.encoding.encode(codes))
     sums = isinstance(loaded.model, TreeModel) and loaded.model.ensemble.link == "logistic"
     if sums and options.output is None and ((theirs < 0) | (theirs > 1)).any():
         theirs = expit(theirs)  # trained for an objective of its own, it puts out the sums that a note calls logits
@@ -261,6 +261,9 @@ def _compared(loaded: Loaded, read: Read, library: str, file: Path, schema: Sche
     if not _installed(library):
         return replace(loaded, notes=(*loaded.notes, f"not compared with {name}: it is not installed."))
     texts = read.features.categories if library == "catboost" else {}
+    order = None  # of several outputs, where ours stand in the schema's order
+    if read.labels is not None and loaded.classes is not None and read.ensemble.outputs > 1:
+        order = [read.labels.index(label) for label in loaded.classes]
 
     def ask(rows: Any) -> Any:
         memory = 2 * options.max_model_bytes
@@ -270,12 +273,13 @@ def _compared(loaded: Loaded, read: Read, library: str, file: Path, schema: Sche
             raise outcome.error
         if outcome.fault:
             raise ModelError(f"{name} {outcome.fault}")
-        return np.array(outcome.known["answer"])
+        found = np.array(outcome.known["answer"])
+        return found if order is None else found[:, order]
 
     def instead(why: str) -> Loaded:
         return _through_library(library, file, schema, options, why)
 
-    return replace(loaded, owner=Owner(ask, (), "inputs", classes=read.labels, library=instead))
+    return replace(loaded, owner=Owner(ask, (), "inputs", library=instead))
 
 
 def answer(given: Any, notify: sandbox.Notify) -> None:

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from fairbits.errors import ModelError
 from fairbits.functions import c_exp, expit, softmax
-from fairbits.models.base import Array, SeveralClasses
-from fairbits.models.rows import checked_rows
+from fairbits.models.base import Array, SeveralClasses, checked_rows
 
 Floats = npt.NDArray[np.float64]
 #: Nodes of one ensemble, and of one tree: beyond these a file is refused before it fills the memory.
