@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fairbits import qid
-from fairbits.certify.classes import class_bounds
+from fairbits.certify.exact import class_bounds
 from fairbits.engine import classes, masked, tolerance_of, vectors
 from fairbits.errors import OptionError
 from fairbits.measure import bits_limit
