@@ -106,12 +106,12 @@ MISTAKES = {
     "an attribute not in the table": (
         lambda f: change(f, "[attributes.age]", "[attributes.agee]"),
         [],
-        "protected attribute 'agee' is not in the table; it has: age, job, label. Did you mean 'age'?",
+        "protected attribute 'agee' is not in the table; choose from: age, job, label. Did you mean 'age'?",
     ),
     "a protected attribute not there": (
         lambda f: None,
         ["measure", "subject.toml", "--protected", "jbo"],
-        "protected attribute 'jbo' is not in the table; it has: age, job. Did you mean 'job'?",
+        "protected attribute 'jbo' is not in the table; choose from: age, job. Did you mean 'job'?",
     ),
     "values outside the domain": (
         lambda f: change(f, "high = 9", "high = 5"),

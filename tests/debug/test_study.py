@@ -11,7 +11,7 @@ import pytest
 
 from fairbits import Audit, Budget, Network
 from fairbits.data import load_subject
-from fairbits.debug import debug_run
+from fairbits.debug import debug_run, read_debug
 from fairbits.debug.run import chains_of, sample_cases
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.store import Run
@@ -42,13 +42,18 @@ def test_files(run: Run) -> None:
     assert document["samples"] == 50
     assert document["samples_worst"] == 10
     assert document["k_mean"] == result.k_mean
-    assert document["origin"]["known"]
     assert document["origin"]["shares"][0]["attributes"] == ["sex"]
     assert document["rule"] == "spread"
     assert document["vote"]["suspect"] == document["suspect_layer"] == result.suspect
     assert "mixed" not in (run.folder / "debug.json").read_text()
     assert document["attribution"]["subsets"][-1]["attributes"] == ["sex"]
     assert len(Run.open(run.folder)) == len(run)
+    back = read_debug(run.folder)
+    assert back is not None
+    assert back.summary() == result.summary()
+    assert back.neurons == result.neurons
+    assert back.sets == result.sets
+    assert back.best() == result.best()
 
 
 def test_a_folder_that_takes_no_files_is_refused_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
 from fairbits.audit import AuditResult

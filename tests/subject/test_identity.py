@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Budget, Encoding, Network, Schema, Subject, Table, load_subject
-from fairbits.audit import AuditOptions, audit_subject
+from fairbits.audit import audit_subject
 from fairbits.domain import Numeric
 from fairbits.errors import OptionError
 from fairbits.explore import Explorer
 from fairbits.models import ModelOptions
+from fairbits.options import AuditOptions
 from fairbits.report import compute_report
 from fairbits.report.sections.measure import keep_measurement, kept_measurement, measure_rows
 from fairbits.search import Settings, search_subject

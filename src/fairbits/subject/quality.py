@@ -313,7 +313,7 @@ def against_labels(quality: Quality, model: Model, schema: Schema, *, named: boo
         return (
             f"the model {quality.off}; let it predict the column {schema.target!r} in the table's own unit (the exp of "
             f"a log, a wage by the hour or by the year), or name the column that it predicts, or keep it as it is with "
-            f"--as-is."
+            f"--allow-inverted."
         )
     if not quality.reversed:
         return None
@@ -321,7 +321,7 @@ def against_labels(quality: Quality, model: Model, schema: Schema, *, named: boo
         f"the model decides against the labels: its AUC for {schema.favourable!r} is {quality.auc:.3f} (95 % interval "
         f"{quality.auc_low:.3f} to {quality.auc_high:.3f}), so it is probably read the wrong way round"
     )
-    keep = "or keep it as it is with --as-is"
+    keep = "or keep it as it is with --allow-inverted"
     single = speaks_of(model, schema)
     if named:
         own = ", ".join(schema.classes)

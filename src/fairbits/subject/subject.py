@@ -12,6 +12,7 @@ from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, peop
 from fairbits.errors import ModelError, SchemaError
 from fairbits.models import (
     Endpoint,
+    FittedModel,
     Loaded,
     Model,
     ModelOptions,
@@ -254,7 +255,7 @@ def make_subject(
     made_from = model if original is None and not isinstance(model, Loaded) else original
     rest |= {"original": original, "origin": origin_of(made_from, options)}
     schema, from_model = with_model_classes(schema, loaded)
-    named = loaded.named or names_decide(schema, loaded.classes)
+    named = names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     schema, table = _in_model_order(loaded, schema, table)
     if loaded.threshold is not None and schema.threshold is None and len(schema.classes) == 2:
@@ -263,14 +264,12 @@ def make_subject(
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
-    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
     if encoding is None:
         settled, how = settled_order(loaded, fitted.model, fitted.encoding, schema, table, options)
         fitted = replace(fitted, encoding=settled, notes=(*(() if how else fitted.notes), *how))
     fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
     if own_scale(schema, options.output):
         schema = _with_score_range(schema, fitted, table)
-    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
     asked = (fitted.model, fitted.encoding, schema, table, options, loaded.classes)
     doubt = scaling_doubt(loaded.owner, raw, *asked)
     if doubt is not None and loaded.owner is None:  # layers alone, trained or not: nobody knows what goes before them
@@ -291,10 +290,9 @@ def make_subject(
 
 
 def _compared(
-    loaded: Loaded, fitted: Loaded, schema: Schema, table: Table, options: ModelOptions, raw: RawTable | None
-) -> tuple[Loaded, RoundTrip]:
+    loaded: Loaded, fitted: FittedModel, schema: Schema, table: Table, options: ModelOptions, raw: RawTable | None
+) -> tuple[FittedModel, RoundTrip]:
     """The model that answers as its owner's does: as it was read, else through its own library; refused otherwise."""
-    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
     found = round_trip(loaded.owner, raw, fitted.model, fitted.encoding, schema, table, options, loaded.classes)
     if isinstance(found, RoundTrip):
         return fitted, found
@@ -314,9 +312,8 @@ def _with_own_threshold(schema: Schema, threshold: float) -> tuple[Schema, str]:
     return replace(schema, threshold=own), note
 
 
-def _with_score_range(schema: Schema, fitted: Loaded, table: Table) -> Schema:
+def _with_score_range(schema: Schema, fitted: FittedModel, table: Table) -> Schema:
     """The schema of a model that gives points or hazards: how far they spread, for the tolerance between twins."""
-    assert fitted.encoding is not None  # noqa: S101 - settled by fit_to_schema
     rows = table.codes[sampled_rows(len(table), MAX_FOREIGN_ROWS, np.random.default_rng(0))]
     scores = np.asarray(fitted.model.scores(fitted.encoding.encode(rows)), np.float64)
     if schema.threshold is None:
