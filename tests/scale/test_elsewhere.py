@@ -14,7 +14,7 @@ from fairbits.errors import OptionError
 from fairbits.scale import ExecutorOptions
 from fairbits.scale.executors import processes
 from fairbits.store import Run
-from fairbits.store.location import place_of
+from fairbits.store.files import place_of
 from tests.search.planted import planted_subject
 
 from .work import cases_of, planted_search

@@ -137,7 +137,7 @@ def test_breaking_off_at_any_batch(
 
     with pytest.MonkeyPatch.context() as patch:
         if flush:
-            patch.setattr("fairbits.store.task_writer.FLUSH_SECONDS", 0.0)
+            patch.setattr("fairbits.store.writer.FLUSH_SECONDS", 0.0)
         try:
             searched(subject, folder, name, evaluations=1500, watch=watch, tasks=tasks)
         except Broken:

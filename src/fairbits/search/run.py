@@ -1,7 +1,7 @@
 """A search from its first task to its summary: on disk, reproducible, and able to go on after any end.
 
 There is one path. A search is cut into tasks (``tasks``), a runner has them done (this process, one after the other,
-unless ``fairbits.scale`` brings another), every task writes its cases and its record (``store.task_writer``), and here
+unless ``fairbits.scale`` brings another), every task writes its cases and its record (``store.writer``), and here
 the records become one summary. What it means to go on is decided in ``resume``.
 
 Round r of seed s always proposes the same people: that is what lets a task be repeated, resumed and done anywhere.
