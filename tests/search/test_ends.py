@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairbits.search import Budget, Settings, search_subject
-from fairbits.search.attempt import batch_for
 from fairbits.search.settings import problem_of
+from fairbits.search.shards import batch_for
 from fairbits.store import Run
 from fairbits.subject import Subject, make_subject
 

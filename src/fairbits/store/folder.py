@@ -209,7 +209,7 @@ SEARCHED = ("subject", "protected", "strategy", "options", "seed", "epsilon", "p
 #: Cases are cut into far fewer buckets, and no run has more cases than its columns can number.
 MAX_BUCKETS, MAX_COUNT = 65_536, 2**62
 #: What may differ when a run goes on: how long it may take, who does it, and what only tells about the model (see
-#: ``search/resume.py``).
+#: ``search/shards.py``).
 MAY_DIFFER = ("budget", "threads", "workers", "ray", "quality", "as_is")
 #: What is compared in another way (scores within rounding), or was measured afresh.
 JUDGED = ("identity", "noise")
