@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from fairbits.measure import Grouping
 from fairbits.proxies import ScoreBits, chained_bits, justified_of, score_bits, usable_bits
-from fairbits.proxies.columns import column_bits
+from fairbits.proxies.bits import column_bits
 from tests.proxies.planted import NOTHING_USABLE, NOTHING_USABLE_LATER, SCORES, SOMETHING_USABLE, groups_of
 
 #: The figures of the issue are for these.

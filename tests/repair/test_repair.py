@@ -19,7 +19,7 @@ from fairbits.debug import debug_run
 from fairbits.errors import MissingDependencyError, OptionError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models.onnx import writer as onnx_writing
-from fairbits.repair import Proof, RepairCandidate, RepairResult, repair_run
+from fairbits.repair import Proof, RepairCandidate, RepairResult, read_repair, repair_run
 from fairbits.repair.choice import keeps_budget, pick, undominated
 from fairbits.repair.margins import Loss
 from fairbits.repair.proposals import weights as retraining_module
@@ -106,6 +106,17 @@ def test_what_is_written(run: Run) -> None:
     document = json.loads((run.folder / "repair.json").read_text())
     assert document["chosen"] == result.chosen.name
     assert document["about_blinding"].startswith("Blinding ends the direct use")
+    back = read_repair(run.folder)
+    assert back is not None
+    assert back.chosen is not None
+    assert (back.chosen.name, back.files, back.subject_file) == (result.chosen.name, result.files, result.subject_file)
+    in_memory = {"network": None, "source": None, "fitted": None}
+    assert back.repairs == tuple(replace(one, **in_memory) for one in result.repairs)
+    assert (back.evidence, back.groups_after, back.estimates_before) == (
+        result.evidence,
+        result.groups_after,
+        result.estimates_before,
+    )
     assert {"retrain", "consistent", "blind+retrain"} <= set(result.names)
     assert result["blind+retrain"].held_out.k_max == 1
     assert [path.name for path in result.files] == ["repaired.npz", "repaired.onnx"]

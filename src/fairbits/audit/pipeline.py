@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import inf
@@ -20,7 +19,7 @@ import numpy as np
 from fairbits.audit.run import AuditRun
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
-from fairbits.engine import compiled_ahead, work_time
+from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError
 from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators
 from fairbits.models import Do, HasActivations, HasTrees, Network
@@ -298,10 +297,6 @@ class AuditResult:
         return f"<AuditResult {str(self.page)!r}: {done or 'nothing done anew'}>"
 
 
-#: Audits of at least so many seconds have kernels that are not on disk yet compiled by a second process meanwhile.
-COMPILED_AHEAD = 10.0
-
-
 #: Options that a run keeps: one that goes on has its own, and refuses others.
 KEPT_OPTIONS = ("seed", "epsilon", "partition", "measure", "within", "min_plausibility")
 
@@ -337,10 +332,7 @@ def audit_subject(
 ) -> AuditResult:
     """Do all stages of an audit and write the report."""
     with shared_evaluators(), read_once():
-        pipeline = Pipeline(subject, options, folder, resume=resume, force=force, progress=progress, stop=stop)
-        long = pipeline.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
-        with compiled_ahead() if long else nullcontext():
-            return pipeline.do()
+        return Pipeline(subject, options, folder, resume=resume, force=force, progress=progress, stop=stop).do()
 
 
 class Pipeline:

@@ -592,7 +592,7 @@ def repair_sightings(folder: Path, *, epsilon: float | None) -> tuple[Sighting, 
     try:
         document = json_of(folder / REPAIR)
         chosen = next(one for one in document["repairs"] if one["name"] == document["chosen"])
-        met, attack = chosen["held_out"], (document.get("attack") or {}).get("after") or {}
+        met, attack = chosen["held_out"], document.get("attack_after") or {}
         rates = [rate for rate in (met.get("id_rate"), met.get("id_rate_rows")) if rate is not None]
         ks = [int(k) for k in (met.get("k_max"), met.get("k_max_rows")) if k is not None]
         seen = [Sighting(source="held_out", flips=int(max(rates, default=0) > 0), k=max(ks, default=None))]

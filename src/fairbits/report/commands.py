@@ -83,7 +83,7 @@ def _repair_options(document: Mapping[str, Any]) -> list[str]:
         found.append(f"--trials {asked['trials']}")
     if asked.get("write_all"):
         found.append("--write-all")
-    attack = document["attack"]["before"]
+    attack = document["attack_before"]
     return [*found, f"--attack-budget {0 if attack is None else attack['evaluations']}"]
 
 

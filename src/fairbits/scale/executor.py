@@ -21,11 +21,11 @@ from typing import Any, ClassVar, Self, Unpack
 import cloudpickle
 
 from fairbits.data import load_subject
-from fairbits.domain import GrantOptions
+from fairbits.domain import GrantOptions, joined
 from fairbits.errors import ModelError, UsageError
 from fairbits.options import ExecutorOptions as ExecutorOptions  # noqa: PLC0414 - exported from here, too
 from fairbits.store import WriteError
-from fairbits.subject import Subject, difference_words, differences
+from fairbits.subject import Subject, differences
 
 _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
@@ -302,8 +302,8 @@ class Portable:
         found = differences(self.identity, subject.identity)
         if found:
             raise ModelError(
-                f"subject {self.name!r} is another one where the worker runs ({self.source!r}): "
-                f"{difference_words(found)}; give all machines the same model and table."
+                f"subject {self.name!r} is not the same where the worker runs ({self.source!r}): "
+                f"{joined(found)}; give all machines the same model and table."
             )
         return subject
 

@@ -11,7 +11,8 @@ from fairbits.options import LoadingOptions, MeasureOptions, SubjectOptions, arg
 
 if TYPE_CHECKING:
     from fairbits.audit import Audit
-    from fairbits.measure import Limit, Measurement
+    from fairbits.domain import Limit
+    from fairbits.measure import Measurement
     from fairbits.subject import Subject as LoadedSubject
 
 
