@@ -508,6 +508,11 @@ class RepairOptions(ExecutorOptions):
     )
     seed: int = _seed(0, "Same seed, same repair.")
 
+    def __post_init__(self) -> None:
+        ExecutorOptions.__post_init__(self)
+        if isinstance(self.attack_budget, str) and not self.attack_budget.strip().isdigit():
+            seconds_of(self.attack_budget)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertifyOptions(ThreadOptions):
