@@ -273,5 +273,5 @@ def _soon() -> str:
 def test_help_says_how_it_is_called() -> None:
     done = fairbits_alone("gate", "--help")
     assert done.returncode == 0
-    assert "fairbits gate SUBJECT" in done.stdout
+    assert "fairbits gate [OPTIONS] [SUBJECT]" in done.stdout
     assert all(name in done.stdout for name in ("--freeze", "--waivers", "--policy", "--update-baseline"))

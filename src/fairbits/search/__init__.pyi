@@ -11,9 +11,9 @@ from .registry import make_strategy as make_strategy
 from .run import DISTANCES as DISTANCES
 from .run import Watch as Watch
 from .run import search_subject as search_subject
+from .settings import SETTINGS as SETTINGS
 from .settings import Settings as Settings
 from .settings import problem_of as problem_of
-from .shards import SETTINGS as SETTINGS
 from .shards import Ending as Ending
 from .shards import Events as Events
 from .shards import SearchShard as SearchShard

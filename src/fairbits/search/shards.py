@@ -32,7 +32,7 @@ from fairbits.randomness import generator
 from fairbits.search.budget import COUNTED, Budget, BudgetSpent, Replay, Stopped, Tally
 from fairbits.search.oracle import Clock, Oracle
 from fairbits.search.problem import Problem
-from fairbits.search.settings import Settings
+from fairbits.search.settings import SETTINGS, Settings
 from fairbits.search.strategy import Strategy
 from fairbits.store import Layout, Run, TaskRecord, TaskWriter, check_same, read_records
 
@@ -170,8 +170,6 @@ def _split(total: int, count: int, number: int) -> int:
     return total // count + (number < total % count)
 
 
-#: Settings of a search that a run keeps.
-SETTINGS = ("strategy", "options", "seed", "epsilon", "partition", "within", "min_plausibility", "batch", "measure")
 #: Limits that tasks share.
 _CUT = ("evaluations", "cases", "queries", "ends")
 
