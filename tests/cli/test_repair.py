@@ -43,7 +43,7 @@ def test_the_terminal(run: Run) -> None:  # noqa: F811
 def test_json(run: Run) -> None:  # noqa: F811
     found = json.loads(ask(run.folder, "--no-retrain", "--attack-budget", "0", "--choose", "blind", "--json"))
     assert found["chosen"] == "blind"
-    assert found["attack"] == {"before": None, "after": None}
+    assert (found["attack_before"], found["attack_after"]) == (None, None)
     assert found["files"] == ["repaired.npz", "repaired.onnx"]
     blind = next(repair for repair in found["repairs"] if repair["name"] == "blind")
     assert blind["held_out"]["k_mean"] == 1

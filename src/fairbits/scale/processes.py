@@ -19,7 +19,7 @@ from typing import Any, Self
 import cloudpickle
 
 from fairbits.errors import FairbitsError
-from fairbits.scale.tasks import Executor, Fault, Job, Signals, TaskOutcome, fault_of
+from fairbits.scale.executor import Executor, Fault, Job, Signals, TaskOutcome, fault_of
 
 #: How often a worker may die while it starts, before that is taken for a fault of the installation.
 STARTS = 3

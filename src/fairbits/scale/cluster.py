@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from fairbits.engine import available_cores
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
-from fairbits.scale.tasks import Executor, Fault, Job, Signals, TaskOutcome, fault_of
+from fairbits.scale.executor import Executor, Fault, Job, Signals, TaskOutcome, fault_of
 
 LOCAL = "local"
 #: Seconds that workers may take to prepare; a cluster that is still growing takes shards as it comes.
