@@ -79,4 +79,4 @@ def _prepare(shared: _Shared) -> _Bench:
 def _perform(bench: _Bench, dos: list[Do], signals: Signals) -> tuple[Any, ...]:  # noqa: ARG001 - a block is short
     shared = bench.shared
     tried = try_here(bench.evaluator, bench.subject, shared.cases, dos, judged=shared.judged, measure=shared.measure)
-    return tried.accuracy, tried.k_mean, tried.id_rate, tried.target
+    return tried.accuracy, tried.k, tried.id_rate, tried.target
