@@ -10,9 +10,8 @@ import pytest
 from scipy import special
 
 from fairbits.certify import boxes as boxes_module
-from fairbits.certify.boxes import Question, prove
-from fairbits.certify.classes import class_bounds
-from fairbits.certify.witnesses import DRAWN
+from fairbits.certify.boxes import DRAWN, Question, prove
+from fairbits.certify.exact import class_bounds
 from fairbits.domain import Attribute, Encoding, Schema, Twins
 from fairbits.engine import FLIPPING, STEADY, box_network, margin_cuts
 from fairbits.errors import CapabilityError

@@ -10,9 +10,10 @@ import pytest
 
 from fairbits.certify import CertifyOptions, Statement, certify_subject
 from fairbits.certify.cells import prove_cells
-from fairbits.certify.exact import Asker, ask, domain_size, everybody, within
+from fairbits.certify.exact import Asker, ask, domain_size, everybody, vector_classes, within
 from fairbits.certify.run import _Ladder
 from fairbits.domain import Attribute, Encoding, Schema, Table
+from fairbits.engine import tolerance_of, vectors
 from fairbits.engine.tree_bounds import tree_boxes
 from fairbits.errors import OptionError
 from fairbits.measure import evaluator_of
@@ -65,7 +66,9 @@ def test_a_small_domain_is_asked_whole():
     assert flips.people == truth.people == 13 * 3 * 21
     assert (flips.falsified, flips.open) == (truth.flips, 0)
     assert flips.bound == truth.flips / truth.people
-    assert k.bound == k.largest == truth.largest
+    assert k.largest == truth.largest == 6  # as many as there are twins
+    assert k.bound == 5  # that nobody has more than 6 would be true of every model
+    assert k.falsified == truth.counts(5)[1] > 0
     assert json.loads(json.dumps(flips.document()))["certified"] == truth.people - truth.flips
 
 
@@ -256,11 +259,68 @@ def test_weights_so_large_that_rounding_decides_prove_nothing():
     codes = np.column_stack([rng.integers(0, 31, 60), rng.integers(0, 2, 60)]).astype(float)
     subject = make_subject("big", network, schema, Table(codes, np.zeros(60)))
     found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
-    flips = next(one for one in found.statements if one.property == "flips")
-    assert flips.open == flips.people
-    assert "nobody" not in flips.sentence()
-    assert "next to nothing is certain: 100 % is open" in flips.sentence()
-    assert not flips.is_certain()
+    assert not found.statements
+    assert "of everybody in the domain nothing is certain about flips" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 5])
+def test_nothing_is_said_that_is_true_of_every_model(k):
+    """Nobody has more classes than twins: a bound that allows them all is no statement."""
+    schema, network = _between(0.1, 0.9)  # k is 2, of 2 twins
+    codes = np.column_stack([np.linspace(0, 1, 40), np.arange(40) % 2])
+    subject = make_subject("two", network, schema, Table(codes, np.zeros(40)))
+    found = certify_subject(subject, CertifyOptions(seconds=0.5, threads=1, k=k))
+    about_k = [one for one in found.statements if one.property == "k"]
+    assert {one.bound for one in about_k} == ({1.0} if k in (None, 1) else set())
+    assert any("nobody has more than 2 classes" in note for note in found.notes) == (k in (2, 5))
+
+
+def _three_classes(step):
+    """Two twins whose vectors of probabilities differ by a little more than ε, or a little less."""
+    schema = Schema(
+        (
+            Attribute(name="a", kind="integer", low=0, high=3),
+            Attribute(name="sex", kind="category", labels=("f", "m"), protected=True),
+        ),
+        target="ok",
+        classes=("no", "perhaps", "yes"),
+        scores="vector",
+    )
+    network = Network.build([np.array([[0.01, 0.0, 0.0], [step, 0.0, 0.0]])], [np.zeros(3)], head="softmax")
+    codes = np.array([[a, sex] for a in range(4) for sex in range(2)], dtype=float)
+    return make_subject("three", network, schema, Table(codes, np.zeros(8)))
+
+
+def test_vectors_that_lie_a_rounding_error_from_the_tolerance_are_open():
+    apart, wanted = [], tolerance_of(0.025)
+    lows, highs = 0.0, 1.0
+    for _ in range(60):
+        middle = (lows + highs) / 2
+        table = evaluator_of(_three_classes(middle), threads=1).class_scores(np.zeros((1, 2)))[0].astype(np.float64)
+        lows, highs = (middle, highs) if np.abs(table[1] - table[0]).max() < wanted else (lows, middle)
+    for step in (lows, 0.5 * lows, 2 * lows):
+        least, most = Asker(evaluator_of(_three_classes(step), threads=1)).ask(np.zeros((1, 2)))[1:]
+        apart.append((int(least[0]), int(most[0])))
+    assert apart == [(1, 2), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_of_vectors_hold_however_scores_are_rounded(seed):
+    """Scores moved by as much as is allowed give a k between the fewest and the most."""
+    rng = np.random.default_rng(seed)
+    table = (rng.dirichlet(np.ones(3), (200, 5)) * 0.08 + 0.3).round(3 if seed else 2)
+    room = 1e-4
+    fewest, most = vector_classes(table, None, _k_of(table), epsilon=0.025, room=room)
+    for _ in range(20):
+        moved = _k_of(table + rng.uniform(-room / 2, room / 2, table.shape))
+        assert (fewest <= moved).all()
+        assert (moved <= most).all()
+    assert (fewest == most).mean() > 0.2
+    assert (fewest < most).any()
+
+
+def _k_of(table):
+    return vectors(table.astype(np.float32), epsilon=0.025, favourable=0, threads=1).k.astype(np.int64)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,27 @@ def test_the_ladder_states_rates_and_says_where_it_cannot():
     assert all(0 <= one.low <= one.high <= 1 for statement in found.rates for one in statement.groups)
     assert "Rates by sex, as if attributes were independent within the group: f " in found.rates[0].sentence()
     assert found.rates[0].document()["groups"][0]["group"] == "f"
+
+
+def _favourable_only_if_rare(schema, rng):
+    rows = np.stack([rng.choice(a.values(), 100) for a in schema.attributes], axis=1)
+    network = _network(rng, Encoding.one_hot(schema).width, (6,))
+    return make_subject("rates", network, schema, Table(rows, rng.integers(0, 2, 100).astype(float)))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3, -0.3])
+def test_rates_that_the_decisions_contradict_are_withdrawn(shift, monkeypatch):
+    def moved(*args, **options):
+        found = group_rates(*args, **options)
+        groups = [replace(one, low=one.low + shift, high=one.high + shift) for one in found.groups]
+        return replace(found, groups=tuple(groups))
+
+    monkeypatch.setattr("fairbits.certify.run.group_rates", moved)
+    subject = _favourable_only_if_rare(_schema(), np.random.default_rng(1))
+    found = certify_subject(subject, CertifyOptions(seconds=3, threads=1, rates=True))
+    rates = [one for one in found.contradictions if one.property == "rate"]
+    assert bool(rates) == any(bool(one.withdrawn) for one in found.rates) == (shift != 0)
+    for one in found.rates:
+        assert ("error of ours" in one.sentence()) == bool(one.withdrawn)
+    if shift:
+        assert f"at {'least' if shift > 0 else 'most'}" in rates[0].words()

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits import Attribute, Audit, Network, Schema, Subject, Table
 from fairbits.cli.app import app
 from fairbits.diff import ModelDiff, diff_subjects, render_diff, with_model
-from fairbits.diff.layers import layer_shifts
 from fairbits.diff.records import Shift
+from fairbits.diff.run import layer_shifts
 from fairbits.errors import OptionError
 from fairbits.measure import Estimate
 from fairbits.subject import make_subject

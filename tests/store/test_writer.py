@@ -277,14 +277,14 @@ class TestForce:
         self, tmp_path: Path, people_schema: Schema, rng
     ) -> None:
         """A run that was certified, signed or judged can be replaced: no stage writes a name that is not known here."""
-        import fairbits.certify.files as certified
+        import fairbits.certify.run as certified
         import fairbits.debug.records as debugged
         import fairbits.gates.files as judged
         import fairbits.repair.records as repaired
         import fairbits.report.manifest as signed
         from fairbits.repair.run import OTHERS
 
-        names = {certified.FILE, certified.RATES, judged.FILE, repaired.TABLE, repaired.DOCUMENT, "proxies.json"}
+        names = {"certify.json", certified.RATES, judged.FILE, repaired.TABLE, repaired.DOCUMENT, "proxies.json"}
         names |= {signed.MANIFEST, signed.SIGNATURE, *signed.FACES, "measure.json", "repaired.onnx", "repaired.toml"}
         names |= {debugged.LAYERS, debugged.NEURONS, debugged.CASES, debugged.DOCUMENT, f"{OTHERS}/blind/repaired.npz"}
         write_run(tmp_path, people_schema, rng)

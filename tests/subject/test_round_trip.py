@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from torch import nn
 from fairbits import Audit, load_subject
 from fairbits.domain import RawTable
 from fairbits.errors import ModelError, SchemaError
+from fairbits.models import Ensemble, TreeModel
 from fairbits.subject import table_of_subject
 
 WORDS, NUMBERS, PROTECTED = ["sex", "race", "job"], ["age", "income"], ["sex", "race"]
@@ -296,10 +298,9 @@ def test_points_and_hazards_have_their_own_threshold(turned: bool) -> None:
 def test_fresh_answers_of_a_service_are_read_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A constant service whose answers are logits of the other class varies in nothing."""
     from fairbits import Category, Integer, Schema
-    from fairbits.models import Endpoint, load_with_encoding
-    from fairbits.models.repeated import answers_vary
+    from fairbits.models import answers_vary, load_with_encoding
 
-    monkeypatch.setattr(Endpoint, "_ask_all", lambda _self, rows: np.full(len(rows), 1.5))
+    monkeypatch.setattr("fairbits.models.http._Service.ask_all", lambda _self, rows: np.full(len(rows), 1.5))
     schema = Schema(
         (Category(name="sex", labels=("f", "m"), protected=True), Integer(name="age", high=9)),
         target="y",
@@ -323,6 +324,59 @@ def test_a_module_is_held_against_pytorch_on_real_rows(ending: Any, seed: int) -
     assert (trip.rows, trip.equal) == (900, 900)
     assert trip.compared == "the encoded rows, by the library and as read"
     assert 0 < trip.tolerance < 1e-4
+
+
+def booster_file(kind: str, frame: pd.DataFrame, folder: Path) -> Path:
+    """A booster's own file, trained on pandas categories, or by CatBoost on their texts."""
+    rows, file = categories(frame)[COLUMNS], folder / f"model.{kind}"
+    if kind == "cbm":
+        plain = frame[COLUMNS].astype(dict.fromkeys(WORDS, str))
+        settings = {"iterations": 20, "one_hot_max_size": 9, "cat_features": WORDS, "allow_writing_files": False}
+        model = catboost.CatBoostClassifier(verbose=0, thread_count=1, **settings)
+        model.fit(plain, frame["hired"]).save_model(str(file))
+    elif kind == "txt":
+        model = lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1).fit(rows, frame["hired"])
+        model.booster_.save_model(file)
+    else:
+        model = xgboost.XGBClassifier(n_estimators=20, enable_categorical=True, n_jobs=1, early_stopping_rounds=3)
+        held = [(rows[:200], frame["hired"][:200])]
+        model.fit(rows[200:], frame["hired"][200:], eval_set=held, verbose=False).save_model(file)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["txt", "json", "ubj", "cbm"])
+def test_a_booster_s_file_is_held_against_its_library_on_real_rows(kind: str, tmp_path: Path) -> None:
+    frame = people(400)
+    subject = Audit.from_table(booster_file(kind, frame, tmp_path), frame, **ASKED).subject
+    assert isinstance(subject.model, TreeModel)
+    assert (subject.round_trip.rows, subject.round_trip.equal) == (400, 400), subject.round_trip
+
+
+def test_a_booster_s_file_that_is_read_wrongly_gives_way_to_its_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = people(400)
+    numbers = frame[NUMBERS].assign(sex=(frame["sex"] == " Male").astype(int), hired=frame["hired"])
+    model = lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1).fit(
+        numbers[[*NUMBERS, "sex"]], frame["hired"]
+    )
+    model.booster_.save_model(tmp_path / "model.txt")
+    monkeypatch.setattr(Ensemble, "rounded", lambda _, values: np.asarray(values, np.float64) + 1.0)
+    subject = Audit.from_table(tmp_path / "model.txt", numbers, target="hired", protected=["sex"], favourable=1).subject
+    assert not isinstance(subject.model, TreeModel)
+    assert any("asked through its own library" in note and "rows otherwise" in note for note in subject.notes)
+    assert subject.round_trip.equal == subject.round_trip.rows == 400
+
+
+def test_a_booster_s_file_without_its_library_says_that_it_was_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = people(400)
+    file = booster_file("txt", frame, tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    subject = Audit.from_table(file, frame, **ASKED).subject
+    assert any("not compared with LightGBM: it is not installed" in note for note in subject.notes)
+    assert subject.round_trip.rows == 0
 
 
 def test_a_table_goes_out_as_it_came_in(tmp_path: Path) -> None:

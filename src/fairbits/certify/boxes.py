@@ -4,6 +4,7 @@ Boxes are bounded by the engine (CROWN over all twins at once); the box with the
 is certain inside an open box is counted, so that certified, falsified and open people add up at every moment. A real
 attribute is an interval: then parts of the domain are counted, each with all the reals in it. The statement is about
 the model's own float32 scores, whatever library computes them: bounds are widened by all that rounding can do.
+People who flip, drawn at random from open boxes, falsify, and show where others may be.
 """
 
 from __future__ import annotations
@@ -11,19 +12,184 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.certify.branches import PIECE, WHOLE, bits_of, bound, halves, in_batches, most_open
-from fairbits.certify.classes import class_bounds
-from fairbits.certify.witnesses import Witnesses, draw_witnesses
-from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, ask_people
+from fairbits.certify.exact import class_bounds
+from fairbits.engine import BINS, FLIPPING, OPEN, STEADY, BoxNetwork, ask_people, bound_boxes, share
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+#: Boxes that are split at once, at most, and that a thread bounds at once; seconds that a batch may take, about.
+BATCH, PIECE, ROUND = 2048, 16, 0.3
+#: Counts of people up to which 64-bit integers are exact.
+WHOLE = 2**62
+
+
+def in_batches(
+    step: Callable[[int], bool], going: Callable[[], bool], *, clock: Callable[[], float] = time.perf_counter
+) -> None:
+    """Take steps of a number of boxes while there are some; batches grow while they are quick, to keep the budget."""
+    size = 16
+    while going():
+        begin = clock()
+        if not step(size):
+            return
+        size = size // 2 + 1 if clock() - begin > ROUND else min(2 * size, BATCH)
+
+
+def most_open(priority: Doubles, size: int) -> Integers:
+    """The boxes with the highest priority, of those that have one: about half of them, and no more than a batch."""
+    wanted = min(size, max(1, int(np.count_nonzero(priority)) // 2 + 1))
+    order = np.argpartition(-priority, wanted - 1)[:wanted] if wanted < len(priority) else np.arange(len(priority))
+    return np.sort(order[priority[order] > 0])
+
+
+class Bounds(NamedTuple):
+    """What is known of boxes: their status, shares that are certain, where to split; margins of twins, if asked for."""
+
+    status: Integers
+    certified: Doubles
+    flipping: Doubles
+    split: Integers
+    lows: Doubles
+    highs: Doubles
+    gaps: Doubles
+
+
+def bound(
+    network: BoxNetwork,
+    cuts: tuple[float, float],
+    boxes: tuple[Any, ...],
+    *,
+    bins: int = 0,
+    margins: bool = False,
+    threads: int | None = None,
+) -> Bounds:
+    """Bound boxes (first and last steps, sets, states of neurons) on several threads; cuts are (below, from)."""
+    n, m = len(boxes[0]), network.layers.twins.shape[0]
+    kept = n if margins else 0
+    found = Bounds(
+        np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n, np.int64),
+        np.empty((kept, m)), np.empty((kept, m)), np.empty(kept),
+    )  # fmt: skip
+
+    def piece(start: int) -> None:
+        part = slice(start, start + PIECE)
+        status, certified, flipping, split, lows, highs, gaps = (array[part] for array in found)
+        some = (array[part] for array in boxes)
+        bound_boxes(
+            network.layers, cuts[1], cuts[0], *some, status, certified, flipping, split, bins, lows, highs, gaps
+        )
+
+    share(piece, range(0, n, PIECE), threads)
+    return found
+
+
+def bits_of(mask: Any) -> list[int]:
+    """The members of a set that is written as a bit mask.
+
+    Examples
+    --------
+    >>> bits_of(0b1101)
+    [0, 2, 3]
+    """
+    return [b for b in range(64) if int(mask) >> b & 1]
+
+
+def halves(
+    network: BoxNetwork, first: Any, last: Any, masks: Any, where: Integers
+) -> tuple[tuple[Any, Any, Any], Integers, Integers]:
+    """Boxes cut in two at one attribute each: all left halves, then all right ones; and of how many values, how many go
+    left.
+    """
+    numeric = network.numeric
+    left_last, right_first = last.copy(), first.copy()
+    left_masks, right_masks = masks.copy(), masks.copy()
+    sizes, lefts = np.empty(len(first), np.int64), np.empty(len(first), np.int64)
+    steps = np.flatnonzero(where < numeric)
+    at = where[steps]
+    middle = np.floor((first[steps, at] + last[steps, at]) / 2)
+    left_last[steps, at], right_first[steps, at] = middle, middle + 1
+    sizes[steps] = (last[steps, at] - first[steps, at] + 1).astype(np.int64)
+    lefts[steps] = (middle - first[steps, at] + 1).astype(np.int64)
+    for place in np.flatnonzero(where >= numeric).tolist():
+        at_set = int(where[place]) - numeric
+        bits = bits_of(masks[place, at_set])
+        half = len(bits) // 2
+        left_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[:half]))
+        right_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[half:]))
+        sizes[place], lefts[place] = len(bits), half
+    both = (
+        np.concatenate([first, right_first]),
+        np.concatenate([left_last, last]),
+        np.concatenate([left_masks, right_masks]),
+    )
+    return both, sizes, lefts
+
+
+#: People drawn at once.
+DRAWN = 8_192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Witnesses:
+    """Boxes with somebody who flips: how many different ones were met there, and one of them."""
+
+    boxes: Integers
+    counts: Integers
+    people: npt.NDArray[np.float64]
+    drawn: int = 0
+    hits: int = 0
+    estimate: float = 0.0
+
+    def largest(self, priority: npt.NDArray[np.float64], count: int) -> Witnesses:
+        """Witnesses in the boxes with the most open people, among boxes that can be split."""
+        order = np.argsort(-priority[self.boxes], kind="stable")
+        order = order[priority[self.boxes[order]] > 0][:count]
+        return Witnesses(self.boxes[order], self.counts[order], self.people[order])
+
+
+def draw_witnesses(
+    network: BoxNetwork,
+    cut: float,
+    below: float,
+    pool: dict[str, npt.NDArray[Any]],
+    n: int,
+    rng: np.random.Generator,
+    *,
+    drawn: int = DRAWN,
+) -> Witnesses | None:
+    """Draw people from the first ``n`` boxes of a pool, by how many of each are open, and keep those who flip."""
+    weights = pool["priority"][:n]
+    total = float(weights.sum())
+    if not total > 0:
+        return None
+    chosen = rng.choice(n, drawn, p=weights / total)
+    first, last = pool["first"][chosen].astype(np.float64), pool["last"][chosen].astype(np.float64)
+    people = np.empty((drawn, len(network.values)))
+    people[:, : network.numeric] = np.floor(first + rng.random(first.shape) * (last - first + 1))
+    np.minimum(people[:, : network.numeric], last, out=people[:, : network.numeric])
+    people[:, : network.numeric] += network.layers.wide * rng.random(first.shape)  # anywhere in a part of a real one
+    masks = pool["masks"][chosen]
+    for place in range(masks.shape[1]):
+        bits = (masks[:, place, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+        # The member with the largest of as many random numbers: each is as likely as the others.
+        people[:, network.numeric + place] = np.argmax(rng.random(bits.shape) * bits, axis=1)
+    found = np.zeros(drawn, np.int64)
+    ask_people(network.layers, cut, below, people, found)
+    flips = found == FLIPPING
+    met = np.unique(np.column_stack([chosen[flips].astype(np.float64), people[flips]]), axis=0)
+    boxes, start, counts = np.unique(met[:, 0].astype(np.int64), return_index=True, return_counts=True)
+    # A box is drawn by how many of it are open, and one of all its people then: each stands for so many as this.
+    stands = total * pool["people"][chosen].astype(np.float64) / weights[chosen]
+    estimate = float((stands * flips).mean())
+    return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], drawn, int(flips.sum()), estimate)
+
 
 #: Open boxes that are kept; beyond, those with the fewest open people are put aside as they are.
 MAX_BOXES = 600_000
@@ -123,7 +289,7 @@ class _Proof:
             "masks": np.zeros((size, sets), np.uint64),
             "states": np.zeros((size, self.neurons), np.int8),
             "people": np.zeros(size, self.kind),
-            "steady": np.zeros(size),
+            "certified": np.zeros(size),
             "flipping": np.zeros(size),
             "witnesses": np.zeros(size, np.int64),
             "split": np.zeros(size, np.int64),
@@ -177,7 +343,7 @@ class _Proof:
 
     def _add(self, free: Integers, first: Any, last: Any, masks: Any, states: Any, people: Any) -> Integers:
         """Bound boxes; count the settled ones, and keep the others, first in the places ``free``; gives where."""
-        status, steady, flipping, split = self._bound(first, last, masks, states, BINS)
+        status, certified, flipping, split = self._bound(first, last, masks, states, BINS)
         self.volumes.boxes += len(first)
         volumes = self.volumes
         volumes.certified += int(people[status == STEADY].sum())
@@ -201,8 +367,8 @@ class _Proof:
         pool["first"][places], pool["last"][places] = first[going], last[going]
         pool["masks"][places], pool["states"][places] = masks[going], states[going]
         pool["people"][places], pool["split"][places] = people[going], split[going]
-        pool["steady"][places], pool["flipping"][places] = steady[going], flipping[going]
-        unknown = people[going].astype(np.float64) * np.maximum(0.0, 1.0 - steady[going] - flipping[going])
+        pool["certified"][places], pool["flipping"][places] = certified[going], flipping[going]
+        unknown = people[going].astype(np.float64) * np.maximum(0.0, 1.0 - certified[going] - flipping[going])
         pool["priority"][places] = np.where((split[going] >= 0) & (unknown > 0.5), unknown, 0.0)
         now = np.full(len(first), -1, np.int64)
         now[going] = places
@@ -258,7 +424,7 @@ class _Proof:
             threads=self.threads,
         )
         if not about_k:
-            return found.status, found.steady, found.flipping, found.split
+            return found.status, found.certified, found.flipping, found.split
         nothing = np.zeros(len(first))
         return self._by_classes(found.lows, found.highs, found.gaps), nothing, nothing, found.split
 
@@ -290,11 +456,11 @@ class _Proof:
                 return
             some = order[start : start + 2 * PIECE]
             first, last = pool["first"][some].astype(np.float64), pool["last"][some].astype(np.float64)
-            _, steady, flipping, _ = self._bound(first, last, pool["masks"][some], pool["states"][some], FINE)
-            pool["steady"][some] = np.maximum(pool["steady"][some], steady)
+            _, certified, flipping, _ = self._bound(first, last, pool["masks"][some], pool["states"][some], FINE)
+            pool["certified"][some] = np.maximum(pool["certified"][some], certified)
             pool["flipping"][some] = np.maximum(pool["flipping"][some], flipping)
 
-    def _carved(self, which: str, places: Any) -> int:
+    def _certain(self, which: str, places: Any) -> int:
         """People inside open boxes of whom it is certain, rounded down."""
         people = self.pool["people"][places].astype(np.float64)
         # Shares are rounded down by 1e-10 at most: for few people, that is no whole person.
@@ -312,8 +478,8 @@ class _Proof:
         now, everything = self.volumes, slice(0, self.n)
         return Volumes(
             now.people,
-            now.certified + self._carved("steady", everything),
-            now.falsified + self._carved("flipping", everything),
+            now.certified + self._certain("certified", everything),
+            now.falsified + self._certain("flipping", everything),
             now.boxes,
             drawn=now.drawn,
             flips_estimate=now.flips_estimate,
@@ -324,8 +490,8 @@ class _Proof:
         """Let the boxes with the fewest open people go: what is certain in them is counted, the rest stays open."""
         order = np.argsort(-self.pool["priority"][: self.n], kind="stable")
         going, staying = order[MAX_BOXES // 2 :], np.sort(order[: MAX_BOXES // 2])
-        self.volumes.certified += self._carved("steady", going)
-        self.volumes.falsified += self._carved("flipping", going)
+        self.volumes.certified += self._certain("certified", going)
+        self.volumes.falsified += self._certain("flipping", going)
         for array in self.pool.values():
             array[: len(staying)] = array[staying]
         self.n = len(staying)

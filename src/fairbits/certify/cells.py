@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.certify.branches import PIECE, WHOLE, in_batches, most_open
-from fairbits.certify.classes import class_bounds
+from fairbits.certify.boxes import PIECE, WHOLE, in_batches, most_open
+from fairbits.certify.exact import class_bounds
 from fairbits.engine import TreeBoxes, bound_sums, share
 from fairbits.measure import Evaluator
 from fairbits.models import apply_link

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from scipy.stats import binom
 
 from fairbits.certify.statement import Population, Property, Statement
+
+if TYPE_CHECKING:
+    from fairbits.certify.rates import RateStatement
 
 Source = Literal["rows", "search", "attack", "held_out", "statement", "sample"]
 
@@ -27,6 +30,7 @@ _SOURCES = {
     "statement": "people who were asked or proved about",
     "sample": "people drawn at random",
 }
+_WHAT = {"flips": "people who flip", "k": "classes", "rate": "decided for"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +53,12 @@ class Contradiction:
     model
         ``model`` or ``repaired``.
     property
-        What is claimed: ``flips`` or ``k``.
+        What is claimed: ``flips`` or ``k``, or the ``rate`` of a group.
     population
         Of whom, in words.
     claimed
-        The most that the claim allows: people or a share of them who flip or have more classes, or a number of classes.
+        The most that the claim allows (the least, where less was found): people or a share of them who flip, have more
+        classes or are decided for, or a number of classes.
     source, found
         What speaks against it, and how many that has.
     claim
@@ -62,7 +67,7 @@ class Contradiction:
     """
 
     model: str
-    property: Property
+    property: Property | Literal["rate"]
     population: str
     claimed: float
     source: Source
@@ -71,10 +76,11 @@ class Contradiction:
 
     def words(self) -> str:
         """The contradiction in a sentence."""
-        what = "people who flip" if self.property == "flips" else "classes"
+        what = _WHAT[self.property]
         whose = "" if self.model == "model" else f"of the {self.model} model, "
+        most = "most" if self.found > self.claimed else "least"
         return (
-            f"{whose}at most {self.claimed:g} {what} were claimed for {self.population}, but "
+            f"{whose}at {most} {self.claimed:g} {what} were claimed for {self.population}, but "
             f"{_SOURCES[self.source]} have {self.found:g}"
         )
 
@@ -115,6 +121,27 @@ def contradictions(
         found += _against(claim, statements, seen)
         if most == 1:
             found += _against(replace(claim, property="flips", bound=0.0), statements, seen)
+    return tuple(found)
+
+
+def rate_contradictions(rates: RateStatement, model: str = "model") -> tuple[Contradiction, ...]:
+    """Guaranteed rates against decisions about people who were drawn from the same population."""
+    found = []
+    for one in rates.groups:
+        low, high = (min(max(end, 0.0), 1.0) for end in (one.low, one.high))  # sums of doubles miss 0 and 1
+        if one.drawn and binom.sf(one.favoured - 1, one.drawn, high) < UNLIKELY:
+            claimed = high
+        elif one.drawn and binom.cdf(one.favoured, one.drawn, low) < UNLIKELY:
+            claimed = low
+        else:
+            continue
+        population = f"{rates.attribute} = {one.group} among {rates.population}"
+        share = one.favoured / one.drawn
+        found.append(
+            Contradiction(
+                model=model, property="rate", population=population, claimed=claimed, source="sample", found=share
+            )
+        )
     return tuple(found)
 
 
@@ -210,6 +237,3 @@ def _within(inner: Population, outer: Population) -> bool:
         return False
     # Rows are changed in as many attributes at most.
     return inner.changes <= outer.changes and inner.values == outer.values
-
-
-__all__ = ["Contradiction", "Sighting", "contradictions", "withdrawn"]

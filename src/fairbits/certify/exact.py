@@ -1,4 +1,9 @@
-"""Exact statements: everybody in the domain, or everybody within c changes of a real row, is asked."""
+"""Exact statements: everybody in the domain, or everybody within c changes of a real row, is asked.
+
+From intervals of twins' scores to the fewest and the most classes that they can fall into.
+
+Statistical statements, for every model: people drawn from a stated population, and what follows about all of it.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +31,9 @@ from fairbits.engine import (
     box_network,
     margin_cuts,
     score_error,
+    tolerance_of,
 )
-from fairbits.errors import CapabilityError, SchemaError
+from fairbits.errors import CapabilityError, OptionError, SchemaError
 from fairbits.measure import Evaluator
 from fairbits.models import Network
 
@@ -39,6 +45,8 @@ BATCH = 65_536
 TRIES, QUICK = 4, 0.1
 #: People within c changes of real rows that are listed at most, before duplicates are dropped.
 MAX_LISTED = 30_000_000
+#: Pairs of twins whose vectors are compared at once.
+PAIRS = 1_000_000
 
 
 @dataclass(slots=True)
@@ -103,8 +111,8 @@ class Asker:
             return flips, found.k, found.k
         figures = evaluator.evaluate(codes)
         flips = self._flips(codes, figures) if decides else np.full(len(codes), STEADY)
-        if evaluator.by_vector:  # vectors have no order: k is that of our own scores
-            return flips, figures.k, figures.k
+        if evaluator.by_vector:
+            return flips, *self._vector_classes(codes, figures)
         sizes = float(max(np.abs(figures.low).max(initial=0.0), np.abs(figures.high).max(initial=0.0)))
         # Each of two scores may be off, and so may their difference and ε itself.
         apart = 2.0 * error.apart(sizes) + 2.0**-22 * evaluator.epsilon
@@ -119,6 +127,22 @@ class Asker:
                 most[others] = evaluator.m if figures.twins is None else figures.twins[others]
         return flips, least, most
 
+    def _vector_classes(self, codes: Codes, figures: Evaluation) -> tuple[Counts, Counts]:
+        evaluator, error = self.evaluator, self.error
+        assert error is not None  # noqa: S101 - the caller's question
+        table, valid = evaluator.class_scores(codes).astype(np.float64), evaluator.valid_twins(codes)
+        room = 2.0 * error.apart() + 2.0**-22 * evaluator.epsilon
+        step = max(1, PAIRS // evaluator.m**2)
+        parts = [slice(start, start + step) for start in range(0, len(codes), step)]
+        pieces = [
+            vector_classes(
+                table[at], None if valid is None else valid[at], figures.k[at], epsilon=evaluator.epsilon, room=room
+            )
+            for at in parts
+        ]
+        fewest, most = (np.concatenate(some) for some in zip(*pieces, strict=True))
+        return fewest, most
+
     def _flips(self, codes: Codes, figures: Evaluation) -> npt.NDArray[np.int64]:
         evaluator = self.evaluator
         assert self.error is not None  # noqa: S101 - the caller's question
@@ -131,12 +155,12 @@ class Asker:
             ups, downs = (lead >= room) & there, (lead < -room) & there
             wanted = there.sum(axis=1)
             ups, downs = ups.sum(axis=1), downs.sum(axis=1)
-            steady, flipping = (ups == wanted) | (downs == wanted), (ups > 0) & (downs > 0)
+            certified, flipping = (ups == wanted) | (downs == wanted), (ups > 0) & (downs > 0)
         else:
             down, up = self.error.cuts(evaluator.threshold)
-            steady = (figures.low >= up) | (figures.high < down)
+            certified = (figures.low >= up) | (figures.high < down)
             flipping = (figures.low < down) & (figures.high >= up)
-        found = np.where(steady, STEADY, np.where(flipping, FLIPPING, OPEN)).astype(np.int64)
+        found = np.where(certified, STEADY, np.where(flipping, FLIPPING, OPEN)).astype(np.int64)
         doubtful = np.flatnonzero(found == OPEN)
         if self.boxes is not None and len(doubtful):
             # The whole domain's rounding is coarse: these people's own may settle it.
@@ -146,6 +170,40 @@ class Asker:
             ask_people(self.boxes.layers, cut, below, people[inside], some)
             found[doubtful[inside]] = some
         return found
+
+
+def vector_classes(
+    table: npt.NDArray[np.float64], valid: npt.NDArray[np.bool_] | None, k: Counts, *, epsilon: float, room: float
+) -> tuple[Counts, Counts]:
+    """The fewest and the most classes of vectors, (n, twins, classes), between which distances are off by ``room``.
+
+    The sweep that counts ``k`` sees which twins are near each other, and their order by the score that differs most.
+    Where no distance is that close to the tolerance, every library sees the same twins near each other; their order
+    matters only where nearness is not transitive, and then not between twins that are near the same ones.
+    """
+    there = np.ones(table.shape[:2], np.bool_) if valid is None else valid
+    pairs = there[:, :, None] & there[:, None, :]
+    distance = np.zeros(pairs.shape)
+    for scores in np.moveaxis(table, 2, 0):
+        np.maximum(distance, np.abs(scores[:, :, None] - scores[:, None, :]), out=distance)
+    tolerance = tolerance_of(epsilon)
+    near = (distance <= tolerance) & pairs
+    clear = ~((np.abs(distance - tolerance) <= room) & pairs).any(axis=(1, 2))
+    single = near.astype(np.float32)
+    transitive = ((single @ single > 0) == near).all(axis=(1, 2))
+    hidden = ~there[:, :, None]
+    spans = np.where(hidden, -np.inf, table).max(axis=1) - np.where(hidden, np.inf, table).min(axis=1)
+    widest = np.where(there, np.take_along_axis(table, spans.argmax(axis=1)[:, None, None], axis=2)[:, :, 0], np.inf)
+    order = np.argsort(widest, axis=1, kind="stable")
+    rows = np.take_along_axis(near, order[:, :, None], axis=1)
+    line = np.take_along_axis(widest, order, axis=1)
+    kept = (line[:, 1:] > line[:, :-1] + room) | (rows[:, 1:] == rows[:, :-1]).all(axis=2)
+    ranked = np.sort(spans, axis=1)
+    ordered = (ranked[:, -1] - ranked[:, -2] > 2.0 * room) & kept.all(axis=1)
+    settled = clear & (transitive | ordered)
+    apart, together = (distance > tolerance + room) & pairs, (distance <= tolerance - room) | ~pairs
+    fewest = np.where(settled, k, 1 + apart.any(axis=(1, 2)))
+    return fewest, np.where(settled, k, np.where(together.all(axis=(1, 2)), 1, there.sum(axis=1)))
 
 
 def _with_epsilon(evaluator: Evaluator, epsilon: float) -> Evaluator:
@@ -300,3 +358,124 @@ def _distinct(schema: Schema, people: Codes) -> npt.NDArray[np.int64]:
     if len(keys) == 1:
         return np.sort(np.unique(keys[0], return_index=True)[1])
     return np.sort(np.unique(np.stack(keys, axis=1), axis=0, return_index=True)[1])
+
+
+Doubles = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def class_bounds(
+    lows: Doubles, highs: Doubles, epsilon: float, *, spans: Doubles | None = None
+) -> tuple[Integers, Integers]:
+    """The fewest and the most classes of people whose twins score within intervals.
+
+    At most: twins that lie within ε of each other whatever their scores are share a class, and a greedy sweep over the
+    intervals, lowest ends first, makes groups of such twins; and scores that differ by at most D fall into
+    max(1, ⌈D/ε⌉) classes. At least: twins whose intervals lie further apart than ε and its rounding margin are in
+    different classes; the most leaves the margin out, so both hold whatever it is rounded to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fewest, most = class_bounds(np.array([[0.10, 0.11, 0.50]]), np.array([[0.11, 0.12, 0.51]]), 0.025)
+    >>> int(fewest[0]), int(most[0])
+    (2, 2)
+    """
+    n, m = lows.shape
+    by_low = np.argsort(lows, axis=1, kind="stable")
+    low, high = np.take_along_axis(lows, by_low, axis=1), np.take_along_axis(highs, by_low, axis=1)
+    groups, begin, top = np.ones(n, np.int64), low[:, 0].copy(), high[:, 0].copy()
+    for j in range(1, m):
+        reach = np.maximum(top, high[:, j])
+        new = reach - begin > epsilon
+        groups += new
+        begin, top = np.where(new, low[:, j], begin), np.where(new, high[:, j], reach)
+    span = highs.max(axis=1) - lows.min(axis=1)
+    if spans is not None:
+        span = np.minimum(span, spans)
+    # Bounded before it becomes a whole number: a span of 1e30 has no integer.
+    at_most = np.minimum(groups, np.clip(np.ceil(span / epsilon), 1, m).astype(np.int64))
+    by_high = np.argsort(highs, axis=1, kind="stable")
+    low, high = np.take_along_axis(lows, by_high, axis=1), np.take_along_axis(highs, by_high, axis=1)
+    apart, last = np.ones(n, np.int64), high[:, 0].copy()
+    apart_from = tolerance_of(epsilon) * (1 + 2.0**-22)  # which the kernels take as float32
+    for j in range(1, m):
+        new = low[:, j] - last > apart_from
+        apart += new
+        last = np.where(new, high[:, j], last)
+    return apart, np.maximum(at_most, 1)
+
+
+#: People drawn at once at most, and in all.
+DRAWN_BATCH, MAX_DRAWN = 16_384, 1_000_000
+#: Draws in a row that the rules may leave out entirely.
+MAX_EMPTY = 200
+
+
+def drawn(
+    evaluator: Evaluator,
+    rows: Codes,
+    rng: np.random.Generator,
+    *,
+    changes: int | None = None,
+    people: int = MAX_DRAWN,
+    batch: int = DRAWN_BATCH,
+) -> Iterator[Codes]:
+    """Draw people of a population in batches: uniform over the domain, or a real row with some attributes drawn anew.
+
+    Whoever the rules leave out is drawn again, so that the population is the one that the rules leave.
+    """
+    schema, left, empty = evaluator.schema, people, 0
+    free = np.array(schema.free_columns)
+    while left > 0:
+        count = min(batch, left)
+        codes = rows[rng.integers(0, len(rows), count)].copy()
+        fresh = _uniform(schema, rng, count)
+        if changes is None or changes >= len(free):
+            codes[:, free] = fresh
+        else:
+            ranks = np.argsort(rng.random((count, len(free))), axis=1)
+            chosen = ranks < changes
+            codes[:, free] = np.where(chosen, fresh, codes[:, free])
+        codes = codes[evaluator.validity.people(codes)] if evaluator.validity.any else codes
+        empty = 0 if len(codes) else empty + 1
+        if empty > MAX_EMPTY:
+            raise OptionError(
+                f"of {batch * MAX_EMPTY:,} people drawn the rules left nobody; draw around real rows with --changes."
+            )
+        left -= len(codes)
+        if len(codes):
+            yield codes
+
+
+def _uniform(schema: Schema, rng: np.random.Generator, count: int) -> Codes:
+    columns = []
+    for column in schema.free_columns:
+        attribute = schema.attributes[column]
+        if attribute.allowed:
+            columns.append(np.array(attribute.allowed)[rng.integers(0, len(attribute.allowed), count)])
+        elif attribute.discrete:
+            columns.append(rng.integers(int(attribute.low), int(attribute.upper) + 1, count).astype(np.float64))
+        else:
+            columns.append(rng.uniform(attribute.low, attribute.upper, count))
+    return np.stack(columns, axis=1) if columns else np.empty((count, 0))
+
+
+def sample(
+    asker: Asker,
+    rows: Codes,
+    rng: np.random.Generator,
+    *,
+    changes: int | None = None,
+    people: int = MAX_DRAWN,
+    batch: int = DRAWN_BATCH,
+    seconds: float,
+    stop: Callable[[], bool] = lambda: False,
+) -> Asked:
+    """Draw people and evaluate them until the budget ends or there are enough."""
+    return ask(
+        asker,
+        drawn(asker.evaluator, rows, rng, changes=changes, people=people, batch=batch),
+        seconds=seconds,
+        stop=stop,
+    )

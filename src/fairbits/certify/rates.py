@@ -10,16 +10,17 @@ whole weight to the lower end, one in which nobody is adds nothing to the upper 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.certify.branches import bound, halves, in_batches, most_open
+from fairbits.certify.boxes import bound, halves, in_batches, most_open
 from fairbits.domain import Attribute, Codes, Twins
 from fairbits.engine import BoxNetwork
+from fairbits.measure import Evaluator
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -28,15 +29,19 @@ Integers = npt.NDArray[np.int64]
 ROUNDING = 1e-9
 #: Open boxes that are kept.
 MAX_BOXES = 300_000
+#: People of each group who are drawn and asked, so that what is proved can be held against decisions.
+DRAWN = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class GroupInterval:
-    """How often one group is decided for."""
+    """How often one group is decided for; of ``drawn`` people of it who were asked, ``favoured`` were."""
 
     group: str
     low: float
     high: float
+    drawn: int = 0
+    favoured: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,12 @@ class RateStatement:
     ratio_high: float
     seconds: float
     boxes: int
+    withdrawn: str = ""
+
+    def met(self, favoured: Sequence[int], drawn: int) -> RateStatement:
+        """With the decisions about people who were drawn from each group."""
+        pairs = zip(self.groups, favoured, strict=True)
+        return replace(self, groups=tuple(replace(one, drawn=drawn, favoured=many) for one, many in pairs))
 
     def document(self) -> dict[str, Any]:
         """As it stands in certify_rates.json."""
@@ -57,6 +68,8 @@ class RateStatement:
 
     def sentence(self) -> str:
         """What it says, in one sentence."""
+        if self.withdrawn:
+            return f"Withdrawn, an error of ours: {self.withdrawn}."
         if all(g.low <= 0.0 and g.high >= 1.0 for g in self.groups):
             return f"Rates by {self.attribute}: nothing is certain in this time; give a larger --budget."
         rates = ", ".join(f"{g.group} {100 * g.low:.1f} to {100 * g.high:.1f} %" for g in self.groups)
@@ -95,6 +108,16 @@ class FittedPopulation:
             np.add.at(found, (group, order[nearest]), 1.0)
             marginals.append(found / found.sum(axis=1, keepdims=True))
         return cls(counts / counts.sum(axis=1, keepdims=True), tuple(marginals))
+
+    def draw(self, network: BoxNetwork, evaluator: Evaluator, group: int, rng: np.random.Generator) -> Codes:
+        """People of a group at random, as they are; attributes that the network ignores have their first value."""
+        codes = np.tile([attribute.first for attribute in evaluator.schema.attributes], (DRAWN, 1))
+        for place, (at, values) in enumerate(zip(network.columns, network.values, strict=True)):
+            drawn = rng.choice(len(values), DRAWN, p=self.marginals[place][group])
+            codes[:, int(at)] = values[drawn]
+            if place < network.numeric and network.layers.wide[place] > 0:  # anywhere in a part of a real one
+                codes[:, int(at)] += network.paces[place] * rng.random(DRAWN)
+        return evaluator.twins.as_twins(codes, rng.choice(evaluator.twins.m, DRAWN, p=self.twins[group]))
 
 
 def group_rates(

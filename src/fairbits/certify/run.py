@@ -5,9 +5,11 @@ Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,16 +17,49 @@ import numpy as np
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
-from fairbits.certify.conflicts import Sighting, contradictions, withdrawn
-from fairbits.certify.options import Certificate, CertifyOptions
-from fairbits.certify.rates import FittedPopulation, RateStatement, group_rates, twin_groups
-from fairbits.certify.sampled import BATCH, sample
-from fairbits.certify.statement import Kind, Population, Property, Statement
+from fairbits.certify.conflicts import Contradiction, Sighting, contradictions, rate_contradictions, withdrawn
+from fairbits.certify.rates import DRAWN, FittedPopulation, RateStatement, group_rates, twin_groups
+from fairbits.certify.statement import Kind, Population, Property, Statement, write_statements
 from fairbits.engine import BoxNetwork, box_network, margin_cuts, tree_boxes
-from fairbits.errors import CapabilityError, SchemaError
+from fairbits.errors import CapabilityError, FairbitsError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
-from fairbits.models import HasTrees, Model, Network, answers_vary
+from fairbits.models import HasTrees, Model, Network, answers_vary, load_model
+from fairbits.options import CertifyOptions as CertifyOptions  # noqa: PLC0414 - exported from here, too
+from fairbits.store import json_of, plain, write_whole
 from fairbits.subject import Subject
+
+#: The repaired model in our own format, what a repair left in a run's folder, and guaranteed rates of groups.
+RUN, REPAIRED, REPAIR, RATES = "run.json", "repaired.npz", "repair.json", "certify_rates.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Statements about a model, what could not be proved and why, and whether somebody ended it early.
+
+    Parameters
+    ----------
+    statements
+        What is exact, proved or statistical about flips and k.
+    notes
+        What could not be proved, and why.
+    stopped
+        Whether a person ended it early.
+    rates
+        Statements about shares of people, where they were asked for.
+    contradictions
+        Statements that something else contradicts, which is an error of ours: they are withdrawn.
+    """
+
+    statements: tuple[Statement, ...]
+    notes: tuple[str, ...] = ()
+    stopped: bool = False
+    rates: tuple[RateStatement, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(one.kind for one in self.statements))
+        return f"<Certificate: {len(self.statements) + len(self.rates)} statements{kinds and f' ({kinds})'}>"
+
 
 #: How often a statistical statement is true.
 CONFIDENCE = 0.99
@@ -59,12 +94,14 @@ def checked(
     found: Certificate, sightings: Iterable[Sighting] = (), *, bounds: Iterable[tuple[str, int]] = ()
 ) -> Certificate:
     """A certificate without statements that something contradicts: they are withdrawn, and it is said."""
+    rates = [(one, rate_contradictions(one)) for one in found.rates]
     against = contradictions(found.statements, sightings, bounds=bounds)
-    known = {*found.contradictions}
+    new = (one for one in (*against, *(one for _, some in rates for one in some)) if one not in found.contradictions)
     return replace(
         found,
         statements=withdrawn(found.statements, against),
-        contradictions=(*found.contradictions, *(one for one in against if one not in known)),
+        rates=tuple(replace(one, withdrawn=some[0].words()) if some else one for one, some in rates),
+        contradictions=(*found.contradictions, *new),
     )
 
 
@@ -89,6 +126,7 @@ class _Ladder:
         self.rates: list[RateStatement] = []
         self.decides = not evaluator.schema.regression
         self.asker = exact.Asker(evaluator)
+        self.limit = round(2**evaluator.bits_limit)  # the most classes that anybody can have, whatever the model is
         self.batch = 1024
         self.sampled_pace = 0.0  # people a second, as the sample of the domain had it
 
@@ -192,6 +230,12 @@ class _Ladder:
         if people == 0:
             return
         certified, falsified, unknown = counts
+        if property_ == "k" and k is not None and k >= self.limit:
+            self._note(f"nobody has more than {self.limit} classes, whatever the model is; at most {k} says nothing.")
+            return
+        if unknown == people:
+            self._note(f"of {whom.words} nothing is certain about {property_} after {seconds:.1f} s. {reason}")
+            return
         at_most = (falsified + unknown) / people if share is None else share
         bound = at_most if property_ == "flips" else float(k or 0)
         self.found.append(
@@ -205,6 +249,10 @@ class _Ladder:
                 epsilon=self.evaluator.epsilon,
             )
         )
+
+    def _note(self, words: str) -> None:
+        if words not in self.notes:
+            self.notes.append(words)
 
     def _domain(self, *, count: int | None, **fields: Any) -> Population:
         """Everybody in the domain; what the evaluator's rules and twins leave out is said."""
@@ -245,7 +293,7 @@ class _Ladder:
         counts = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
         if self.decides:
             self._add("exact", "flips", whom, counts, asked.seconds, reason)
-        k = asked.bound if self.options.k is None else self.options.k
+        k = min(asked.bound, self.limit - 1) if self.options.k is None else self.options.k
         reason = "Everybody was asked."
         self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
@@ -295,12 +343,12 @@ class _Ladder:
             whom = Population(kind="near", changes=changes, drawn=True, values=values)
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
-        asked = sample(
+        asked = exact.sample(
             self.asker if changes is not None else exact.Asker(self.evaluator.by_rules),
             self.rows,
             rng,
             changes=changes,
-            batch=min(self.batch, BATCH),
+            batch=min(self.batch, exact.DRAWN_BATCH),
             seconds=min(seconds, self.left),
             stop=self.stop,
         )
@@ -312,7 +360,7 @@ class _Ladder:
         reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
         # Nobody who is known already is said to be rarer than they are.
         known = max([asked.bound, *(one.largest or 1 for one in self.found)])
-        k = known if self.options.k is None else self.options.k
+        k = min(known, self.limit - 1) if self.options.k is None else self.options.k
         flips = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
         for property_, counts in (("flips", flips), ("k", asked.counts(k))):
             if property_ == "flips" and not self.decides:
@@ -410,14 +458,16 @@ class _Ladder:
             self.watch(f"rates by {attribute.name}")
             population = FittedPopulation.of(boxes, evaluator.twins, self.rows, column)
             seconds = self.options.seconds / 3 / len(columns)
-            self.rates.append(
-                group_rates(
-                    *(boxes, cuts, population, attribute, twin_groups(evaluator.twins, column)),
-                    seconds=seconds,
-                    threads=self.options.threads,
-                    stop=self.stop,
-                )
+            found = group_rates(
+                *(boxes, cuts, population, attribute, twin_groups(evaluator.twins, column)),
+                seconds=seconds,
+                threads=self.options.threads,
+                stop=self.stop,
             )
+            rng = np.random.default_rng([self.options.seed, column])
+            people = [population.draw(boxes, evaluator, group, rng) for group in range(len(found.groups))]
+            favoured = [int((evaluator.row_scores(some) >= evaluator.threshold).sum()) for some in people]
+            self.rates.append(found.met(favoured, DRAWN))
 
     def _box_network(self, network: Network) -> BoxNetwork:
         """The network as boxes are bounded by it; compiling is no part of the budget."""
@@ -489,3 +539,107 @@ def _without(subject: Subject) -> tuple[str, ...]:
     may = subject.schema.attributes
     gone = [a.gap is not None and a.missing != "value" if a.protected else a.missing is not None for a in may]
     return tuple(a.name for a, out in zip(may, gone, strict=True) if out and (a.protected or a.kind != "category"))
+
+
+def certify_run(
+    folder: Path,
+    subject: Subject,
+    options: CertifyOptions | None = None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    watch: Progress = lambda _: None,
+) -> Certificate:
+    """Certify the model of a run, and the repaired one where there is one; written to certify.json."""
+    options = options or CertifyOptions()
+    repaired, notes = repaired_model(folder, subject)
+    part = options if repaired is None else replace(options, seconds=max(options.seconds / 2, 0.05))
+    found = certify_subject(subject, part, stop=stop, watch=watch)
+    if repaired is not None:
+        after = certify_subject(
+            subject, part, model=repaired, name="repaired", stop=stop, watch=lambda words: watch(f"repaired: {words}")
+        )
+        notes += tuple(f"repaired: {note}" for note in after.notes)
+        first = len(found.statements)
+        later = (replace(one, claim=None if one.claim is None else one.claim + first) for one in after.contradictions)
+        found = replace(
+            found,
+            statements=(*found.statements, *after.statements),
+            stopped=found.stopped or after.stopped,
+            contradictions=(*found.contradictions, *later),
+        )
+    elif (made := _by_construction(folder, subject)) is not None:
+        found = replace(found, statements=(*found.statements, *made))
+    epsilon = _epsilon_of_run(folder)
+    found = checked(replace(found, notes=(*found.notes, *notes)), repair_sightings(folder, epsilon=epsilon))
+    asked = {"budget": options.seconds, "changes": options.changes, "k": options.k, "seed": options.seed}
+    write_statements(folder, found.statements, made_with=subject.identity.document(), options=asked)
+    if found.rates:
+        text = json.dumps(plain([one.document() for one in found.rates]), indent=2, ensure_ascii=False, allow_nan=False)
+        write_whole(folder / RATES, (text + "\n").encode("utf-8", errors="replace"))
+    return found
+
+
+def _epsilon_of_run(folder: Path) -> float | None:
+    """The ε of the run in a folder, if it is one."""
+    try:
+        return float(json_of(folder / RUN)["epsilon"])
+    except (OSError, OptionError, ValueError, TypeError, KeyError):
+        return None
+
+
+def repair_sightings(folder: Path, *, epsilon: float | None) -> tuple[Sighting, ...]:
+    """Whom a repair and the attack on it have met: the most that the repaired model is known to do."""
+    try:
+        document = json_of(folder / REPAIR)
+        chosen = next(one for one in document["repairs"] if one["name"] == document["chosen"])
+        met, attack = chosen["held_out"], document.get("attack_after") or {}
+        rates = [rate for rate in (met.get("id_rate"), met.get("id_rate_rows")) if rate is not None]
+        ks = [int(k) for k in (met.get("k_max"), met.get("k_max_rows")) if k is not None]
+        seen = [Sighting(source="held_out", flips=int(max(rates, default=0) > 0), k=max(ks, default=None))]
+        if attack.get("k_max") is not None:
+            flips = int((attack.get("id_rate") or 0) > 0)
+            seen.append(Sighting(source="attack", flips=flips, k=int(attack["k_max"])))
+    except (StopIteration, OSError, OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return ()  # no repair, none chosen, or a damaged file, which is named by whoever reads it as such
+    return tuple(replace(one, model="repaired", epsilon=epsilon) for one in seen)
+
+
+def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[str, ...]]:
+    """The repaired network in a run's folder, scoring the same class."""
+    path = folder / REPAIRED
+    if not path.is_file():
+        return None, ()
+    try:
+        model = load_model(path)
+    except FairbitsError as error:
+        return None, (f"the repaired model was left out: {error}",)
+    if isinstance(model, Network) and isinstance(subject.model, Network):
+        return model.with_favourable(subject.model.favourable), ()
+    return None, (f"{REPAIRED} holds no network like the subject's, so it was left out.",)
+
+
+def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | None:
+    """What is proved about a repaired model by the way it is made: a guard, or one that drops protected columns."""
+    path = folder / REPAIR
+    if not path.is_file():
+        return None
+    try:
+        found = json_of(path)
+        chosen = next(one for one in found["repairs"] if one["name"] == found["chosen"])
+        proof = chosen["proof"]
+        if proof is None:
+            return None
+        k_max, flips, text = int(proof["bound"]), str(proof["property"]) == "flips", str(proof["text"])
+    except StopIteration:
+        return None  # no repair kept the budget
+    except (OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return None  # a damaged repair.json is named by whoever reads it as such
+    size = exact.domain_size(subject.schema)
+    people = size or 1
+    whom = Population(kind="domain", count=size)
+    counts = (people, people, 0, 0, float(k_max), 1.0, 0.0)
+    first = Statement("proved", "k", whom.words, *counts, whom=whom, epsilon=_epsilon_of_run(folder))
+    made = [replace(first, model="repaired", reason=text)]
+    if flips:  # proved too: all twins get one score
+        made.insert(0, replace(made[0], property="flips", bound=0.0, largest=None))
+    return tuple(made)

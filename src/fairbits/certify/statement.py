@@ -1,10 +1,21 @@
-"""One statement about a population: of what kind it is, for how many it is certain, and what follows."""
+"""One statement about a population: of what kind it is, for how many it is certain, and what follows.
+
+certify.json of a run is a list of them; the identity of the model stands with the first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import ceil, floor, log10
+from pathlib import Path
 from typing import Any, Literal
+
+from fairbits.errors import OptionError
+from fairbits.store import json_of, plain, write_whole
+
+FILE = "certify.json"
 
 Kind = Literal["exact", "proved", "statistical"]
 Property = Literal["flips", "k"]
@@ -261,8 +272,6 @@ def percent(share: float, *, up: bool = False, down: bool = False) -> str:
     >>> percent(0.005), percent(0.99999, down=True), percent(4.6e-6, up=True), percent(0.0)
     ('0.5 %', '99.99 %', '0.00046 %', '0 %')
     """
-    from math import ceil, floor, log10
-
     value = 100 * share
     if value in (0, 100):
         return f"{value:g} %"
@@ -270,3 +279,53 @@ def percent(share: float, *, up: bool = False, down: bool = False) -> str:
     scaled = value * 10**digits
     whole = ceil(scaled - 1e-9) if up else floor(scaled + 1e-9) if down else round(scaled)
     return f"{whole / 10**digits:.{digits}f}".rstrip("0").rstrip(".") + " %"
+
+
+def write_statements(
+    folder: Path,
+    statements: Sequence[Statement],
+    *,
+    made_with: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Write certify.json, whole."""
+    entries = [one.document() for one in statements]
+    if entries:  # said once, with the first statement
+        more = {"made_with": made_with, "options": options}
+        entries[0] |= {name: value for name, value in more.items() if value is not None}
+    text = json.dumps(plain(entries), indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(folder / FILE, (text + "\n").encode("utf-8", errors="replace"))
+
+
+def withdraw_statements(folder: Path, statements: Sequence[Statement]) -> None:
+    """Say in certify.json which of its statements are withdrawn."""
+    if not any(one.withdrawn for one in statements):
+        return
+    entries = [
+        entry | {"withdrawn": one.withdrawn} for entry, one in zip(json_of(folder / FILE), statements, strict=True)
+    ]
+    text = json.dumps(plain(entries), indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(folder / FILE, (text + "\n").encode("utf-8", errors="replace"))
+
+
+def read_statements(folder: Path) -> tuple[Statement, ...]:
+    """The statements of a run; none where it was not certified."""
+    path = folder / FILE
+    if not path.is_file():
+        return ()
+    try:
+        return tuple(Statement.of(document) for document in json_of(path))
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError) as error:
+        raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None
+
+
+def certify_options(folder: Path) -> dict[str, Any] | None:
+    """What the statements of a run were asked for with; nothing known ({}) in files of earlier versions."""
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    try:
+        entries = json_of(path)
+        return dict(entries[0].get("options") or {}) if entries else {}
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
+        raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None

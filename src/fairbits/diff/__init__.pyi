@@ -4,5 +4,5 @@ from .page import write_diff as write_diff
 from .records import ModelDiff as ModelDiff
 from .run import TOP as TOP
 from .run import diff_subjects as diff_subjects
-from .sides import sides_of as sides_of
-from .sides import with_model as with_model
+from .run import sides_of as sides_of
+from .run import with_model as with_model

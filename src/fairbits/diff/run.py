@@ -1,26 +1,236 @@
-"""The comparison: both models asked about the same people and their twins, everybody compared with themselves."""
+"""The comparison: both models asked about the same people and their twins, everybody compared with themselves.
+
+Whether two subjects are about the same people, described in the same words.
+
+Where the outputs of two networks of one shape part, layer by layer.
+
+The distance of a layer is the mean absolute difference of its outputs, and a layer's rise is how much it adds to the
+layers before it, as in CRADLE (Pham, Lutellier, Qi, Tan: "CRADLE: Cross-Backend Validation to Detect and Localize Bugs
+in Deep Learning Libraries", ICSE 2019) and Audee (Guo et al., ASE 2020), which look for the layer that introduces an
+inconsistency between two executions of one network.
+
+What each model decides about people as they are, and what that changes for groups and single persons.
+
+Which two models are meant: runs, subjects, or model files that share a subject.
+"""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.diff.checks import check_same_people
-from fairbits.diff.layers import layer_shifts, parting
-from fairbits.diff.people import OwnDecisions, group_shifts, person_shifts
-from fairbits.diff.records import Changed, ModelDiff, Shift, SideFacts
-from fairbits.domain import Table, people_of
+from fairbits.data import BUILT_IN, load_subject
+from fairbits.diff.records import Changed, GroupShift, LayerShift, ModelDiff, PersonShift, Shift, SideFacts
+from fairbits.domain import Codes, GrantOptions, Table, people_of
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, rate_of
-from fairbits.models import kind_of
+from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, groupings_of, rate_of
+from fairbits.models import HasActivations, ModelOptions, is_reference, is_url, kind_of, read_model
 from fairbits.randomness import generator
 from fairbits.report import hash_file
-from fairbits.subject import Subject, quality_of
+from fairbits.store import Run, subject_of
+from fairbits.subject import Subject, decided, make_subject, quality_of
+
+_REMEDY = "compare models on one table and one schema, e.g. with --subject."
+
+
+def check_same_people(a: Subject, b: Subject) -> None:
+    """Refuse two subjects that cannot be compared person by person, naming what differs."""
+    names = set(a.schema.names) ^ set(b.schema.names)
+    if names:
+        raise OptionError(f"the schemas differ: only one of both has {_listed(names)}; {_REMEDY}")
+    for one in a.schema.attributes:
+        other = b.schema[one.name]
+        if (one.kind, one.labels, one.low, one.upper) != (other.kind, other.labels, other.low, other.upper):
+            raise OptionError(f"the schemas differ: {one.name!r} has other values in A than in B; {_REMEDY}")
+    if a.schema.names != b.schema.names:
+        raise OptionError(f"the schemas differ: the attributes come in another order in B than in A; {_REMEDY}")
+    for what, x, y in (
+        ("protected attributes", set(a.schema.protected), set(b.schema.protected)),
+        ("target", a.schema.target, b.schema.target),
+        ("classes", set(a.schema.classes), set(b.schema.classes)),
+        ("favourable class", a.schema.favourable, b.schema.favourable),
+        ("rules", [rule.text for rule in a.schema.rules], [rule.text for rule in b.schema.rules]),
+    ):
+        if x != y:
+            raise OptionError(f"the schemas differ: the {what} of A are {_shown(x)}, of B {_shown(y)}; {_REMEDY}")
+    if not a.schema.protected:
+        raise OptionError(
+            "nobody has a twin, because both models take no protected attribute; name some with --protected."
+        )
+    if len(a.table) != len(b.table):
+        raise OptionError(f"A is about {len(a.table):,} people and B about {len(b.table):,}; {_REMEDY}")
+    different = np.flatnonzero(~(np.equal(a.table.codes, b.table.codes) | _both_missing(a, b)).all(axis=1))
+    if len(different):
+        raise OptionError(
+            f"{len(different):,} of {len(a.table):,} people differ between A and B (first: "
+            f"{a.table.place(int(different[0]))}); {_REMEDY}"
+        )
+
+
+def _both_missing(a: Subject, b: Subject) -> np.ndarray:
+    return np.isnan(a.table.codes) & np.isnan(b.table.codes)
+
+
+def _listed(names: set[str]) -> str:
+    some = sorted(names)
+    more = f" and {len(some) - 3} more" if len(some) > 3 else ""
+    return ", ".join(repr(name[:40]) for name in some[:3]) + more
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, set):
+        return ", ".join(sorted(str(one)[:40] for one in value)) or "none"
+    return str(value)[:80] or "none"
+
+
+#: Relative distances below this are rounding of single precision.
+ROUNDING = 1e-5
+#: Keeps a rise finite where the layers before agree.
+_TINY = 1e-7
+
+
+def layer_shifts(a: Subject, b: Subject, codes: Codes) -> tuple[tuple[LayerShift, ...], str]:
+    """The layers of both models, and why there are none where there are none."""
+    if not isinstance(a.model, HasActivations) or not isinstance(b.model, HasActivations):
+        return (), ""
+    outputs = [s.model.activations(s.encoding.encode(codes)) for s in (a, b)]  # type: ignore[attr-defined]
+    shapes = [[layer.shape[1] for layer in side] for side in outputs]
+    if shapes[0] != shapes[1]:
+        words = ["–".join(map(str, shape)) for shape in shapes]
+        return (), f"the networks have other shapes ({words[0]} and {words[1]}): their layers cannot be compared."
+    found, before = [], 0.0
+    for number, (one, other) in enumerate(zip(*outputs, strict=True), 1):
+        x, y = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+        distance = float(np.abs(x - y).mean())
+        relative = distance / max(float(np.abs(x).mean()), _TINY)
+        rise = (distance - before) / (before + _TINY)
+        found.append(LayerShift(number, x.shape[1], distance, relative, rise))
+        before = max(before, distance)
+    return tuple(found), ""
+
+
+def parting(layers: tuple[LayerShift, ...]) -> tuple[int | None, int | None]:
+    """The first layer whose outputs differ by more than rounding, and the later one that adds most to it."""
+    parted = next((one.layer for one in layers if one.relative > ROUNDING), None)
+    if parted is None:
+        return None, None
+    later = [one for one in layers if one.layer > parted]
+    most = max(later, key=lambda one: one.rise, default=None)
+    return parted, most.layer if most is not None and most.rise > 0 else None
+
+
+#: People asked about at once.
+_CHUNK = 65_536
+#: Groups of fewer people are counted, but get no interval.
+MIN_PEOPLE = 10
+
+
+class OwnDecisions:
+    """What one model decides about the people as they are."""
+
+    def __init__(self, scores: Floats, classes: npt.NDArray[Any] | None, favoured: Any, right: Any):
+        self.scores, self.classes, self.favoured, self.right = scores, classes, favoured, right
+
+    @classmethod
+    def of(cls, subject: Subject, table: Table) -> OwnDecisions:
+        """Ask a subject's model about people."""
+        schema = subject.schema
+        scores, places = [], []
+        for start in range(0, len(table), _CHUNK):
+            inputs = subject.encoding.encode(table.codes[start : start + _CHUNK])
+            scores.append(np.asarray(subject.model.scores(inputs), dtype=np.float64).reshape(-1))
+            places.append(decided(subject.model, inputs, schema))
+        flat = np.concatenate(scores)
+        if any(place is None for place in places):
+            return cls(flat, None, None, None)
+        decisions = np.concatenate([place for place in places if place is not None])
+        names = np.array(schema.classes, dtype=object)[decisions]
+        right = None if table.labels is None else decisions == table.labels.astype(np.int64)
+        return cls(flat, names, decisions == schema.favourable_index, right)
+
+
+def group_shifts(
+    subject: Subject,
+    table: Table,
+    found: list[Evaluation],
+    own: list[OwnDecisions],
+    rng: np.random.Generator,
+    whose: npt.NDArray[np.int64] | None = None,
+) -> tuple[GroupShift, ...]:
+    """What changes for each group."""
+    decides = own[0].favoured is not None and own[1].favoured is not None
+    change = found[1].k.astype(float) - found[0].k
+    span = float(max(found[0].m - 1, 1))
+    shifts = []
+    for grouping in groupings_of(subject.schema, table):
+        for place, label in enumerate(grouping.labels):
+            here = grouping.codes == place
+            people = int(here.sum())
+            if not people:
+                continue
+            before, after = (one.favoured[here] if decides else np.zeros(0, np.bool_) for one in own)
+            columns = [change[here]] + ([after.astype(float) - before] if decides else [])
+            highs = [span, 1.0][: len(columns)]
+            lows = [-high for high in highs]
+            members = None if whose is None else whose[here]
+            means = bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=500, people=members)
+            enough = (people if members is None else len(np.unique(members))) >= MIN_PEOPLE
+            shifts.append(
+                GroupShift(
+                    attribute=grouping.name,
+                    group=label,
+                    people=people,
+                    selection_before=float(before.mean()) if decides else None,
+                    selection_after=float(after.mean()) if decides else None,
+                    selection_change=means[1] if decides and enough else None,
+                    lost=int((before & ~after).sum()) if decides else None,
+                    gained=int((~before & after).sum()) if decides else None,
+                    k_change=means[0],
+                    rose=float((change[here] > 0).mean()),
+                )
+            )
+    return tuple(shifts)
+
+
+def person_shifts(
+    subject: Subject, evaluator: Evaluator, table: Table, found: list[Evaluation], own: list[OwnDecisions], top: int
+) -> tuple[PersonShift, ...]:
+    """Those who got worse, most classes gained first, then the most added span."""
+    rise = found[1].k.astype(int) - found[0].k
+    wider = found[1].span.astype(float) - found[0].span
+    order = np.lexsort((np.arange(len(table)), -wider, -rise))
+    twins, schema = evaluator.twins, subject.schema
+    people = []
+    for row in order[:top]:
+        if rise[row] <= 0 and not (rise[row] == 0 and found[1].flips[row] and not found[0].flips[row]):
+            break
+        person = schema.read(table.codes[row])
+        decisions = [None if one.classes is None else str(one.classes[row]) for one in own]
+        people.append(
+            PersonShift(
+                place=table.place(int(row)),
+                own={name: person[name] for name in schema.protected},
+                k_before=int(found[0].k[row]),
+                k_after=int(found[1].k[row]),
+                span_before=float(found[0].span[row]),
+                span_after=float(found[1].span[row]),
+                score_before=float(own[0].scores[row]),
+                score_after=float(own[1].scores[row]),
+                decision_before=decisions[0],
+                decision_after=decisions[1],
+                flips_before=bool(found[0].flips[row]),
+                flips_after=bool(found[1].flips[row]),
+                worst=twins.label(int(found[1].low_twin[row]), table.codes[row]),
+                best=twins.label(int(found[1].high_twin[row]), table.codes[row]),
+            )
+        )
+    return tuple(people)
+
 
 #: Beyond so many twin scores a sample of the rows is compared: compiled kernels, and any other model.
 MAX_SCORES, MAX_FOREIGN_SCORES = 400_000_000, 500_000
@@ -211,3 +421,56 @@ def _notes(a: Subject, b: Subject, why: str) -> tuple[str, ...]:
         if one.as_is:
             notes.append(f"{name} decides against the labels of the table.")
     return tuple(notes)
+
+
+def sides_of(
+    a: str | Path, b: str | Path, *, subject: str | Path | None = None, **grants: Unpack[GrantOptions]
+) -> tuple[Subject, Subject]:
+    """Both models as subjects."""
+    shared = None if subject is None else _subject(subject, grants) or load_subject(subject, **grants)
+    found = [_subject(one, grants) for one in (a, b)]
+    shared = shared or found[0] or found[1]
+    for place, text in enumerate((a, b)):
+        if found[place] is not None:
+            continue
+        if not _is_model(str(text)):
+            found[place] = load_subject(text, **grants)  # says what is there instead
+            shared = shared or found[place]
+    if shared is None:
+        raise OptionError(
+            f"{str(a)!r} and {str(b)!r} are models, and nothing says whom they decide about; add --subject with a "
+            f"subject.toml or a built-in subject."
+        )
+    sides = [one or with_model(shared, str(text), **grants) for one, text in zip(found, (a, b), strict=True)]
+    return sides[0], sides[1]
+
+
+def with_model(subject: Subject, model: Any, **grants: Unpack[GrantOptions]) -> Subject:
+    """The same people and schema with another model."""
+    options = ModelOptions.of({**subject.options.section(), **grants})
+    loaded = read_model(model, subject.schema, options)
+    fits = loaded.encoding is None and loaded.model.inputs == subject.encoding.width
+    return make_subject(
+        str(model) if isinstance(model, str | Path) else type(model).__name__,
+        loaded,
+        subject.schema,
+        subject.table,
+        encoding=subject.encoding if fits else None,
+        options=options,
+        original=model,
+        test=subject.test,
+    )
+
+
+def _subject(text: str | Path, grants: GrantOptions) -> Subject | None:
+    """The subject of a run or a subject file; None for anything else."""
+    name = str(text)
+    if (Path(name) / "run.json").is_file():
+        return subject_of(Run.open(name), **grants)
+    if name in BUILT_IN or name.endswith(".toml"):
+        return load_subject(name, **grants)
+    return None
+
+
+def _is_model(text: str) -> bool:
+    return Path(text).is_file() or is_url(text) or is_reference(text)

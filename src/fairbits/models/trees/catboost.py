@@ -44,7 +44,7 @@ _MAX_DEPTH = 64
 def open_file(file: Path) -> Any:
     """CatBoost's own object for a .cbm or JSON file."""
     catboost = _library()
-    model = catboost.CatBoost()
+    model = catboost.CatBoostRegressor()  # puts out the exponential where its loss has one
     try:
         model.load_model(str(file), format="json" if file.suffix.lower() == ".json" else "cbm")
         if len(getattr(model, "classes_", ())) > 1:
