@@ -391,6 +391,8 @@ class Origin:
         What the trainings took, one after the other.
     recipe : str
         Whose trainings they were.
+    epochs : int or None
+        Of trainings of a network that were cut short, because whole ones did not fit; None where they were whole.
     """
 
     shares: tuple[OriginShare, ...]
@@ -401,6 +403,7 @@ class Origin:
     held_out: bool = False
     seconds: float = 0.0
     recipe: str = ""
+    epochs: int | None = None
 
     @property
     def known(self) -> bool:
@@ -417,9 +420,14 @@ class Origin:
             "" if self.recipe.startswith("by your own") else '; name yours with train = "module:function" under [model]'
         )
         what = " and ".join(filter(None, [", ".join(one.attributes[:-1]), one.attributes[-1]]))
+        how = f"{self.trainings} trainings on these rows {self.recipe}"
+        if self.epochs is not None:
+            how = (
+                f"{self.trainings} short trainings of ours on these rows ({self.epochs} epochs; longer ones share less)"
+            )
         return (
             f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
-            f"{what} comes with the data: {self.trainings} trainings on these rows {self.recipe} share it. "
+            f"{what} comes with the data: {how} share it. "
             f"{one.single.value:.0%} ({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training. "
             f"Another recipe may share more or less{own}."
         )

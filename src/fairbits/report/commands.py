@@ -59,9 +59,9 @@ def _debug_options(document: Mapping[str, Any]) -> list[str]:
     flags["--no-layers"] = not asked.get("inside", True)
     if document.get("rule", "spread") != "spread":
         found.append(f"--rule {document['rule']}")
-    made = (document.get("origin") or {}).get("trainings")
-    if made is not None:
-        found.append(f"--trainings {made}")
+    origin = document.get("origin") or {}
+    if origin.get("trainings") is not None and origin.get("epochs") is None:  # short ones come by themselves
+        found.append(f"--trainings {origin['trainings']}")
     return found + [name for name, wanted in flags.items() if wanted]
 
 

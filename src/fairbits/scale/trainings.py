@@ -19,6 +19,7 @@ from fairbits.subject import Subject
 class _Shared:
     subject: Subject | Portable
     people: Codes
+    epochs: int | None
 
 
 def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
@@ -26,9 +27,9 @@ def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
     if not executor_options.many:
         return None
 
-    def train_out(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Trained]:
+    def train_out(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None) -> list[Trained]:
         packed = Portable.of(subject) if executor_options.elsewhere else subject
-        with open_executor(executor_options, Job(_prepare, _perform, _Shared(packed, people))) as executor:
+        with open_executor(executor_options, Job(_prepare, _perform, _Shared(packed, people, epochs))) as executor:
             carried = carry_out(executor, enumerate(seeds))
         for number, fault in carried.lost.items():
             raise FairbitsError(f"training {number + 1} was not done: {fault.words}; try with fewer workers.")
@@ -39,9 +40,9 @@ def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
 
 def _prepare(shared: _Shared) -> _Shared:
     subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
-    return _Shared(subject, shared.people)
+    return _Shared(subject, shared.people, shared.epochs)
 
 
 def _perform(shared: _Shared, seed: int, signals: Signals) -> Trained:  # noqa: ARG001 - a training is not cut short
     assert isinstance(shared.subject, Subject)  # noqa: S101 - opened by _prepare
-    return train_here(shared.subject, shared.people, [seed])[0]
+    return train_here(shared.subject, shared.people, [seed], epochs=shared.epochs)[0]
