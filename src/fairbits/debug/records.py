@@ -83,6 +83,8 @@ class LayerEffect:
         Cases in which this layer has the largest ρ.
     delta_quantiles, rho_quantiles
         The same over the cases, at ``QUANTILES``.
+    role
+        "protected input", "hidden", "output" or "tree".
     """
 
     layer: int
@@ -92,6 +94,7 @@ class LayerEffect:
     votes: int  # cases in which this layer has the largest ρ
     delta_quantiles: tuple[float, ...]  # at QUANTILES
     rho_quantiles: tuple[float, ...] | None
+    role: str = "hidden"
 
 
 @dataclass(frozen=True, slots=True)
@@ -606,7 +609,7 @@ class DebugResult:
             "neurons_studied": len(self.neurons),
         }
         found: dict[str, Any] = numbered(record_to_json(self), +1)
-        found["origin"]["words"] = self.origin.words
+        found["origin"] |= {"known": self.origin.known, "words": self.origin.words}
         return {**found, **derived}
 
 
@@ -663,13 +666,10 @@ def _neuron(rows: list[dict[str, Any]]) -> NeuronEffect:
 
 def layers_table(result: DebugResult) -> pa.Table:
     """One row per layer, layer 0 is the protected input; or one row per tree, from 1 on."""
-    last = max((one.layer for one in result.layers), default=0)
-    names = {0: "protected input", last: "output"}
     rows = []
     for one in result.layers:
         row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
-        row |= {"width": one.width, "suspect": one.layer == result.suspect}
-        row["role"] = names.get(one.layer, "hidden") if result.units == "layers" else "tree"
+        row |= {"width": one.width, "suspect": one.layer == result.suspect, "role": one.role}
         for name, found in (("delta", one.delta_quantiles), ("rho", one.rho_quantiles)):
             levels = found or (None,) * len(QUANTILES)
             row |= {f"{name}_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, levels, strict=True)}

@@ -343,6 +343,7 @@ class _Study:
             votes=votes,
             delta_quantiles=tuple(np.quantile(delta, QUANTILES).tolist()),
             rho_quantiles=tuple(np.quantile(rho, QUANTILES).tolist()),
+            role="tree",
         )
 
     def _sides(self, column: int, nodes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.bool_]]:
