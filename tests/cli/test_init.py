@@ -72,8 +72,6 @@ def test_a_protected_column_that_the_model_does_not_take_is_shown_as_observed(fo
     io.dump(LogisticRegression().fit(frame[["age", "years_employed"]], frame["hired"]), folder / "model.skops")
     stated = ("--target", "hired", "--protected", "sex,age", "--allow-inverted", "--yes")
     done = init(folder, "--model", "model.skops", *stated)
-        folder, "--model", "model.skops", "--target", "hired", "--protected", "sex,age", "--allow-inverted", "--yes"
-    )
     assert done.returncode == 0, done.stderr
     assert "age (protected)" in done.stdout
     assert "sex (observed, no input)" in done.stdout
