@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.explore import build_app
+from fairbits.explore import build_app, listener
 from fairbits.explore.listener import hosts_of, listen, server_of
 
 from .conftest import HOST, TOKEN, Client
