@@ -316,7 +316,7 @@ def test_fingerprints_follow_the_person_and_not_the_model(project: Path) -> None
     [
         ({}, "no checks"),
         ({"checks": {}}, "no checks"),
-        ({"checks": {"flip_rat": 0.1}}, "unknown check 'flip_rat'; it has: flip_rate"),
+        ({"checks": {"flip_rat": 0.1}}, "unknown check 'flip_rat'; choose from: flip_rate"),
         ({"checks": {"flip_rat": 0.1}}, "Did you mean 'flip_rate'?"),
         ({"checks": {"flip_rate": 1.2}}, "max of the check 'flip_rate' is 1.2; it must be between 0 and 1"),
         ({"checks": {"flip_rate": -0.1}}, "between 0 and 1"),

@@ -294,40 +294,57 @@ def keras_layer(kind: str, module: str = "keras.layers", **config: Any) -> dict[
 BUILT = {"build_config": {"input_shape": [None, 10**9]}}
 
 
+@pytest.fixture(scope="module")
+def kept() -> Iterator[None]:
+    """One process with Keras in it for all files."""
+    pytest.importorskip("keras", reason="Keras is not installed")
+    with sandbox.kept():
+        yield
+
+
 @pytest.mark.parametrize(
-    ("layers", "said"),
+    "layers",
     [
-        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("Dense", units=10**9)], "declares"),
-        ([keras_layer("InputLayer", batch_shape=[None, 10**9]), keras_layer("Dense", units=10**3)], "declares"),
-        ([keras_layer("InputLayer", batch_shape=[None, 9]), *[keras_layer("Dense", units=9000)] * 3], "declares"),
-        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("RepeatVector", n=10**12)], "bytes allow"),
-        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("Dense", units=4) | BUILT], "declares"),
-        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("LayerNormalization") | BUILT], "declares"),
-        ([keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("LSTM", units=4) | BUILT], "bytes allow"),
-        ([keras_layer("Sequential", layers=[keras_layer("Dense", units=4)]) | BUILT], "declares"),
-        ([keras_layer("Dense", units=-4)], "units"),
-        ([keras_layer("Lambda", function={"class_name": "__lambda__"})], "code of its own"),
-        ([keras_layer("system", module="os")], "not Keras's"),
-        ([keras_layer("Dropout")] * 3000, "layers"),
+        [keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("Dense", units=10**9)],
+        [keras_layer("InputLayer", batch_shape=[None, 10**9]), keras_layer("Dense", units=10**3)],
+        [keras_layer("InputLayer", batch_shape=[None, 9]), *[keras_layer("Dense", units=50_000)] * 3],
+        [keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("RepeatVector", n=10**12)],
+        [keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("Dense", units=4) | BUILT],
+        [keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("LSTM", units=40) | BUILT],
+        [keras_layer("Dense", units=-4)],
     ],
-)  # fmt: skip
-def test_keras_declares_no_more_than_granted(layers: list[Any], said: str, tmp_path: Path, in_memory: None) -> None:
-    with pytest.raises(ModelError, match=said):
+)
+def test_keras_builds_no_more_than_granted(layers: list[Any], tmp_path: Path, kept: None, in_memory: None) -> None:
+    with pytest.raises(ModelError, match=r"MB of memory when it is loaded|not a readable .keras file"):
         load_model(keras_file(tmp_path / "model.keras", layers))
 
 
-def test_keras_weights_are_read_in_a_child_first(tmp_path: Path, in_memory: None) -> None:
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (keras_layer("Lambda", function={"class_name": "__lambda__"}), "code of its own"),
+        (keras_layer("Activation", activation={"class_name": "__lambda__"}), "code of its own"),
+        (keras_layer("system", module="os"), "not Keras's"),
+    ],
+)
+def test_keras_runs_no_code(layer: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=said):
+        load_model(keras_file(tmp_path / "model.keras", [layer]))
+
+
+def test_keras_weights_lie_in_the_file(tmp_path: Path, kept: None, in_memory: None) -> None:
     h5py = pytest.importorskip("h5py", reason="Keras is not installed")
     for name, make in {
-        "large": lambda file: file.create_dataset("a", (10**6, 10**6), chunks=(10, 10)),
-        "link": lambda file: file.__setitem__("a", h5py.ExternalLink("/etc/passwd", "/")),
+        "outer": lambda file: file.__setitem__("a", h5py.ExternalLink("/etc/passwd", "/")),
+        "soft": lambda file: file.__setitem__("a", h5py.SoftLink("/b")),
+        "raw": lambda file: file.create_dataset("a", (3,), "u1", external=[("/etc/passwd", 0, 3)]),
     }.items():
         content = io.BytesIO()
         with h5py.File(content, "w") as file:
             make(file)
         layers = [keras_layer("InputLayer", batch_shape=[None, 9]), keras_layer("Dense", units=2)]
         path = keras_file(tmp_path / f"{name}.keras", layers, content.getvalue())
-        with pytest.raises(ModelError, match=r"max_model_bytes|links to elsewhere"):
+        with pytest.raises(ModelError, match="links to elsewhere"):
             load_model(path)
 
 
@@ -355,7 +372,7 @@ def onnx_node(kind: str, given: list[str], found: str, **more: Any) -> Any:
     return helper.make_node(kind, given, [found], **more)
 
 
-@pytest.mark.parametrize("shape", [[10**12], [10**6, 10**6], [2**62, 2**62]])
+@pytest.mark.parametrize("shape", [[10**12], [10**6, 10**6]])
 def test_onnx_constants_of_any_size(shape: list[int], tmp_path: Path, in_memory: None) -> None:
     nodes = [
         onnx_node("ConstantOfShape", ["s"], "c"),
@@ -363,7 +380,7 @@ def test_onnx_constants_of_any_size(shape: list[int], tmp_path: Path, in_memory:
         onnx_node("Add", ["rows", "t"], "scores"),
     ]
     path = onnx_model(nodes, tmp_path / "m.onnx", {"s": np.array(shape, dtype=np.int64)})
-    with pytest.raises(ModelError, match="'ConstantOfShape' makes"):
+    with pytest.raises(ModelError, match=r"memory|Nor can it run"):
         load_with_encoding(path, SCHEMA)
 
 
@@ -394,16 +411,16 @@ def test_onnx_loops_end(tmp_path: Path, in_memory: None) -> None:
         [value("i", 7, []), value("cond", 9, []), value("x", 1, ["n", "k"])],
         [value("cond_out", 9, []), value("x_out", 1, ["n", "k"])],
     )
-    for turns, said in (("n", "'Loop' makes"), ("", "no number of turns")):
+    for turns, said in (("n", "does not end within 1 s"), ("", "no number of turns")):
         node = helper.make_node("Loop", [turns, "yes", "rows"], ["scores"], body=body)
         path = onnx_model([node], tmp_path / "m.onnx", {"n": np.int64(10**12), "yes": np.bool_(True)})
         with pytest.raises(ModelError, match=said):
-            load_with_encoding(path, SCHEMA)
+            load_with_encoding(path, SCHEMA, max_seconds=1)
 
 
 def test_onnx_operators_that_are_not_known(tmp_path: Path) -> None:
     for node, said in (
-        (onnx_node("RandomNormal", [], "scores", shape=[10**6, 10**6]), "RandomNormal"),
+        (onnx_node("RandomNormal", [], "scores", shape=[10**6, 10**6]), "depends on none of its inputs"),
         (onnx_node("Evil", ["rows"], "scores", domain="com.x"), "Evil"),
     ):
         with pytest.raises(ModelError, match=said):
@@ -433,8 +450,8 @@ def test_onnx_functions_do_not_unfold_without_end(tmp_path: Path) -> None:
         functions.append(helper.make_function("com.x", f"f{i}", ["x"], ["y"], nodes, sets))
     functions.append(helper.make_function("com.x", "f12", ["x"], ["y"], [onnx_node("Identity", ["x"], "y")], sets))
     path = onnx_model([onnx_node("f0", ["rows"], "scores", domain="com.x")], tmp_path / "m.onnx", functions=functions)
-    with pytest.raises(ModelError, match="unfold"):
-        load_with_encoding(path, SCHEMA)
+    with pytest.raises(ModelError, match=r"memory|does not end within 2 s"):
+        load_with_encoding(path, SCHEMA, max_seconds=2)
 
 
 def test_onnx_data_stays_in_its_folder(tmp_path: Path) -> None:

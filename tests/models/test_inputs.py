@@ -48,14 +48,14 @@ def _codes(people: pd.DataFrame, sex: int) -> tuple[np.ndarray[Any, Any], ...]:
     return people.age.to_numpy(), np.full(len(people), sex), job, people.income.to_numpy()
 
 
-def _audit(model: Any, people: pd.DataFrame) -> fairbits.Audit:
+def _audit(model: Any, people: pd.DataFrame, **options: Any) -> fairbits.Audit:
     return fairbits.Audit.from_table(
-        model, people, target="hired", protected=["sex"], favourable="yes", score_of="yes", as_is=True
+        model, people, target="hired", protected=["sex"], favourable="yes", score_of="yes", as_is=True, **options
     )
 
 
-def _holds(model: Any, people: pd.DataFrame, asked: Any, note: str) -> None:
-    audit = _audit(model, people)
+def _holds(model: Any, people: pd.DataFrame, asked: Any, note: str, **options: Any) -> None:
+    audit = _audit(model, people, **options)
     found = evaluator_of(audit.subject).scores(audit.subject.table.codes)
     theirs = np.column_stack([asked(*_codes(people, sex)) for sex in (0, 1)])
     assert np.abs(theirs[:, 0] - theirs[:, 1]).max() > 2e-5
@@ -117,7 +117,7 @@ def test_inputs_are_found_by_their_names(people: pd.DataFrame) -> None:
     _holds(module, people, asked, "more than one input")
 
 
-def test_inputs_are_found_by_their_kinds(people: pd.DataFrame) -> None:
+def test_inputs_of_several_attributes_are_stated(people: pd.DataFrame) -> None:
     torch.manual_seed(2)
     module = ByKind().eval()
 
@@ -125,7 +125,14 @@ def test_inputs_are_found_by_their_kinds(people: pd.DataFrame) -> None:
         numbers = torch.tensor(np.column_stack([age, income]), dtype=torch.float32)
         return _answer(module, numbers, torch.tensor(np.column_stack([sex, job])))
 
-    _holds(module, people, asked, "runs in PyTorch")
+    stated = {"x_num": ["age", "income"], "x_cat": ["sex", "job"]}
+    _holds(module, people, asked, "runs in PyTorch", inputs=stated)
+    with pytest.raises(fairbits.FairbitsError, match=r"into 'x_num'; list them in its order under \[model.inputs\]"):
+        _audit(module, people)
+    with pytest.raises(fairbits.FairbitsError, match="puts 'agee' into 'x_num'; did you mean 'age'"):
+        _audit(module, people, inputs=stated | {"x_num": ["agee"]})
+    with pytest.raises(fairbits.FairbitsError, match="'age' goes into two inputs"):
+        _audit(module, people, inputs=stated | {"x_cat": ["age", "job"]})
 
 
 def test_an_input_that_nothing_maps_to_is_named(people: pd.DataFrame) -> None:
@@ -160,7 +167,7 @@ def test_keras_inputs_are_found_by_their_names(made: str, people: pd.DataFrame) 
         rows = given if made == "list" else dict(zip(("numbers", "sex", "job"), given, strict=True))
         return np.asarray(model.predict(rows, verbose=0)).ravel()
 
-    _holds(model, people, asked, "runs in Keras")
+    _holds(model, people, asked, "runs in Keras", inputs={"numbers": ["age", "income"]})
 
 
 def test_a_keras_input_of_no_attribute_is_named(people: pd.DataFrame) -> None:

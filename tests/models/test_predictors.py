@@ -13,7 +13,7 @@ import pytest
 from fairbits.domain import Attribute, Schema
 from fairbits.errors import ModelError
 from fairbits.models import ModelOptions, load_with_encoding, read_model
-from fairbits.models.keras.adapter import _choose_backend
+from fairbits.models.keras import _choose_backend
 
 from ..conftest import random_people
 from .zoo import SCHEMA, THREE

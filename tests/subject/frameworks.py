@@ -95,7 +95,7 @@ def keras_model(kind: str) -> Callable[[Truth, str, Path], Any]:
     def make(truth: Truth, positive: str, folder: Path) -> Any:
         if find_spec("keras") is None:
             pytest.skip("the keras extra is not installed")
-        from fairbits.models.keras.adapter import import_keras
+        from fairbits.models.keras import import_keras
 
         keras = import_keras("a test")  # chooses a backend that is there
         weights, bias = dense(truth, positive) if kind == "sigmoid" else two(truth, positive)

@@ -13,7 +13,7 @@ from fairbits import Audit, Network, Schema, Table
 from fairbits.debug.neurons import accuracy_of
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models import HasClassScores, HasGradients, require
-from fairbits.models.foreign import ForeignModel
+from fairbits.models.black_box import ForeignModel
 from tests.repair.conftest import SCHEMA, people, wired
 
 THREE = replace(SCHEMA, classes=("no", "maybe", "yes"), favourable="maybe")

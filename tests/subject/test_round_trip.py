@@ -298,10 +298,9 @@ def test_points_and_hazards_have_their_own_threshold(turned: bool) -> None:
 def test_fresh_answers_of_a_service_are_read_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A constant service whose answers are logits of the other class varies in nothing."""
     from fairbits import Category, Integer, Schema
-    from fairbits.models import Endpoint, load_with_encoding
-    from fairbits.models.repeated import answers_vary
+    from fairbits.models import answers_vary, load_with_encoding
 
-    monkeypatch.setattr(Endpoint, "_ask_all", lambda _self, rows: np.full(len(rows), 1.5))
+    monkeypatch.setattr("fairbits.models.http._Service.ask_all", lambda _self, rows: np.full(len(rows), 1.5))
     schema = Schema(
         (Category(name="sex", labels=("f", "m"), protected=True), Integer(name="age", high=9)),
         target="y",

@@ -302,7 +302,6 @@ def asked(made: Any, subject: Subject) -> Fitted:
         found = fit_to_schema(loaded, subject.schema, options=subject.options)
     except ModelError as error:
         raise CapabilityError(f"what was fitted again cannot be asked: {error}") from None
-    assert found.encoding is not None  # noqa: S101 - given above
     return Fitted(found.model, found.encoding, made if callable(getattr(made, "predict", None)) else None)
 
 

@@ -134,11 +134,8 @@ FILE, BASELINE = "suite.parquet", "baseline.parquet"
 #: Rows of a table, and worst cases of a run, that are frozen unless somebody says otherwise.
 ROWS, CASES = 20_000, 1_000
 #: The ingredients of an identity that say what people are made of and what is decided: a suite holds for these alone.
-SCHEMA_PARTS = (
-    *("attributes", "target", "classes", "favourable", "protected", "protected_values", "rules", "compared"),
-)
+SCHEMA_PARTS = ("attributes", "target", "protected")
 ROW, CASE = 0, 1
-_WORDS = {"protected_values": "protected values", "compared": "compared scores", "favourable": "favourable class"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -353,7 +350,7 @@ def read_suite(path: Path, subject: Subject, *, max_rows: int = MAX_ROWS) -> Sui
 
 def _check_schema(path: Path, stored: Mapping[str, Any], subject: Subject) -> None:
     here = schema_parts(subject)
-    other = [_WORDS.get(name, name) for name in SCHEMA_PARTS if stored.get(name) != here[name]]
+    other = [name for name in SCHEMA_PARTS if stored.get(name) != here[name]]
     if other:
         raise OptionError(
             f"the suite {str(path)!r} was frozen for another schema (other {joined(other)}); freeze one from a run of "

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.errors import CapabilityError
+from fairbits.errors import CapabilityError, ModelError
 
 Array = npt.NDArray[np.float32]
 Slope = Literal["score", "margin", "loss"]
@@ -265,3 +265,11 @@ def require(model: object, capability: type[Any], stage: str) -> None:
     if not isinstance(model, capability):
         what, instead = _INSTEAD[capability]
         raise CapabilityError(f"{stage} needs {what}, which {kind_of(model)!r} does not offer; use {instead}.")
+
+
+def checked_rows(inputs: npt.ArrayLike, width: int, name: str, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
+    """Rows as an array, refused where they have another width."""
+    rows = np.asarray(inputs, dtype=dtype)
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise ModelError(f"{name} takes rows of {width} inputs, but got an array of shape {rows.shape}.")
+    return rows

@@ -1,25 +1,26 @@
-"""A model of which nothing is known but what it answers: rows in, scores out, asked in batches.
+"""A model of which nothing is known but what it answers: rows in, raw outputs out, asked in batches.
 
 A black box takes codes, and whatever turns them into what the model was trained on (a data frame of labels, JSON
 records) belongs to its ``ask`` function. So ``Model.scores(inputs)`` stays as it is, with the identity as encoding.
+What the outputs mean is no matter of whoever asks: :class:`Reading` says it, and ``outputs.py`` settles the reading.
 """
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Schema
-from fairbits.errors import FairbitsError, ModelError
+from fairbits.domain import Codes, DecisionRule
+from fairbits.errors import CapabilityError, FairbitsError, ModelError, OptionError
 from fairbits.functions import expit, softmax
-from fairbits.models.base import Array
-from fairbits.models.options import BATCH, Output
-from fairbits.models.rows import checked_rows
+from fairbits.models.base import Array, Do, HasClassScores, HasFreshScores, Model, Slope, Wrapper, checked_rows
+from fairbits.models.options import BATCH
 
 Ask = Callable[[Codes], Any]
 #: Where in its source, and when, a compiled library raised an error.
@@ -28,144 +29,279 @@ _PLACE = re.compile(r"^\[[\d:]+\] \S+:\d+: ")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """From what a model answers, one number per row or one column per output, to the score of the favourable class.
+    """From what a model puts out, one number per row or one column per output, to the score of the favourable class.
 
     ``favourable`` is its column. ``reverse`` says that a single number speaks of the other class, ``logits`` that
-    answers are log-odds. A score and that of the other class add up to ``whole``: 1 for probabilities, twice the
-    threshold on a scale of the model's own (points, hazards), so that the threshold is the same for both.
+    outputs are log-odds. A score and that of the other class add up to ``whole``: 1 for probabilities, twice the
+    threshold on a scale of the model's own (points, hazards), so that the threshold is the same for both. ``rule``
+    keeps a float64 score on its side of the threshold when it is rounded. ``classes`` are the columns of the schema's
+    classes, where there are three or more and each has one.
     """
 
     favourable: int | None = None
     reverse: bool = False
     logits: bool = False
     whole: float = 1.0
+    rule: DecisionRule | None = None
+    classes: tuple[int, ...] = ()
 
-    def score(self, answer: npt.NDArray[Any], name: str) -> Array:
+    def score(self, answer: npt.NDArray[np.float64], name: str) -> Array:
         """The favourable score of each row, rounded to float32 once, at the end."""
-        table = probabilities(answer) if self.logits else answer
+        table = self.table(answer)
         if table.ndim == 1:
-            return (self.whole - table if self.reverse else table).astype(np.float32)
-        chosen = 1 if self.favourable is None and table.shape[1] == 2 else self.favourable
-        if chosen is None or not 0 <= chosen < table.shape[1]:
-            raise ModelError(
-                f"{name} answers {table.shape[1]} columns, and the favourable one ({self.favourable}) is not among "
-                f"them; name the target's classes in the order of the outputs."
-            )
-        return table[:, chosen].astype(np.float32)
+            found = self.whole - table if self.reverse else table
+        else:
+            chosen = 1 if self.favourable is None and table.shape[1] == 2 else self.favourable
+            if chosen is None or not 0 <= chosen < table.shape[1]:
+                raise ModelError(
+                    f"{name} answers {table.shape[1]} columns, and the favourable one ({self.favourable}) is not among "
+                    f"them; name the target's classes in the order of the outputs."
+                )
+            found = table[:, chosen]
+        return found.astype(np.float32) if self.rule is None else self.rule.rounded(found)
 
-
-def whole_of(schema: Schema, output: Output | None) -> float:
-    """What the scores of two classes add up to."""
-    return 2.0 * (schema.threshold or 0.0) if own_scale(schema, output) else 1.0
-
-
-def own_scale(schema: Schema, output: Output | None) -> bool:
-    """Whether scores that decide between two classes are said to be no probabilities: points, hazards."""
-    said = schema.threshold is not None and not 0 < schema.threshold < 1
-    return len(schema.classes) == 2 and (output == "value" or (said and output is None))
+    def table(self, answer: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The outputs as they are meant: logits as probabilities, of one class each or of all along the rows."""
+        if not self.logits:
+            return answer
+        return expit(answer) if answer.ndim == 1 or answer.shape[1] == 1 else softmax(answer, axis=1)
 
 
 class BlackBox:
-    """``ask`` gives one score per row, or one column per class, of which ``favourable`` is taken.
+    """``ask`` gives one number per row, or one column per class; ``reading`` makes the favourable score of it.
 
-    ``reverse`` says that a single score speaks of the other one of two classes (default: where ``favourable`` is the
-    first, because a single output speaks of the second). ``output`` says that answers are logits. ``outputs`` is how
-    many numbers a row was last answered with, None before the first question. ``whole`` is as in :class:`Reading`.
+    ``own`` says that a single number speaks of the favourable class, as that of a function or a service does, and
+    not of the second one. ``outputs`` is how many numbers a row was last answered with, None before the first question.
+    It has ``class_scores`` where the reading knows a column for each of three or more classes.
     """
+
+    _dtype: npt.DTypeLike | None = np.float64
 
     def __init__(
         self,
         ask: Ask,
         inputs: int,
         *,
-        favourable: int | None = None,
-        reverse: bool | None = None,
-        output: Output | None = None,
-        whole: float = 1.0,
-        batch: int = BATCH,
         name: str,
+        batch: int = BATCH,
+        reading: Reading | None = None,
+        own: bool = False,
+        outputs: int | None = None,
     ):
         self._ask = ask
         self.inputs = inputs
-        self._batch = batch
         self.name = name
-        self.reverse = favourable == 0 if reverse is None else reverse
-        self._reading = Reading(favourable, self.reverse, output == "logit", whole)
-        self.outputs: int | None = None
+        self._batch = batch
+        self.own = own
+        self.outputs = outputs
+        self._read(reading or Reading())
+
+    def read_as(self, reading: Reading) -> BlackBox:
+        """The same model, its outputs read otherwise."""
+        other = copy.copy(self)
+        other._read(reading)
+        return other
+
+    def _read(self, reading: Reading) -> None:
+        self.reading = reading
+        self.__dict__.pop("class_scores", None)
+        if reading.classes:
+            self.class_scores = self._class_scores  # a protocol is met by what an object has
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability (or the predicted value) of each row of codes."""
-        rows = checked_rows(inputs, self.inputs, self.name, np.float64)
-        scores = np.empty(len(rows), dtype=np.float32)
+        found = [self.reading.score(answer, self.name) for answer in self.answers(inputs)]
+        return np.concatenate(found) if found else np.empty(0, np.float32)
+
+    def answers(self, inputs: npt.ArrayLike) -> Iterator[npt.NDArray[np.float64]]:
+        """The raw outputs, batch by batch: (n,) where the model gives one number, else (n, outputs)."""
+        rows = checked_rows(inputs, self.inputs, self.name, self._dtype)
         for start in range(0, len(rows), self._batch):
             piece = rows[start : start + self._batch]
-            answer = numbers_in(self._answer(piece), len(piece), self.name)
+            answer = numbers_in(self._answer(piece.copy()), len(piece), self.name)  # foreign code may write into it
             self.outputs = 1 if answer.ndim == 1 else answer.shape[1]
-            scores[start : start + len(piece)] = self._reading.score(answer, self.name)
-        return scores
+            yield answer
 
-    def table(self, inputs: npt.ArrayLike) -> Array:
-        """All columns of the answer."""
-        rows = np.asarray(inputs, dtype=np.float64)
-        pieces = []
-        for start in range(0, max(len(rows), 1), self._batch):
-            piece = rows[start : start + self._batch]
-            pieces.append(all_scores(self._answer(piece), len(piece), self.name))
-        found = np.concatenate(pieces)
-        return (probabilities(found) if self._reading.logits else found).astype(np.float32)
+    def _class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each row of codes."""
+        columns = list(self.reading.classes)
+        pieces = [np.empty((0, len(columns)), np.float32)]
+        for answer in self.answers(inputs):
+            table = self.reading.table(answer)
+            if table.ndim == 1 or table.shape[1] <= max(columns):
+                raise ModelError(
+                    f"{self.name} answers {self.outputs} columns, but the target has {len(columns)} classes; "
+                    f"it must give one column for each."
+                )
+            pieces.append(table[:, columns].astype(np.float32))
+        return np.concatenate(pieces)
 
     def _answer(self, rows: Codes) -> Any:
         try:
-            return self._ask(rows.copy())  # foreign code may write into what it gets
+            return self._ask(rows)
         except FairbitsError:
             raise
         except (Exception, SystemExit) as error:
             raise ModelError(f"{self.name} failed on {len(rows):,} rows: {reason(error)}") from error
 
 
-class ClassBox:
-    """A black box that answers one column per class, which ``order`` puts into the schema's order."""
+class ForeignModel(BlackBox, Wrapper):
+    """A model of somebody else's making that speaks our protocol: believed only in what it can do.
 
-    def __init__(self, box: BlackBox, order: Sequence[int]):
-        self._box = box
-        self._order = list(order)
-        self.inputs = box.inputs
-        self.name = box.name
-        self.reverse = box.reverse
+    Its attributes may look like ours and mean something else (``classes``, ``favourable``, ``scores``). So it is
+    wrapped once, when it comes in, with what it can do. Every array that it gets is a copy,
+    and so is every array that is taken from it: it can neither write into ours nor change an answer afterwards.
+    """
 
-    @property
-    def outputs(self) -> int | None:
-        """How many numbers a row was last answered with."""
-        return self._box.outputs
+    _dtype = None  # rows in the type that they have
+
+    def __init__(self, model: Any, reading: Reading | None = None):
+        self.original = model
+        super().__init__(model.scores, int(model.inputs), name=f"the model {type(model).__name__!r}", own=True)
+        self.reading = reading or Reading()
+        offers: dict[str, Any] = {
+            "gradients": self._gradients,
+            "class_scores": self._foreign_classes,
+            "activations": self._activations,
+            "layer_gradients": self._layer_gradients,
+            "with_interventions": self._with_interventions,
+            "save": attribute(model, "save"),
+        }
+        for name, method in offers.items():
+            if callable(attribute(model, name)):
+                setattr(self, name, method)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ForeignModel, (self.original, self.reading)
+
+    def read_as(self, reading: Reading) -> BlackBox:
+        """The same model; where it speaks of the other class, no more than its scores can be turned round."""
+        if reading.reverse:
+            return BlackBox(self._ask, self.inputs, name=self.name, reading=reading, own=True)
+        return ForeignModel(self.original, reading)
+
+    def _answer(self, rows: Codes) -> Any:
+        return self._call("scores", rows)
+
+    def _gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
+        # A model with one kind of slope need not know the word.
+        asked = {} if of == "margin" else {"of": of}
+        return np.array(self._call("gradients", np.array(inputs), **asked))
+
+    def _foreign_classes(self, inputs: npt.ArrayLike) -> Array:
+        found = numbers_in(self._call("class_scores", np.array(inputs)), len(np.asarray(inputs)), self.name)
+        return found.reshape(len(found), -1).astype(np.float32)
+
+    def _activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
+        return tuple(np.array(layer) for layer in self._call("activations", np.array(inputs)))
+
+    def _layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
+        return np.array(self._call("layer_gradients", np.array(inputs), layer, np.array(slopes)))
+
+    def _with_interventions(self, interventions: Sequence[Do]) -> Model:
+        return owned(self._call("with_interventions", interventions))
+
+    def _call(self, method: str, *given: Any, **named: Any) -> Any:
+        try:
+            return getattr(self.original, method)(*given, **named)
+        except FairbitsError:
+            raise
+        except Exception as error:  # a method of somebody else's model may raise anything
+            raise ModelError(f"{self.name} failed in {method}(): {reason(error)}") from error
+
+
+def is_model(found: Any) -> bool:
+    """Whether an object speaks our protocol: ``scores`` is a method, ``inputs`` a whole number."""
+    width, scores = attribute(found, "inputs"), attribute(found, "scores")
+    return callable(scores) and isinstance(width, int | np.integer) and not isinstance(width, bool)
+
+
+def attribute(found: Any, name: str) -> Any:
+    """An attribute of a foreign object; None where it has none, or raises an error instead of giving it."""
+    try:
+        return getattr(found, name, None)
+    except Exception:  # noqa: BLE001 - a property is foreign code, and an attribute that fails is one that is not there
+        return None
+
+
+def homes_of(model: Any) -> set[str]:
+    """The packages that an object's class and the classes above it come from."""
+    return {home.__module__.partition(".")[0] for home in type(model).__mro__}
+
+
+def owned(model: Any) -> Model:
+    """The model as one of our own types: itself, or behind a wrapper."""
+    if "fairbits" in homes_of(model):
+        own: Model = model
+        return own
+    if not is_model(model):
+        raise ModelError(
+            f"a {type(model).__name__!r} is no model: `scores` must be a method and `inputs` the number of inputs; "
+            f"hand it over as a function, or with predict_proba or predict."
+        )
+    return ForeignModel(model)
+
+
+def fresh_scores(model: Model, inputs: npt.ArrayLike) -> Array:
+    """Scores of rows, asked anew even where the model remembers its answers."""
+    return model.fresh_scores(inputs) if isinstance(model, HasFreshScores) else model.scores(inputs)
+
+
+def answers_vary(model: Model, inputs: npt.ArrayLike) -> bool:
+    """Whether a model gives the same rows other scores when it is asked again."""
+    rows = np.asarray(inputs)
+    return len(rows) > 0 and not np.array_equal(fresh_scores(model, rows), fresh_scores(model, rows))
+
+
+class Repeated(Wrapper):
+    """A model whose every score is the mean of several answers; otherwise it can do what the original can."""
+
+    def __init__(self, original: Model, repeats: int):
+        if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+            raise OptionError(f"repeats is {repeats!r}; it is the number of answers per twin, 1 or more.")
+        self.original = original
+        self.inputs = original.inputs
+        self.repeats = repeats
+        if isinstance(original, HasClassScores):
+            self.class_scores = self._class_scores
+        for name in ("gradients", "activations", "layer_gradients"):
+            if hasattr(original, name):
+                setattr(self, name, getattr(original, name))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Repeated, (self.original, self.repeats)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability of each row of codes."""
-        return self._box.scores(inputs)
+        """The mean of several answers about each encoded row, asked anew; nothing is remembered."""
+        return self._mean([fresh_scores(self.original, inputs) for _ in range(self.repeats)])
 
-    def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each row of codes."""
-        table = self._box.table(inputs)
-        if table.shape[1] <= max(self._order):
-            raise ModelError(
-                f"{self.name} answers {table.shape[1]} columns, but the target has {len(self._order)} classes; "
-                f"it must give one column for each."
-            )
-        return table[:, self._order]
+    fresh_scores = scores
 
+    def _class_scores(self, inputs: npt.ArrayLike) -> Array:
+        return self._mean([self.original.class_scores(inputs) for _ in range(self.repeats)])
 
-def with_classes(box: BlackBox, schema: Schema, classes: tuple[str, ...] | None) -> BlackBox | ClassBox:
-    """The box as one that gives the probabilities of all classes, where its answers are known to hold them."""
-    if len(schema.classes) < 3 or (classes is not None and len(classes) != len(schema.classes)):
-        return box
-    if classes is None or set(classes) != set(schema.classes):
-        return ClassBox(box, range(len(schema.classes)))
-    return ClassBox(box, [classes.index(name) for name in schema.classes])
+    @staticmethod
+    def _mean(answers: list[Array]) -> Array:
+        return np.mean(np.asarray(answers, dtype=np.float64), axis=0).astype(np.float32)
 
 
-def all_scores(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
-    """An answer as a table of our own with a row per person; a plain list is one column."""
-    table = numbers_in(answer, rows, name)
-    return table[:, None] if table.ndim == 1 else table
+class Recorded:
+    """Stands where the model of a subject with scores only would be, and says what cannot be asked of it."""
+
+    def __init__(self, inputs: int):
+        self.inputs = inputs
+
+    def scores(self, inputs: npt.ArrayLike) -> NoReturn:  # noqa: ARG002 - there is no model to give them to
+        """Refuse: only the scores in the table are known."""
+        raise no_model()
+
+
+def no_model() -> CapabilityError:
+    """What to say where a model is needed and only its scores are there."""
+    return CapabilityError(
+        "this subject has the scores of its rows only ([table] score), so nobody else can be scored; use "
+        "`fairbits measure` or `fairbits proxies`, or name the model with path under [model]."
+    )
 
 
 def numbers_in(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
@@ -183,12 +319,6 @@ def numbers_in(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
     if table.shape != (rows,) and not (table.ndim == 2 and len(table) == rows):
         raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
     return table
-
-
-def probabilities(logits: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Probabilities from logits: of one class each, or of all classes along the rows."""
-    found = expit(logits) if logits.ndim == 1 or logits.shape[1] == 1 else softmax(logits, axis=1)
-    return np.asarray(found, dtype=np.float64)
 
 
 def reason(error: BaseException) -> str:

@@ -12,8 +12,7 @@ import numpy as np
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.base import Model, kind_of
-from fairbits.models.black_box import reason
-from fairbits.models.foreign import attribute
+from fairbits.models.black_box import attribute, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.original import settled_original

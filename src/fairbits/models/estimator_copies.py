@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairbits.errors import CapabilityError, FairbitsError
-from fairbits.models.black_box import reason
-from fairbits.models.foreign import attribute
+from fairbits.models.black_box import attribute, reason
 
 #: Names of parameters that take a seed (also whatever ends in ``_seed``), and a number of threads.
 _SEEDS, _THREADS = {"random_state", "random_seed", "seed"}, {"n_jobs", "thread_count", "num_threads", "nthread"}

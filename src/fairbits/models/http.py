@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -30,13 +31,11 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Schema
 from fairbits.errors import MissingDependencyError, ModelError, OptionError
 from fairbits.models.base import Array
-from fairbits.models.black_box import Reading, reason, whole_of
+from fairbits.models.black_box import BlackBox, reason
 from fairbits.models.credentials import secret_for, secret_note
-from fairbits.models.direction import is_reversed
 from fairbits.models.http_answer import BadAnswerError, content_of, scores_in
-from fairbits.models.loaded import Loaded
 from fairbits.models.options import BATCH, ModelOptions
-from fairbits.models.rows import checked_rows
+from fairbits.models.outputs import Loaded, plain_reading
 from fairbits.text import shortened
 
 if TYPE_CHECKING:
@@ -62,18 +61,40 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
         )
     decoder = Decoder(schema, options.columns)
-    reading = Reading(None, is_reversed(schema, options), options.output == "logit", whole_of(schema, options.output))
-    endpoint = Endpoint(url, decoder, options, reading)
+    endpoint = Endpoint(_Service(url, decoder, options), options)
     return Loaded(endpoint, decoder.encoding, notes=secret_note(url, options))
 
 
-class Endpoint:
-    """Scores by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered."""
+class Endpoint(BlackBox):
+    """Scores by HTTP, one number per row by contract; answers are remembered."""
 
-    #: One number per row, by contract.
-    outputs = 1
+    def __init__(self, service: _Service, options: ModelOptions):
+        every = sys.maxsize  # the service makes requests of its own size
+        super().__init__(
+            service.ask,
+            len(service.decoder.names),
+            name="the endpoint",
+            batch=every,
+            reading=plain_reading(options),
+            own=True,
+            outputs=1,
+        )
+        self.service = service
 
-    def __init__(self, url: str, decoder: Decoder, options: ModelOptions, reading: Reading):
+    def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The score of each row of codes, asked anew; answers are not remembered."""
+        rows = np.ascontiguousarray(inputs, dtype=np.float64)
+        return self.reading.score(self.service.ask_all(rows), self.name)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.service.close()
+
+
+class _Service:
+    """Asks by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered."""
+
+    def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
         try:
             import httpx
             import tenacity
@@ -81,10 +102,8 @@ class Endpoint:
             raise MissingDependencyError(error.name or "httpx", "http", "asking an endpoint") from None
         self._httpx, self._tenacity = httpx, tenacity
         self.url = url
-        self._decoder = decoder
+        self.decoder = decoder
         self._options = options
-        self._reading = reading
-        self.reverse = reading.reverse  # whether the scores speak of the other one of two classes
         self._rows = _ROWS if options.batch == BATCH else options.batch
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
         self._pace = _Pace(options.rate)
@@ -101,26 +120,15 @@ class Endpoint:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = threading.Lock()
 
-    @property
-    def inputs(self) -> int:
-        """How many values a row has."""
-        return len(self._decoder.names)
-
-    def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each row of codes; answers are remembered."""
-        rows = np.ascontiguousarray(checked_rows(inputs, self.inputs, "the endpoint", np.float64))
+    def ask(self, rows: Codes) -> npt.NDArray[np.float64]:
+        """What the service says about each row, or has said."""
         different, back = np.unique(rows, axis=0, return_inverse=True)
         keys = [row.tobytes() for row in different]
         found = np.array([self._remembered.get(key, math.nan) for key in keys])
         new = np.flatnonzero(np.isnan(found))
-        found[new] = self._ask_all(different[new])
+        found[new] = self.ask_all(different[new])
         self._remember([keys[i] for i in new], found[new])
-        return self._reading.score(found[back.ravel()], "the endpoint")
-
-    def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each row of codes, asked anew; answers are not remembered."""
-        rows = np.ascontiguousarray(inputs, dtype=np.float64)
-        return self._reading.score(self._ask_all(rows), "the endpoint")
+        return found[back.ravel()]
 
     def close(self) -> None:
         """Close the connections."""
@@ -130,7 +138,8 @@ class Endpoint:
             asyncio.run_coroutine_threadsafe(self._client.aclose(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
 
-    def _ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
+    def ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
+        """What the service says about each row now."""
         pieces = [rows[start : start + self._rows] for start in range(0, len(rows), self._rows)]
         if not pieces:
             return np.empty(0)
@@ -171,7 +180,7 @@ class Endpoint:
 
     async def _ask(self, rows: Codes) -> npt.NDArray[np.float64]:
         again, attempts = self._tenacity, self._options.retries + 1
-        body = json.dumps({"rows": self._decoder.records(rows)}, allow_nan=False).encode()
+        body = json.dumps({"rows": self.decoder.records(rows)}, allow_nan=False).encode()
         silent = _Silence()
         tries = again.AsyncRetrying(
             retry=again.retry_if_exception_type(_TryAgainError),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, get_args
 
@@ -31,7 +31,8 @@ class ModelOptions:
     ``favourable`` is the output of the favourable class where there is no schema to name it. ``columns`` are the
     attributes that the model sees, in its order (default: all). ``output`` says what comes out, a probability, a logit
     or a value (default: told from the model), and ``score_of`` which of two classes a single output speaks of.
-    ``input_format`` is what goes into a model that brings its own preprocessing. ``factory`` makes the module that a
+    ``input_format`` is what goes into a model that brings its own preprocessing, ``inputs`` which attributes go into
+    each of several inputs, where these are not called like them. ``factory`` makes the module that a
     file of weights belongs to. ``train`` names your own training, ``module:function``, called with people, labels and a
     seed to make a model like this one. ``layers`` names the layers of a PyTorch module to look into. The rest is for
     endpoints: ``rate`` in requests per second, ``cache`` in rows, ``timeout`` (of a whole request) and
@@ -45,7 +46,7 @@ class ModelOptions:
     ----------
     trust, trust_code, trust_pickle, credential, max_model_bytes, max_rows, max_seconds
         What is granted to files and endpoints: see above.
-    favourable, columns, output, score_of, input_format, factory, train, layers
+    favourable, columns, output, score_of, input_format, inputs, factory, train, layers
         How the model is read: see above.
     batch
         Rows that the model is asked about at a time.
@@ -70,6 +71,7 @@ class ModelOptions:
     output: Output | None = None
     score_of: str | None = None
     input_format: InputFormat | None = None
+    inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     factory: str | None = None
     train: str | None = None
     layers: tuple[str, ...] | None = None
@@ -109,6 +111,12 @@ class ModelOptions:
             value = getattr(self, name)
             if not (value is None or isinstance(value, str)):
                 raise OptionError(f"the model's {name} is {value!r}; it must be a text.")
+        if not isinstance(self.inputs, Mapping) or not all(
+            isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+            for names in self.inputs.values()
+        ):
+            raise OptionError(f"the model's inputs are {self.inputs!r}; they must be lists of attributes by input.")
+        object.__setattr__(self, "inputs", {str(name): tuple(names) for name, names in self.inputs.items()})
         if not isinstance(self.headers, Mapping) or not all(isinstance(v, str) for v in self.headers.values()):
             raise OptionError(f"the model's headers are {self.headers!r}; they must be texts by name.")
         self._check_numbers()
@@ -136,6 +144,8 @@ class ModelOptions:
             usual = entry.default if entry.default is not MISSING else {}
             if value != usual and entry.name not in {*GRANTS, "favourable"}:
                 said[entry.name] = list(value) if isinstance(value, tuple) else value
+        if self.inputs:
+            said["inputs"] = {name: list(names) for name, names in self.inputs.items()}
         return said
 
     def grants(self) -> GrantOptions:

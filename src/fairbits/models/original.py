@@ -99,7 +99,7 @@ def _from_file(network: Network, original: Path, path: Path, options: ModelOptio
 
         rewrite_weights(network, original, path, options)
     elif suffix == ".keras":
-        from fairbits.models.keras.adapter import rewrite_keras
+        from fairbits.models.keras import rewrite_keras
 
         rewrite_keras(network, original, path)
     else:
@@ -111,7 +111,7 @@ def _from_object(network: Network, original: Any, path: Path) -> None:
     if framework == "fairbits":
         network.save(path)
     elif framework == "keras":
-        from fairbits.models.keras.adapter import rewrite_keras
+        from fairbits.models.keras import rewrite_keras
 
         rewrite_keras(network, original, path)
     elif framework == "torch":

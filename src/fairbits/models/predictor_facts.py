@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import text_of
-from fairbits.models.foreign import attribute
+from fairbits.models.black_box import attribute
 
 
 def names_of(predictor: Any) -> list[str] | None:

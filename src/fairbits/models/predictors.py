@@ -14,20 +14,10 @@ import numpy as np
 
 from fairbits.domain import Codes, Decoder, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError, choose_from
-from fairbits.models.black_box import BlackBox, reason, whole_of, with_classes
-from fairbits.models.column_order import column_note
-from fairbits.models.direction import (
-    favourable_output,
-    is_reversed,
-    names_decide,
-    order_note,
-    output_order,
-    with_own_classes,
-)
+from fairbits.models.black_box import BlackBox, attribute, reason
 from fairbits.models.dummies import dummy_encoding, dummy_note
-from fairbits.models.foreign import attribute
-from fairbits.models.loaded import Loaded, Owner
 from fairbits.models.options import InputFormat, ModelOptions
+from fairbits.models.outputs import Loaded, Names, Owner, column_note, output_order, plain_reading
 from fairbits.models.predictor_facts import classes_of, names_of, trained_on_categories, width_of
 
 Decode = Callable[[Codes], Any]
@@ -49,13 +39,9 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     else:
         columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
     classes = classes_of(predictor)
-    own = not schema.classes
-    schema = with_own_classes(schema, classes)
-    order = output_order(schema, classes, options)
-    favourable = favourable_output(schema, order) if schema.classes else None
-    ask, chosen = _question(predictor, schema, order, favourable)
+    ask, single = _question(predictor, schema, classes, options)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
-    wanted, guessed = width_of(predictor), tuple[str, ...]()
+    wanted, notes = width_of(predictor), tuple[str, ...]()
     if spread is None and wanted not in (None, len(columns)):
         raise ModelError(
             f"{name} takes {wanted} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
@@ -63,36 +49,29 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         )
     if spread is not None and names is not None:
         decode, encoding = named_frame(names), spread
-        owner = Owner(ask, columns, "dummies", tuple(names), classes=order)
+        owner = Owner(ask, columns, "dummies", tuple(names))
+        notes = (dummy_note(names, schema),)
     else:
         way, decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
         encoding = decoder.encoding
-        owner = Owner(ask, columns, "array" if names is None and way != "frame" else "frame", classes=order)
+        owner = Owner(ask, columns, "array" if names is None and way != "frame" else "frame")
         if names is None:
-            guessed = _order_note(way, columns, schema, options)
+            notes = _order_note(way, columns, schema, options)
     box = BlackBox(
         lambda rows: ask(decode(rows)),
         encoding.width,
-        favourable=chosen,
-        output=options.output,
-        whole=whole_of(schema, options.output),
-        batch=options.batch,
         name=name,
+        batch=options.batch,
+        reading=plain_reading(options),
+        outputs=1 if single else None,
     )
-    given = classes if own and schema.classes else None
-    single = None if hasattr(predictor, "predict_proba") else len(schema.classes) == 2
-    notes = (*guessed, *order_note(schema, classes, options, single=single))
-    if spread is not None and names is not None:
-        notes = (*notes, dummy_note(names, schema))
     if single is not None and schema.classes and callable(attribute(predictor, "decision_function")):
         note = (
             f"{name} gives decisions and no probabilities, so that scores are 0 or 1 and twins differ by these alone; "
             f"put it into a CalibratedClassifierCV to see how far apart they are."
         )
         notes = (*notes, note)
-    named = names_decide(schema, classes)
-    model = box if chosen is None else with_classes(box, schema, order)
-    return Loaded(model, encoding, given, notes, named, owner=owner)
+    return Loaded(box, encoding, classes, notes, owner)
 
 
 def named_frame(names: Iterable[Any]) -> Decode:
@@ -120,27 +99,17 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
     way = options.input_format or "frame"
     decode = _decoders(decoder)[way]
     notes = _order_note(way, options.columns or table_columns(schema), schema, options)
-    order = output_order(schema, None, options)
-    favourable = favourable_output(schema, order) if schema.classes else None
 
     def ask(rows: Codes) -> Any:
         found = np.asarray(function(decode(rows)))
         return found.ravel() if found.size == len(rows) else found
 
-    box = BlackBox(
-        ask,
-        len(decoder.names),
-        favourable=favourable,
-        reverse=is_reversed(schema, options),
-        output=options.output,
-        whole=whole_of(schema, options.output),
-        batch=options.batch,
-        name=name,
-    )
+    reading = plain_reading(options)
+    box = BlackBox(ask, len(decoder.names), name=name, batch=options.batch, reading=reading, own=True)
+    if len(schema.classes) > 2:
+        next(box.answers(_someone(decoder, schema)))  # whether it gives one column for each class
     columns = options.columns or table_columns(schema)
-    owner = None if way == "codes" else Owner(function, columns, way, reverse=box.reverse)
-    if len(schema.classes) > 2 and box.table(_someone(decoder, schema)).shape[1] == len(schema.classes):
-        return Loaded(with_classes(box, schema, order), decoder.encoding, notes=notes, owner=owner)
+    owner = None if way == "codes" else Owner(function, columns, way, own=True)
     return Loaded(box, decoder.encoding, notes=notes, owner=owner)
 
 
@@ -161,7 +130,6 @@ def asked_as(
     predictor: Any,
     schema: Schema,
     columns: tuple[str, ...],
-    order: tuple[str, ...] | None,
     options: ModelOptions,
     *,
     named: bool,
@@ -170,7 +138,7 @@ def asked_as(
 
     The rows are frames, arrays of labels or codes: as the options say, else whatever one person goes through with.
     """
-    ask, _ = _question(predictor, schema, order, None)
+    ask, _ = _question(predictor, schema, classes_of(predictor), options)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
     name = f"the {type(predictor).__name__}"
     return decoder, _decoding(ask, decoder, schema, options.input_format, named=named, name=name)[1]
@@ -182,24 +150,22 @@ def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
     ask = attribute(predictor, "predict_proba") or attribute(predictor, "predict")
     if width is None or ask is None or names_of(predictor) is not None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
-    box = BlackBox(
-        ask, int(width), favourable=options.favourable, output=options.output, batch=options.batch, name=name
-    )
+    box = BlackBox(ask, int(width), name=name, batch=options.batch, reading=plain_reading(options))
     return Loaded(box, None, classes_of(predictor))
 
 
-def _question(
-    predictor: Any, schema: Schema, classes: tuple[str, ...] | None, favourable: int | None
-) -> tuple[Decode, int | None]:
-    """The method to call, and which column of its answer counts."""
-    if schema.classes and callable(attribute(predictor, "predict_proba")):
-        return predictor.predict_proba, favourable
+def _question(predictor: Any, schema: Schema, classes: Names, options: ModelOptions) -> tuple[Decode, bool | None]:
+    """The method to call; and, where that tells no probabilities, whether it decides between two classes."""
+    own = classes if schema.target is None and not schema.classes and classes and len(classes) > 1 else ()
+    known = schema.classes or own
+    if known and callable(attribute(predictor, "predict_proba")):
+        return predictor.predict_proba, None
     if not callable(attribute(predictor, "predict")):
         raise ModelError(f"{type(predictor).__name__!r} has neither predict_proba nor predict, so it cannot be asked.")
-    if not schema.classes:
-        return predictor.predict, None
-    known = classes or schema.classes
-    return lambda rows: _as_shares(np.asarray(predictor.predict(rows)), known, type(predictor).__name__), favourable
+    if not known:
+        return predictor.predict, False
+    order, kind = output_order(schema, classes, options) or known, type(predictor).__name__
+    return lambda rows: _as_shares(np.asarray(predictor.predict(rows)), order, kind), len(known) == 2
 
 
 def _as_shares(answer: Any, classes: tuple[str, ...], name: str) -> Any:

@@ -17,7 +17,6 @@ from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, S
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.native.chain import NotNative
-from fairbits.models.people import random_people
 
 Transform = Callable[[Codes], Any]
 
@@ -27,6 +26,8 @@ _POINTS, PEOPLE = 257, 512
 _MAX_VALUES = 200_000
 #: The same for one that may be missing.
 _MAX_GAPPED = 10_000
+#: The share of people who lack a number, where people may lack it.
+_LACKING = 0.1
 
 
 class NotColumnwise(NotNative):
@@ -179,3 +180,13 @@ def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
     size = float(np.abs(theirs.astype(np.float64)).max())
     if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + size)):
         raise NotColumnwise
+
+
+def random_people(schema: Schema, count: int, *, lacking: bool = False) -> Codes:
+    """People with valid values, drawn from the whole domain, to try a model on; always the same."""
+    rng = np.random.default_rng(0)
+    columns = [a.clip(rng.uniform(a.low - 0.5, a.upper + 0.5, count)) for a in schema.attributes]
+    for column, attribute in zip(columns, schema.attributes, strict=True):
+        if lacking and attribute.kind != "category" and attribute.gap is not None:
+            column[rng.random(count) < _LACKING] = attribute.gap
+    return np.column_stack(columns).astype(np.float64)

@@ -17,12 +17,11 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Schema, table_columns
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
-from fairbits.models.black_box import reason
-from fairbits.models.direction import output_order
+from fairbits.models.black_box import attribute, reason
 from fairbits.models.estimator import opened_estimator
 from fairbits.models.estimator_copies import fit_again, fresh_estimator
-from fairbits.models.foreign import attribute
 from fairbits.models.options import ModelOptions
+from fairbits.models.outputs import output_order
 from fairbits.models.predictor_facts import classes_of, names_of
 from fairbits.models.predictors import asked_as, checked_columns
 from fairbits.models.sklearn_pipelines import taken_apart
@@ -65,7 +64,7 @@ def refitted(
     names = names_of(whole)
     columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
     order = output_order(schema, classes_of(final), options)
-    decoder, decode = asked_as(whole, schema, columns, order, options, named=names is not None)
+    decoder, decode = asked_as(whole, schema, columns, options, named=names is not None)
     seen = [schema.column(name) for name in decoder.names]
     lessons = _Lessons.of(final, schema, order, people, targets, rng)
     seed = int(rng.integers(2**31))

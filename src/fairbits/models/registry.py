@@ -8,14 +8,13 @@ from typing import Any
 
 from fairbits.domain import Encoding, Schema, is_there
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.base import Model, SeveralClasses
+from fairbits.models.base import Model
+from fairbits.models.black_box import attribute, homes_of, is_model, owned
 from fairbits.models.callables import check_reference, is_reference, named_model
-from fairbits.models.direction import is_reversed
-from fairbits.models.foreign import attribute, is_model, owned
 from fairbits.models.limits import check_archive, check_arrays, check_file, is_archive
-from fairbits.models.loaded import Loaded, fit_to_schema
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
+from fairbits.models.outputs import Loaded, fit_to_schema, read_output
 from fairbits.models.pickles import PICKLES
 
 Reader = Callable[[Path, Schema | None, ModelOptions], Loaded]
@@ -75,7 +74,6 @@ def load_with_encoding(source: Any, schema: Schema, **options: Any) -> tuple[Mod
     """
     chosen = ModelOptions.of(options)
     loaded = fit_to_schema(read_model(source, schema, chosen), schema, options=chosen)
-    assert loaded.encoding is not None  # noqa: S101 - settled by fit_to_schema
     return loaded.model, loaded.encoding
 
 
@@ -104,13 +102,13 @@ def is_url(text: str) -> bool:
 def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
     """Adapt an object in memory: our own kinds, scikit-learn, PyTorch, Keras, anything that predicts, any function."""
     options = options or ModelOptions()
-    homes = {home.__module__.partition(".")[0] for home in type(model).__mro__}
+    homes = homes_of(model)
     if isinstance(model, Loaded):
         return model
     if "fairbits" in homes or is_model(model):
-        return Loaded(_right_way_round(owned(model), schema, options))
+        return Loaded(owned(model))
     if "keras" in homes:
-        from fairbits.models.keras.adapter import from_keras
+        from fairbits.models.keras import from_keras
 
         return from_keras(model, schema, options)
     if "torch" in homes:
@@ -132,16 +130,6 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
             f"a {type(model).__name__!r} is no model, but its {inside[:60]!r} is one; hand over or save that alone."
         )
     raise ModelError(f"a {type(model).__name__!r} is no model: it has neither scores, predict_proba nor predict.")
-
-
-def _right_way_round(model: Model, schema: Schema | None, options: ModelOptions) -> Model:
-    """A model of one's own scores the favourable class; where ``score_of`` names the other one, its complement."""
-    if schema is None or isinstance(model, SeveralClasses) or not is_reversed(schema, options):
-        return model
-    from fairbits.models.black_box import BlackBox, whole_of
-
-    whole = whole_of(schema, options.output)
-    return BlackBox(model.scores, model.inputs, reverse=True, whole=whole, name=f"the {type(model).__name__}")
 
 
 def save_network(network: Network, path: str | Path) -> None:
@@ -194,7 +182,6 @@ def _reader(file: Path) -> Reader:
 
 
 def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.loaded import read_output
     from fairbits.models.native.npz import read_npz
 
     network = read_npz(file, max_model_bytes=options.max_model_bytes)
@@ -249,13 +236,9 @@ def _weights(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded
 
 
 def _keras(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.keras.adapter import from_keras, import_keras, read_keras
-    from fairbits.models.keras.config import check_keras
+    from fairbits.models.keras import read_file
 
-    if not check_keras(file, options):
-        import_keras("reading .keras files")  # chooses the backend, which the child takes over
-        options = _tried(file, schema, options, "keras")
-    return from_keras(read_keras(file), schema, options)
+    return read_file(file, schema, options)
 
 
 def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -11,14 +11,12 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import reason
-from fairbits.models.column_order import column_note
+from fairbits.models.black_box import attribute, reason
 from fairbits.models.dummies import dummy_encoding
-from fairbits.models.foreign import attribute
-from fairbits.models.loaded import Loaded, Owner
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Network
 from fairbits.models.options import InputFormat, ModelOptions
+from fairbits.models.outputs import Loaded, Owner, column_note
 from fairbits.models.predictor_facts import names_of
 from fairbits.models.predictors import checked_columns, from_predictor, named_frame
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of

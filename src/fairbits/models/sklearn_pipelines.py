@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairbits.models.foreign import attribute
+from fairbits.models.black_box import attribute
 
 
 def is_pipeline(estimator: Any) -> bool:

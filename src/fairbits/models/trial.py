@@ -13,14 +13,14 @@ from fairbits import sandbox
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.options import ModelOptions
-from fairbits.models.people import random_people
+from fairbits.models.probe import random_people
 
 #: Rows of the second call, from which the memory of larger batches is foreseen.
 _ROWS = 1024
 #: A model whose batch takes less than this grows in no way that matters.
 _SMALL = 4 << 20
 #: What the child runs of ours: imported once by the process that children are forks of, not by every child.
-_OURS = ("fairbits.models.trial", "fairbits.models.loaded", "fairbits.models.registry")
+_OURS = ("fairbits.models.trial", "fairbits.models.outputs", "fairbits.models.registry")
 #: What was tried out already in this process, and the batch that came of it.
 _known: dict[str, int | None] = {}
 
@@ -52,7 +52,7 @@ def tried(source: Path, schema: Schema | None, options: ModelOptions, *, needs: 
 
 def first_call(given: Any, notify: sandbox.Notify) -> None:
     """In the child process: load the model, ask it about two people, then about a thousand."""
-    from fairbits.models.loaded import fit_to_schema, with_model_classes
+    from fairbits.models.outputs import fit_to_schema
     from fairbits.models.registry import read_model
 
     source, schema, options = given
@@ -61,11 +61,8 @@ def first_call(given: Any, notify: sandbox.Notify) -> None:
     model, rows = loaded.model, None
     if schema is not None:
         try:
-            schema = with_model_classes(schema, loaded)[0]
             fitted = fit_to_schema(loaded, schema, options=options)
-            model = fitted.model
-            if fitted.encoding is not None:
-                rows = fitted.encoding.encode(random_people(schema, _ROWS))
+            model, rows = fitted.model, fitted.encoding.encode(random_people(schema, _ROWS))
         except FairbitsError:  # said again, and better, where the subject is put together
             rows = None
     if rows is None:

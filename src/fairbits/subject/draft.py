@@ -53,6 +53,7 @@ _MODEL_HINTS = (
     'output = "logit"                       what comes out: probability, logit or value',
     'input_format = "array"                 what goes in: frame, array or codes',
     'columns = ["age", "income"]            the columns that it sees, in its order',
+    'inputs = {x_num = ["age", "income"]}   the attributes that go into each of several inputs',
     'factory = "package.module:function"    what builds the module that a file of weights belongs to',
 )
 #: Reasons that are mended there speak of it.

@@ -22,21 +22,18 @@ from fairbits.domain import Codes, Decoder, Encoding, Numeric, RawTable, Schema,
 from fairbits.errors import FairbitsError
 from fairbits.models import (
     BlackBox,
-    ClassBox,
     Endpoint,
     Loaded,
     Model,
     ModelOptions,
     Network,
     Owner,
-    Reading,
     Repeated,
     TreeModel,
-    favourable_output,
     numbers_in,
     output_kind_of,
+    reading_of,
     reason,
-    whole_of,
 )
 from fairbits.randomness import generator, sampled_rows
 from fairbits.subject.quality import area_under_curve, variance_explained
@@ -188,10 +185,7 @@ def asking(
 
     ``logits`` says what a library's answers are; None goes by their range.
     """
-    classes = classes if owner.classes is None else owner.classes
-    favourable = favourable_output(schema, classes) if schema.classes else None
-    reverse = favourable == 0 if owner.reverse is None else owner.reverse
-    reading = Reading(favourable, reverse, options.output == "logit", whole_of(schema, options.output))
+    reading = reading_of(schema, classes, options, own=owner.own)
 
     def ask(rows: Any) -> Scores:
         answer = numbers_in(owner.ask(rows), len(rows), "the model")
@@ -416,7 +410,7 @@ def scaling_doubt(
     for how, scale in scales.items():
         if isinstance(model, Network | TreeModel):
             scores = _scaled_inputs(model, encoding, rows, numbers, scale, schema)
-        elif here.high < _POOR and isinstance(model, BlackBox | ClassBox):
+        elif here.high < _POOR and isinstance(model, BlackBox):
             scores = _scaled_rows(owner, raw, schema, table, numbers, scale, options, classes)
         else:
             return None
@@ -428,7 +422,7 @@ def scaling_doubt(
                 f"the model agrees far better with the labels when the table's numbers are {how} ({what} "
                 f"{other.value:.3f}, against {here.value:.3f} as they are), so it was probably trained on numbers in "
                 f"other units; hand over the pipeline with its scaler, or the table in the model's units, or keep it "
-                f"as it is with --as-is."
+                f"as it is with --allow-inverted."
             )
     return None
 

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.functions import expit, logsumexp, softmax
-from fairbits.models.base import Array, Do, SeveralClasses, Slope
+from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.numerics import without_denormals
-from fairbits.models.rows import checked_rows
 
 Head = Literal["softmax", "sigmoid", "linear"]
 #: Rows that are scored at a time: activations stay in cache, and BLAS does not wake its threads for so little.

@@ -16,12 +16,11 @@ import numpy as np
 from fairbits.domain import MAX_MODEL_BYTES, Schema
 from fairbits.errors import ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import Loaded, Owner, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
-from fairbits.models.onnx.graph import FLOATS, TEXT, Graph, as_reals, read_proto, stated_favourable
-from fairbits.models.onnx.limits import check_operators
+from fairbits.models.onnx.graph import FLOATS, TEXT, Graph, as_reals, check_sizes, read_proto, stated_favourable
 from fairbits.models.options import ModelOptions
+from fairbits.models.outputs import Loaded, Owner, read_output
 from fairbits.models.probe import encoding_of
 from fairbits.models.trial import tried
 
@@ -48,7 +47,7 @@ def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOpti
         from fairbits.models.onnx.runtime import run_graph
 
         try:
-            check_operators(graph.model, graph.nodes, options.max_model_bytes)
+            check_sizes(graph.model)
             options = tried(Path(path), schema, options, needs=("onnx", "onnxruntime"))
             return run_graph(graph, schema, options, why=str(error))
         except ModelError as trouble:
@@ -82,7 +81,7 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
     if reader.stem and schema is not None:
         from fairbits.models.onnx.runtime import Feeder, feeder_of, session_of
 
-        check_operators(graph.model, reader.stem, options.max_model_bytes)
+        check_sizes(graph.model)
         tried(path, schema, options, needs=("onnx", "onnxruntime"))
         feeder = feeder_of(graph, schema, options)
         if not isinstance(feeder, Feeder):
@@ -90,10 +89,10 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
         run, feed = session_of(graph, reader.stem, reader.start), feeder
         encoding = encoding_of(lambda codes: run(feeder(codes)), schema, feeder.names)
         notes = feeder.notes(options)
-    return Loaded(network, encoding, graph.classes, notes, owner=_owner(graph, feed, options))
+    return Loaded(network, encoding, graph.classes, notes, owner=_owner(graph, feed))
 
 
-def _owner(graph: Graph, feed: Any, options: ModelOptions) -> Owner | None:
+def _owner(graph: Graph, feed: Any) -> Owner | None:
     """The whole graph in ONNX Runtime, asked about the rows of the network that was read of it, or about codes."""
     only = graph.inputs[0]
     if feed is None and (len(graph.inputs) != 1 or only.kind == TEXT):
@@ -102,7 +101,6 @@ def _owner(graph: Graph, feed: Any, options: ModelOptions) -> Owner | None:
     def ask(rows: Any) -> Any:
         from fairbits.models.onnx.runtime import session_of, typed
 
-        check_operators(graph.model, graph.nodes, options.max_model_bytes)
         given = {only.name: typed(np.asarray(rows), only)} if feed is None else feed(rows)
         return session_of(graph, graph.nodes, graph.output)(given)
 

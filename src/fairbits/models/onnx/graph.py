@@ -1,9 +1,15 @@
-"""Finding one's way in an ONNX graph: constants, the output that holds the scores, and what leads up to it."""
+"""Finding one's way in an ONNX graph: constants, the output that holds the scores, and what leads up to it.
+
+A graph is data, and ONNX Runtime runs it in a child process first, whose memory and time are limited. Two things are
+looked at before: constants lie in the file or in its folder and nowhere else, and no *value* of a row decides how much
+an operator makes, since a later row could then fill all memory.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any
 
@@ -13,11 +19,16 @@ import numpy.typing as npt
 from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.onnx.limits import check_proto, places_of_data
+from fairbits.models.limits import check_file
 from fairbits.models.options import ModelOptions
 
 #: Kinds of ONNX tensors by number, as the format fixes them.
 FLOATS, WHOLES, TEXT, TRUTH = frozenset({1, 10, 11}), frozenset({2, 3, 4, 5, 6, 7, 12, 13}), 8, 9
+#: Operators by the inputs that say how much comes out.
+_SIZED: dict[str, tuple[int, ...]] = {
+    **{"ConstantOfShape": (0,), "Expand": (1,), "Range": (0, 1, 2), "Tile": (1,), "Pad": (1,), "OneHot": (1,)},
+    **{"Resize": (2, 3), "Upsample": (1,), "Loop": (0,), "TopK": (1,)},
+}
 #: Under this name a file states which output speaks of the favourable class.
 FAVOURABLE_KEY = "fairbits.favourable"
 
@@ -38,7 +49,8 @@ def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:
 
     try:
         model = onnx.load(str(path), load_external_data=False)
-        check_proto(model, Path(path), max_model_bytes)
+        for tensor in _external(model):
+            _check_place(tensor, Path(path), max_model_bytes)
         onnx.load_external_data_for_model(model, str(Path(path).parent))
         onnx.checker.check_model(model)
     except FairbitsError:
@@ -55,9 +67,74 @@ def side_files(path: Path) -> tuple[str, ...]:
     from google.protobuf.message import DecodeError
 
     try:
-        return places_of_data(import_onnx().load(str(path), load_external_data=False), path)
+        model = import_onnx().load(str(path), load_external_data=False)
     except DecodeError:  # said by whoever reads it
         return ()
+    return tuple(sorted({_stated(tensor).get("location", "") for tensor in _external(model)}))
+
+
+def _external(model: Any) -> Iterator[Any]:
+    """The constants that are not in the file itself, those of graphs inside nodes included."""
+    waiting = [model.graph, *model.functions]
+    while waiting:
+        graph = waiting.pop()
+        held = [attribute for node in graph.node for attribute in node.attribute]
+        tensors = [
+            *getattr(graph, "initializer", ()),
+            *(a.t for a in held),
+            *(tensor for a in held for tensor in a.tensors),
+        ]
+        yield from (tensor for tensor in tensors if tensor.external_data)
+        waiting += [inner for node in graph.node for inner in _subgraphs(node)]
+
+
+def _subgraphs(node: Any) -> list[Any]:
+    return [graph for a in node.attribute for graph in ([a.g] if a.HasField("g") else []) + list(a.graphs)]
+
+
+def _stated(tensor: Any) -> dict[str, str]:
+    return {entry.key: entry.value for entry in tensor.external_data}
+
+
+def _check_place(tensor: Any, path: Path, max_model_bytes: int) -> None:
+    """Data beside the model lies in its folder or below, and nowhere else; and it is there."""
+    location = _stated(tensor).get("location", "")
+    place = PurePosixPath(location)
+    found = path.parent / place
+    outside = place.is_absolute() or ".." in place.parts or "\\" in location or "\0" in location
+    if outside or found.is_symlink() or not found.resolve().is_relative_to(path.parent.resolve()):
+        raise ModelError(f"the ONNX file {str(path)!r} keeps constants outside its folder; save it as one file.")
+    if not location or not found.is_file():
+        raise ModelError(
+            f"the ONNX file {str(path)!r} keeps constants in {location[:80]!r}, which is not there; put that file "
+            f"beside it, or save the model as one file."
+        )
+    check_file(found, max_model_bytes)
+
+
+def check_sizes(model: Any) -> None:
+    """Refuse operators that make as much as a value of a row says."""
+    held = {"", *(tensor.name for tensor in model.graph.initializer)}
+    for nodes, fixed in [(model.graph.node, held), *((function.node, {""}) for function in model.functions)]:
+        _check_sizes(nodes, fixed)
+
+
+def _check_sizes(nodes: Any, fixed: set[str]) -> None:
+    """``fixed`` are the values that no row decides; those that the nodes make are added."""
+    for node in nodes:
+        sizes = [node.input[i] for i in _SIZED.get(node.op_type, ()) if i < len(node.input)]
+        if node.op_type == "Loop" and not sizes[0]:
+            raise ModelError("its Loop has no number of turns, so nobody knows when it ends.")
+        if not fixed.issuperset(sizes):
+            raise ModelError(
+                f"how much its {str(node.op_type)[:40]!r} makes is computed from the rows, so that a row could fill "
+                f"all memory; export the model with fixed sizes."
+            )
+        inner = _subgraphs(node)
+        for graph in inner:
+            _check_sizes(graph.node, fixed | {tensor.name for tensor in graph.initializer})
+        if node.op_type in {"Shape", "Size"} or (fixed.issuperset(node.input) and not inner):
+            fixed.update(node.output)
 
 
 @dataclass(frozen=True, slots=True)

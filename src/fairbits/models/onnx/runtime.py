@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,12 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
-from fairbits.models.black_box import BlackBox, with_classes
-from fairbits.models.column_order import column_note, plain_note
-from fairbits.models.direction import favourable_output, names_decide, order_note, output_order, with_own_classes
-from fairbits.models.input_slots import said_by_types, slots_note, slots_of
-from fairbits.models.loaded import Loaded, output_kind_of, read_note
+from fairbits.models.black_box import BlackBox
+from fairbits.models.input_slots import slots_of
 from fairbits.models.onnx.graph import FLOATS, TEXT, TRUTH, Graph, Input, piece, stated_favourable
 from fairbits.models.options import ModelOptions, Output
-from fairbits.models.people import random_people
+from fairbits.models.outputs import Loaded, column_note, output_kind_of, plain_note, plain_reading, read_note
+from fairbits.models.probe import random_people
 
 Feed = dict[str, npt.NDArray[Any]]
 #: People on whom it is tried what a graph puts out.
@@ -92,9 +91,6 @@ class Feeder:
         strange = next((name for name in names if name not in known), None)
         if strange is None:
             return names
-        if len(names) == len(known) and not set(names) & set(known):
-            self.guessed = True
-            return known
         raise ModelError(f"its input {strange!r} is not a column of the table; {choose_from(strange, known)}")
 
     def _pairs(self) -> list[tuple[str, Input]]:
@@ -110,8 +106,7 @@ class SlotFeeder:
 
     def __init__(self, inputs: list[Input], schema: Schema, options: ModelOptions):
         names, widths = [entry.name for entry in inputs], [entry.width for entry in inputs]
-        takes = said_by_types([entry.kind not in FLOATS for entry in inputs])
-        self.slots, self.encoding = slots_of(names, widths, schema, options, takes=takes)[0]
+        self.slots, self.encoding = slots_of(names, widths, schema, options)
         self.inputs = inputs
         self._schema = schema
 
@@ -126,9 +121,9 @@ class SlotFeeder:
             found[entry.name] = given[:, 0] if entry.flat else given
         return found
 
-    def notes(self, options: ModelOptions) -> tuple[str, ...]:
-        """What is guessed about the inputs."""
-        return slots_note(self.slots, options)
+    def notes(self, _options: ModelOptions) -> tuple[str, ...]:
+        """Nothing is guessed."""
+        return ()
 
     def _texts(self, name: str, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
         attribute = self._schema[name]
@@ -136,18 +131,20 @@ class SlotFeeder:
 
 
 def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | SlotFeeder:
-    """What fills the inputs: one by one from the columns of their names, else by names and types of groups."""
+    """What fills the inputs: one by one from the columns of their names, else as [model.inputs] says."""
     inputs = graph.inputs
     known = table_columns(schema)
     wide = any(entry.width not in (None, 1) for entry in inputs)
     named = options.columns or all(entry.name in known for entry in inputs)
-    if len(inputs) < 2 or (named and not wide) or (len(inputs) == len(known) and not wide):
+    if len(inputs) < 2 or (named and not wide and not options.inputs):
         return Feeder(inputs, schema, options.columns)
     return SlotFeeder(inputs, schema, options)
 
 
 def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why: str = "") -> Loaded:
     """The whole graph as a black box. Without a schema its rows are those of its single numeric input."""
+    if not graph.inputs:
+        raise ModelError("its output depends on none of its inputs.")
     run = session_of(graph, graph.nodes, graph.output)
     name = "the ONNX model"
     if schema is None:
@@ -155,23 +152,18 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
             held = ", ".join(entry.name for entry in graph.inputs)
             raise ModelError(f"its inputs ({held}) are not one table of numbers; give the schema that they belong to.")
         entry = graph.inputs[0]
-        width = entry.width or 1
+        width, favourable = entry.width or 1, stated_favourable(graph, options)
         box = BlackBox(
             lambda rows: run({entry.name: typed(rows, entry)}),
             width,
-            favourable=stated_favourable(graph, options),
-            output=options.output,
-            batch=options.batch,
             name=name,
+            batch=options.batch,
+            reading=replace(plain_reading(options), favourable=favourable, reverse=favourable == 0),
         )
         return Loaded(box, None, graph.classes)
     encoded = _one_hot(graph, schema, options)
     feeder = None if encoded is not None else feeder_of(graph, schema, options)
     encoding = encoded if encoded is not None else _encoding(feeder)
-    guessed = None if schema.classes else graph.classes
-    schema = with_own_classes(schema, graph.classes)
-    order = output_order(schema, graph.classes, options)
-    favourable = favourable_output(schema, order) if schema.classes else None
     only = graph.inputs[0]
 
     def ask(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -180,26 +172,16 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
     output = options.output
     if output is None and schema.classes and graph.classes is None:
         output = _put_out(graph, ask, encoding.encode(random_people(schema, _TRIAL)))
-    box = BlackBox(
-        ask,
-        encoding.width,
-        favourable=favourable,
-        output=output,
-        batch=options.batch,
-        name=name,
-    )
-    notes = order_note(schema, graph.classes, options, single=None)
-    if feeder is not None:
-        notes = (*feeder.notes(options), *notes)
+    reading = replace(plain_reading(options), logits=output == "logit")
+    box = BlackBox(ask, encoding.width, name=name, batch=options.batch, reading=reading)
+    notes = () if feeder is None else feeder.notes(options)
     if why:
         notes = (f"the model runs in ONNX Runtime and is not read as a network: {why.rstrip('.')}.", *notes)
     if output == "logit":
         notes = (*notes, *read_note(output, options))
     if encoded is not None:
         notes = (*plain_note(encoded, schema, options), *notes)
-    own = guessed if schema.classes else None
-    named = names_decide(schema, graph.classes)
-    return Loaded(with_classes(box, schema, order), encoding, own, notes, named)
+    return Loaded(box, encoding, graph.classes, notes)
 
 
 def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDArray[Any]) -> Output | None:

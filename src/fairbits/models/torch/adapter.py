@@ -14,10 +14,10 @@ import numpy as np
 
 from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.loaded import Loaded, Owner, read_output
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.options import ModelOptions
+from fairbits.models.outputs import Loaded, Owner, read_output
 
 _PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous", "to", "detach"}
 

@@ -13,9 +13,9 @@ from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.callables import check_reference, made_by, named_object
 from fairbits.models.limits import MAX_DESCRIPTION
-from fairbits.models.loaded import Loaded, read_output
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
+from fairbits.models.outputs import Loaded, read_output
 from fairbits.models.torch.adapter import from_torch, import_torch
 from fairbits.models.torch.pt2 import Archive
 from fairbits.models.trial import tried

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
-from fairbits.models.foreign import attribute
-from fairbits.models.input_slots import Slot, slots_note, slots_of
-from fairbits.models.loaded import Loaded, read_note
+from fairbits.models.black_box import attribute
+from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.options import ModelOptions
-from fairbits.models.people import random_people
+from fairbits.models.outputs import Loaded, column_note, read_note
+from fairbits.models.probe import random_people
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.module import TorchModel
 
@@ -35,18 +35,20 @@ def running(
     if len(names) > 1:
         if schema is None:
             raise ModelError(f"it takes the inputs {', '.join(names)}; give a schema that says what goes into them.")
-        model, encoding, filled = _with_slots(module, names, schema, options)
-        return Loaded(model, encoding, notes=(note, *filled, *read_note(model.output, options)))
+        model, encoding = _with_slots(module, names, schema, options)
+        return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
     try:
         model = TorchModel.of(module, schema, options)
     except ModelError as error:
         if schema is None:
             raise
         try:
-            model, encoding, filled = _with_slots(module, names or ["rows"], schema, options)
+            model, encoding = _with_slots(module, names or ["rows"], schema, options)
         except ModelError:
             raise error from None  # what it says of plain rows is closer to the matter
-        return Loaded(model, encoding, notes=(note, *filled, *read_note(model.output, options)))
+        how = "categories as codes" if any(one.kind == "category" for one in schema.attributes) else ""
+        order = column_note(options.columns or schema.names, options, how=how)
+        return Loaded(model, encoding, notes=(note, *order, *read_note(model.output, options)))
     return Loaded(model, notes=(note, *read_note(model.output, options)))
 
 
@@ -67,17 +69,15 @@ def input_names(module: Any) -> list[str]:
 
 def _with_slots(
     module: Any, names: Sequence[str], schema: Schema, options: ModelOptions
-) -> tuple[TorchModel, Encoding, tuple[str, ...]]:
+) -> tuple[TorchModel, Encoding]:
+    slots, encoding = slots_of(names, [None] * len(names), schema, options)
+    rows = encoding.encode(random_people(schema, _TRIAL))
     complaint: ModelError | None = None
-    for slots, encoding in slots_of(names, [None] * len(names), schema, options):
-        rows = encoding.encode(random_people(schema, _TRIAL))
-        for whole, flat in _WAYS:
-            try:
-                model = TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows)
-            except ModelError as error:
-                complaint = complaint or error
-            else:
-                return model, encoding, slots_note(slots, options)
+    for whole, flat in _WAYS:
+        try:
+            return TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows), encoding
+        except ModelError as error:
+            complaint = complaint or error
     assert complaint is not None  # noqa: S101 - there is always a way to try
     raise complaint
 
@@ -97,7 +97,7 @@ def _cut(module: Any, slots: tuple[Slot, ...], *, whole: _Whole, flat: bool) -> 
                 piece = rows[:, slot.start : slot.stop]
                 wanted = {"none": False, "categories": slot.codes, "integers": slot.whole}[whole]
                 piece = piece.long() if wanted else piece
-                given.append(piece[:, 0] if flat and slot.single else piece)
+                given.append(piece[:, 0] if flat and piece.shape[1] == 1 else piece)
             return self.inner(*given)
 
     cut = Cut()

@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from fairbits.domain import Schema
 from fairbits.errors import ModelError, OptionError, choose_from
-from fairbits.models.base import Array, Do, SeveralClasses, Slope
+from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import output_kind_of
 from fairbits.models.options import ModelOptions, Output
-from fairbits.models.rows import checked_rows
+from fairbits.models.outputs import output_kind_of
 from fairbits.models.torch.adapter import import_torch
 from fairbits.models.torch.trial import layers_of, rows_for
 

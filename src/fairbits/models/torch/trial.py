@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError
-from fairbits.models.foreign import attribute
+from fairbits.models.black_box import attribute
 from fairbits.models.options import ModelOptions
-from fairbits.models.people import random_people
+from fairbits.models.probe import random_people
 from fairbits.models.torch.adapter import import_torch
 
 #: Rows in, outputs out.

@@ -12,11 +12,11 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.functions import expit
 from fairbits.models.black_box import reason
-from fairbits.models.loaded import Loaded
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
-from fairbits.models.people import random_people
+from fairbits.models.outputs import Loaded
 from fairbits.models.predictors import RefusesMissing, from_predictor
+from fairbits.models.probe import random_people
 from fairbits.models.trees.ensemble import Ensemble
 from fairbits.models.trees.features import Read, encoding_for
 from fairbits.models.trees.library import compared, installed, library_named, through_library
@@ -209,13 +209,13 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
 
     A model whose library cannot be asked this way (a bare XGBoost booster wants its own matrices) is believed.
     """
-    from fairbits.models.loaded import fit_to_schema, with_model_classes
+    from fairbits.models.outputs import fit_to_schema, with_model_classes
 
     codes = random_people(schema, _PEOPLE, lacking=True)
     schema, _ = with_model_classes(schema, loaded)
     try:
         box = fit_to_schema(from_predictor(model, schema, options), schema, options=options)
-        theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)  # type: ignore[union-attr]
+        theirs = np.asarray(box.model.scores(box.encoding.encode(codes)), np.float64)
     except RefusesMissing:
         if type(model).__module__.partition(".")[0] == "catboost":
             return ""  # its categories are texts, so a missing one has a text that only its owner knows
@@ -223,7 +223,7 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     except FairbitsError:
         return ""
     mine = fit_to_schema(loaded, schema, options=options)
-    ours = mine.model.scores(mine.encoding.encode(codes))  # type: ignore[union-attr]
+    ours = mine.model.scores(mine.encoding.encode(codes))
     sums = isinstance(loaded.model, TreeModel) and loaded.model.ensemble.link == "logistic"
     if sums and options.output is None and ((theirs < 0) | (theirs > 1)).any():
         theirs = expit(theirs)  # trained for an objective of its own, it puts out the sums that a note calls logits

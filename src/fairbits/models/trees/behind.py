@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
 from fairbits.models.native.chain import NotNative
-from fairbits.models.people import random_people
-from fairbits.models.probe import PEOPLE, NotColumnwise, RefusedRows, Transform, inputs_of, refused_value
+from fairbits.models.probe import PEOPLE, NotColumnwise, RefusedRows, Transform, inputs_of, random_people, refused_value
 from fairbits.models.trees.ensemble import NAN, ZERO, Ensemble
 
 Floats = npt.NDArray[np.float64]

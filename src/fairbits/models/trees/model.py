@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import ModelError
-from fairbits.models.base import Array, SeveralClasses
-from fairbits.models.rows import checked_rows
+from fairbits.models.base import Array, SeveralClasses, checked_rows
 from fairbits.models.trees.ensemble import Ensemble
 from fairbits.models.trees.tree import Floats
 

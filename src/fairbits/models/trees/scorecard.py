@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Attribute, Codes, Encoding, Numeric, Part, Schema, Unseen
-from fairbits.models.people import random_people
-from fairbits.models.probe import PEOPLE, NotColumnwise
+from fairbits.models.probe import PEOPLE, NotColumnwise, random_people
 from fairbits.models.trees.ensemble import NAN, Ensemble, Link
 from fairbits.models.trees.tree import Tree
 

@@ -1,10 +1,16 @@
-"""Keras 3: feed-forward models become native networks; others run in Keras, with gradients on its PyTorch backend."""
+"""Keras 3: feed-forward models become native networks; others run in Keras, with gradients on its PyTorch backend.
+
+A .keras file may name classes and functions from anywhere, and its weights may be links to other files: both are
+refused before Keras sees them. What it declares, Keras builds in a child process first, whose memory is limited.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,16 +19,19 @@ import numpy as np
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.black_box import BlackBox, reason, with_classes
-from fairbits.models.direction import favourable_output, order_note, output_order
-from fairbits.models.input_slots import Slot, said_by_types, slots_note, slots_of
-from fairbits.models.loaded import Loaded, Owner, read_note, read_output
+from fairbits.models.black_box import BlackBox, reason
+from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.people import random_people
+from fairbits.models.outputs import Loaded, Owner, plain_reading, read_note, read_output
+from fairbits.models.probe import random_people
+from fairbits.models.trial import tried
 
+_WEIGHTS = "model.weights.h5"
+#: Homes of what Keras itself may look up; anything else would be imported from wherever the file says.
+_HOMES = ("keras", "builtins", "")
 _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDropout", "Flatten", "Identity"}
 
 
@@ -63,13 +72,72 @@ def _configured_backend() -> str:
     return named if named.isidentifier() else "tensorflow"
 
 
+def read_file(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """The model in a .keras file, after it was built and called in a child process."""
+    _refuse_code(path)
+    import_keras("reading .keras files")  # chooses the backend, which the child takes over
+    options = tried(path, schema, options, needs=("keras", "h5py"))
+    return from_keras(read_keras(path), schema, options)
+
+
 def read_keras(path: str | Path) -> Any:
     """The model in a .keras file, in safe mode: no code from the file is run."""
     keras = import_keras("reading .keras files")
     try:
+        _refuse_links(Path(path))
         return keras.saving.load_model(str(path), compile=False, safe_mode=True)
+    except ModelError:
+        raise
     except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
         raise ModelError(f"the model {str(path)!r} is not a readable .keras file: {reason(error)}") from None
+
+
+def _refuse_code(path: Path) -> None:
+    """Refuse classes and functions that would be looked up outside Keras, and layers that hold code."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            waiting: list[Any] = [json.loads(file.read("config.json"))]
+    except (Exception, RecursionError) as error:  # noqa: BLE001 - a damaged file can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable .keras file: {reason(error)}") from None
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            module, kind = node.get("module"), node.get("class_name")
+            if isinstance(module, str) and module.partition(".")[0] not in _HOMES:
+                raise ModelError(
+                    f"the model {str(path)!r} asks for {kind!r} from {module!r}, which is not Keras's; save a plain "
+                    f"model."
+                )
+            if kind in {"Lambda", "TorchModuleWrapper", "__lambda__"}:
+                raise ModelError(
+                    f"the model {str(path)!r} holds code of its own ({kind}), which is not run; save one without it."
+                )
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+
+
+def _refuse_links(path: Path) -> None:
+    """Refuse weights that lie in other files."""
+    import h5py
+
+    with zipfile.ZipFile(path) as archive:
+        if _WEIGHTS not in archive.namelist():
+            return
+        content = io.BytesIO(archive.read(_WEIGHTS))
+    with h5py.File(content, "r") as file:
+        waiting, seen = [file], set()
+        while waiting:
+            item = waiting.pop()
+            if item.id in seen:
+                continue
+            seen.add(item.id)
+            linked = isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)
+            if isinstance(item, h5py.Group):
+                linked = any(not isinstance(item.get(name, getlink=True), h5py.HardLink) for name in item)
+                waiting += [] if linked else [item[name] for name in item]
+            if linked:
+                raise ModelError(f"the model {str(path)!r} has weights that are links to elsewhere; save it again.")
 
 
 def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -80,32 +148,23 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
     except NotNative as error:
         note = f"the model runs in Keras and is not read as a network: {str(error).rstrip('.')}."
     slots, encoding = _slots(model, schema, options)
-    filled = slots_note(slots, options) if slots else ()
     if import_keras("running Keras models").backend.backend() == "torch":
         from fairbits.models.torch.module import TorchModel
 
         rows = None if encoding is None or schema is None else encoding.encode(random_people(schema, 64))
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
-        return Loaded(inner, encoding, notes=(note, *filled, *read_note(inner.output, options)))
+        return Loaded(inner, encoding, notes=(note, *read_note(inner.output, options)))
     width = encoding.width if encoding is not None else model.input_shape[-1]
-    favourable, order = options.favourable, None
-    notes: tuple[str, ...] = ()
-    if schema is not None and schema.classes:
-        order = output_order(schema, None, options)
-        favourable = favourable_output(schema, order)
-        notes = order_note(schema, None, options, single=None)
+    outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
     box = BlackBox(
         lambda rows: model.predict(_given(model, slots, rows.astype(np.float32)), verbose=0),
         int(width),
-        favourable=favourable,
-        output=options.output,
-        batch=options.batch,
         name="the Keras model",
+        batch=options.batch,
+        reading=plain_reading(options),
+        outputs=outputs,
     )
-    outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
-    several = schema is not None and outputs == len(schema.classes)
-    scored = with_classes(box, schema, order) if schema is not None and several else box
-    return Loaded(scored, encoding, order, (note, *filled, *notes))
+    return Loaded(box, encoding, notes=(note,))
 
 
 def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tuple[Slot, ...], Encoding | None]:
@@ -122,8 +181,7 @@ def _slots(model: Any, schema: Schema | None, options: ModelOptions) -> tuple[tu
             f"the input {text!r} of the Keras model takes text; give one that takes codes or one-hot columns."
         )
     widths = [int(t.shape[-1]) if len(t.shape) > 1 and t.shape[-1] is not None else None for t in inputs]
-    takes = said_by_types([str(t.dtype).startswith(("int", "uint")) for t in inputs])
-    return slots_of(names, widths, schema, options, takes=takes)[0]
+    return slots_of(names, widths, schema, options)
 
 
 def _given(model: Any, slots: tuple[Slot, ...], rows: Any) -> Any:

@@ -1,1 +1,0 @@
-"""Keras models and their files."""
