@@ -43,7 +43,7 @@ def test_the_terminal(run: Run) -> None:  # noqa: F811
 def test_json(run: Run) -> None:  # noqa: F811
     found = json.loads(ask(run.folder, "--no-retrain", "--attack-budget", "0", "--choose", "blind", "--json"))
     assert found["chosen"] == "blind"
-    assert found["attack"] == {"before": None, "after": None}
+    assert (found["attack_before"], found["attack_after"]) == (None, None)
     assert found["files"] == ["repaired.npz", "repaired.onnx"]
     blind = next(repair for repair in found["repairs"] if repair["name"] == "blind")
     assert blind["held_out"]["k_mean"] == 1
@@ -52,9 +52,9 @@ def test_json(run: Run) -> None:  # noqa: F811
 def test_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"has no run\.json"):
         ask(tmp_path)
-    with pytest.raises(OptionError, match="'soon' is not a duration"):
-        ask(tmp_path, "--attack-budget", "soon")
     searched(load_subject(write_subject(tmp_path / "subject")), tmp_path / "run", evaluations=100)
+    with pytest.raises(OptionError, match="'soon' is not a duration"):
+        ask(tmp_path / "run", "--attack-budget", "soon")
     done = fairbits("repair", tmp_path / "run", "--max-accuracy-loss", "-1")
     assert done.returncode == 2
     assert done.stderr.startswith("fairbits: the accuracy budget is -1")
