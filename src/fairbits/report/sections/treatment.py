@@ -339,7 +339,7 @@ def study_blocks(document: Mapping[str, Any], lines: Iterable[str]) -> Iterator[
 
 def is_single(entry: Mapping[str, Any]) -> bool:
     """Whether an entry of proxies.json is about one attribute, and not about an intersection."""
-    return len(entry.get("attributes", entry["attribute"].split(" × "))) == 1
+    return len(entry["attributes"]) == 1
 
 
 def lowest_ratios(document: Mapping[str, Any] | None) -> list[tuple[str, Mapping[str, Any]]]:
