@@ -150,8 +150,7 @@ def reproduction_blocks(data: ReportData) -> Iterator[Block]:
             f"The method: {CITATION} ",
             Link(f"doi:{DOI}", f"https://doi.org/{DOI}"),
             ". Please cite that paper when you use the measure; fairbits is an independent implementation of it.",
-        ),
-        tone="small",
+        )
     )
 
 
