@@ -486,7 +486,7 @@ def test_a_skops_file_with_a_tree_that_leads_astray(tmp_path: Path) -> None:
 
 
 def test_a_search_crosses_thresholds() -> None:
-    from fairbits.search.crossings import across
+    from fairbits.search.problem import across
 
     people = np.array([[5.0, 0.1], [5.0, 0.1], [5.0, 0.1]])
     proposed = np.array([[6.0, 0.1], [4.0, 0.1], [5.0, 0.2]])

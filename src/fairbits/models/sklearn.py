@@ -11,19 +11,137 @@ import numpy as np
 from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import attribute, reason
-from fairbits.models.dummies import dummy_encoding
 from fairbits.models.native.chain import NotNative
-from fairbits.models.native.network import Network
+from fairbits.models.native.network import Activation, Head, Network
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note
-from fairbits.models.predictor_facts import names_of
-from fairbits.models.predictors import checked_columns, from_predictor, named_frame
+from fairbits.models.predictors import checked_columns, dummy_encoding, from_predictor, named_frame, names_of
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of
-from fairbits.models.sklearn_networks import LOGISTIC, is_linear, is_perceptron, network_of_linear, network_of_sklearn
-from fairbits.models.sklearn_pipelines import final_of, is_pipeline, taken_apart, winner
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.behind import trees_behind
 from fairbits.models.trees.ensemble import Ensemble
+
+
+def is_pipeline(estimator: Any) -> bool:
+    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name."""
+    steps = attribute(estimator, "steps")
+    return isinstance(steps, list) and bool(steps) and all(isinstance(s, tuple) and len(s) == 2 for s in steps)
+
+
+def winner(estimator: Any) -> Any:
+    """The best estimator of a finished search over settings; anything else stands for itself."""
+    found = attribute(estimator, "best_estimator_")
+    return found if callable(attribute(found, "predict")) else estimator
+
+
+def final_of(estimator: Any) -> Any:
+    """The last step of a pipeline, or of the best model of a finished search."""
+    return taken_apart(winner(estimator))[1]
+
+
+def last_step(estimator: Any) -> tuple[str, Any]:
+    """The last step of a pipeline, and what the names of its parameters begin with."""
+    prefix, final = "", estimator
+    while isinstance(getattr(final, "steps", None), list):
+        name, step = final.steps[-1]
+        prefix, final = f"{prefix}{name}__", step
+    return prefix, final
+
+
+def taken_apart(estimator: Any) -> tuple[list[Any], Any]:
+    """The encoders in front, and what stands at the end of the pipeline."""
+    steps: list[Any] = []
+    while is_pipeline(estimator):
+        steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+        estimator = estimator.steps[-1][1]
+    return steps, estimator
+
+
+_ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
+_HEADS: dict[str, Head] = {"softmax": "softmax", "logistic": "sigmoid", "identity": "linear"}
+LOGISTIC = {"LogisticRegression", "LogisticRegressionCV"}
+_REGRESSIONS = {
+    *("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "SGDRegressor"),
+    *(
+        "HuberRegressor",
+        "QuantileRegressor",
+        "BayesianRidge",
+        "ARDRegression",
+        "TheilSenRegressor",
+        "Lars",
+        "LassoLars",
+    ),
+}
+
+
+def is_perceptron(estimator: Any) -> bool:
+    """Whether a model has the attributes of an MLPClassifier or MLPRegressor."""
+    marks = ("activation", "hidden_layer_sizes", "solver")
+    return _of_sklearn(estimator) and all(hasattr(estimator, name) for name in marks)
+
+
+def _of_sklearn(estimator: Any) -> bool:
+    return any(home.__module__.partition(".")[0] == "sklearn" for home in type(estimator).__mro__)
+
+
+def is_linear(estimator: Any) -> bool:
+    """Whether its score is a weighted sum of its inputs, behind a sigmoid or softmax where it classifies."""
+    kind = type(estimator)
+    if not kind.__module__.startswith("sklearn.linear_model.") or not hasattr(estimator, "coef_"):
+        return False
+    outputs = int(np.prod(np.shape(estimator.coef_)[:-1]))  # one for a flat list
+    if kind.__name__ in _REGRESSIONS:
+        return outputs == 1
+    if kind.__name__ == "SGDClassifier":
+        return outputs == 1 and estimator.loss == "log_loss"  # several classes are shares of sigmoids, no softmax
+    one_by_one = getattr(estimator, "solver", "") == "liblinear" or getattr(estimator, "multi_class", "") == "ovr"
+    return kind.__name__ in LOGISTIC and (outputs == 1 or not one_by_one)
+
+
+def network_of_linear(estimator: Any) -> Network:
+    """A linear or logistic model as a network of one layer."""
+    weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64)).T
+    biases = np.broadcast_to(np.asarray(estimator.intercept_, dtype=np.float64).ravel(), weights.shape[1])
+    head: Head = "linear" if not hasattr(estimator, "classes_") else "sigmoid" if weights.shape[1] == 1 else "softmax"
+    return Network.build([weights], [biases], head=head)
+
+
+def linear_with(estimator: Any, network: Network) -> Any:
+    """Put a network's weights into a linear model, in place; unchanged ones keep every bit."""
+    shape = np.shape(estimator.coef_)
+    changed = network.weights[0].T.reshape(shape)
+    same = np.asarray(estimator.coef_, dtype=np.float32) == changed
+    estimator.coef_ = np.where(same, estimator.coef_, changed)
+    biases = np.reshape(network.biases[0], np.shape(estimator.intercept_))
+    kept = np.where(np.asarray(estimator.intercept_, dtype=np.float32) == biases, estimator.intercept_, biases)
+    estimator.intercept_ = kept if np.ndim(kept) else float(kept)
+    return estimator
+
+
+def network_of_sklearn(estimator: Any) -> Network:
+    """The network inside a fitted MLPClassifier or MLPRegressor; class order as in ``classes_``."""
+    kind = type(estimator).__name__
+    if not is_perceptron(estimator):
+        raise ModelError(f"{kind} is not a multi-layer perceptron; give an MLPClassifier or MLPRegressor.")
+    if not hasattr(estimator, "coefs_"):
+        raise ModelError(f"this {kind} has not been fitted; call fit() before handing it over.")
+    head = _HEADS[estimator.out_activation_]
+    if estimator.n_outputs_ > 1 and head != "softmax":
+        raise ModelError(f"this {kind} predicts {estimator.n_outputs_} targets at once; give a model with one.")
+    return Network.build(
+        estimator.coefs_,
+        estimator.intercepts_,
+        activation=Activation(_ACTIVATIONS[estimator.activation]),
+        head=head,
+    )
+
+
+def perceptron_in(estimator: Any) -> Any:
+    """The perceptron at the end of a model, whose weights a repair may change."""
+    final = taken_apart(winner(estimator))[1]
+    network_of_sklearn(final)
+    return final
+
 
 _Read = TypeVar("_Read")
 Names = tuple[str, ...] | None

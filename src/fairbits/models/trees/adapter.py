@@ -19,6 +19,7 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.functions import expit
 from fairbits.models.black_box import reason
+from fairbits.models.guards import tried
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner
@@ -29,7 +30,6 @@ from fairbits.models.trees.features import Read, encoding_for
 from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
 from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost, missing_notes
-from fairbits.models.trial import tried
 
 #: How libraries are called by those who write them.
 _NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}

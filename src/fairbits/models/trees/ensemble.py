@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import DecisionRule
 from fairbits.errors import ModelError
 from fairbits.functions import c_exp, expit, softmax
 from fairbits.models.base import Array, SeveralClasses, checked_rows
@@ -404,6 +405,7 @@ class TreeModel(SeveralClasses):
     favourable: int = 1
     names: tuple[str, ...] = ()
     name: str = "the tree ensemble"
+    rule: DecisionRule | None = None
 
     @property
     def inputs(self) -> int:
@@ -412,7 +414,8 @@ class TreeModel(SeveralClasses):
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability (or the predicted value) of each row of features."""
-        return self.chosen(self._predictions(inputs)).astype(np.float32)
+        found = self.chosen(self._predictions(inputs))
+        return found.astype(np.float32) if self.rule is None else self.rule.rounded(found)
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
         """The probability of every class of each row of features."""
@@ -437,6 +440,10 @@ class TreeModel(SeveralClasses):
         if self.classes and not 0 <= index < self.classes:
             raise ModelError(f"class {index} does not exist; {self.name} decides between {self.classes}.")
         return replace(self, favourable=index)
+
+    def decided_by(self, rule: DecisionRule) -> TreeModel:
+        """The same trees, whose scores keep their side of the threshold as float32."""
+        return replace(self, rule=rule)
 
     def _predictions(self, inputs: npt.ArrayLike) -> Floats:
         rows = checked_rows(inputs, self.inputs, self.name, np.float64)

@@ -24,9 +24,9 @@ from fairbits.domain import (
     values_of,
 )
 from fairbits.errors import ModelError, choose_from
-from fairbits.models.dummies import dummy_columns
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import column_note
+from fairbits.models.predictors import dummy_columns
 from fairbits.models.trees.ensemble import Ensemble
 
 
