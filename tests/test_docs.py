@@ -198,8 +198,9 @@ def test_help_explains_every_argument() -> None:
         foreign = isclass(found) and issubclass(found, Exception | Figure)  # made by Python's or matplotlib's rules
         if not callable(found) or foreign:
             continue
-        given = inspect.signature(found).parameters
-        named = documented_parameters(text)
+        given = [name for name, one in inspect.signature(found).parameters.items() if one.kind is not one.VAR_KEYWORD]
+        elsewhere = re.search(r"arameters as of :class:`(\w+)`", text)
+        named = documented_parameters(text + (inspect.getdoc(PUBLIC[elsewhere[1]]) or "" if elsewhere else ""))
         bound = {"self", "cls"}
         left = [each for each in given if each not in named | bound and not each.startswith("_")]
         if left:
