@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 import fairbits
 import fairbits.audit
 from fairbits.cli.app import SUMMARIES
+from fairbits.report.page import PARTS
 from tests.cli.calling import fairbits as fairbits_here
 from tools.chart import PICTURE, certified, ratios, times
 from tools.notebooks import NOTEBOOKS, beside_the_examples, code_cells, printed, stored
@@ -137,6 +138,13 @@ def test_the_page_of_commands_names_them_all() -> None:
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert len(SUMMARIES) > 15
     assert [name for name in SUMMARIES if not re.search(rf"^\| `{name}\b", page, re.MULTILINE)] == []
+
+
+def test_how_to_read_a_report_follows_the_page() -> None:
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    places = [text.find(f"**{title}") for _, title, _ in PARTS]
+    assert -1 not in places
+    assert places == sorted(places)
 
 
 def test_the_documents_stay_short() -> None:
