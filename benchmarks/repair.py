@@ -1,6 +1,6 @@
 """What repairs cost and buy on the built-in subjects, on cases and rows that no repair has seen.
 
-Makes the table of docs/repair.md. Each subject is searched with a budget of evaluations, then repaired; a fresh search
+For docs/tables/repairs-chosen.csv. Each subject is searched with a budget of evaluations, then repaired; a fresh search
 from another seed attacks the network before and after. Same seeds, same table, whatever the threads. Subjects whose
 data are not on this machine are left out.
 
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fairbits.audit.attack import repair
+from fairbits import open_run
 from fairbits.data import load_subject
 from fairbits.errors import FairbitsError
 from fairbits.repair import RepairCandidate, RepairResult
@@ -31,7 +31,7 @@ def measured(name: str, evaluations: int, attack: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = search_subject(load_subject(name), Settings(budget=Budget(evaluations=evaluations)), Path(folder) / name)
         begin = time.perf_counter()
-        result = repair(run, attack_budget=Budget(evaluations=attack))
+        result = open_run(run.folder).repair(attack_budget=Budget(evaluations=attack))
         seconds = time.perf_counter() - begin
     before, kinds = result.before_held_out, _kinds(result)
     return {

@@ -86,7 +86,7 @@ def nurseries_are_kept() -> Iterator[None]:
 
 
 #: What worker processes need: imported once, by the process that they are forks of.
-PRELOADED = ["fairbits.search.run", "fairbits.debug.run", "fairbits.repair.run", "fairbits.engine.ahead"]
+PRELOADED = ["fairbits.search.run", "fairbits.debug.run", "fairbits.repair.run"]
 PRELOADED += ["fairbits.scale.tasks", "sklearn.cluster", "sklearn.ensemble", "threadpoolctl", "tests.search.planted"]
 
 

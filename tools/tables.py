@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import stored
-from fairbits.data.coding import meps
+from fairbits.data.coding import meps, shipped
 from fairbits.data.coding.raw import Coded
 from fairbits.data.registry import TABLES
 from fairbits.data.stored import Stored
@@ -75,12 +75,12 @@ def build_students(raw: Path) -> Stored:
 
 
 BUILDERS: dict[str, tuple[Callable[[Path], Stored], Schema]] = {
-    "census": (build_census, census.SCHEMA),
-    "german": (build_german, german.SCHEMA),
-    "default": (build_default, default.SCHEMA),
-    "heart": (build_heart, heart.SCHEMA),
-    "bank": (build_bank, bank.SCHEMA),
-    "students": (build_students, students.SCHEMA),
+    "census": (build_census, shipped.CENSUS),
+    "german": (build_german, shipped.GERMAN),
+    "default": (build_default, shipped.DEFAULT),
+    "heart": (build_heart, shipped.HEART),
+    "bank": (build_bank, shipped.BANK),
+    "students": (build_students, shipped.STUDENTS),
 }
 
 

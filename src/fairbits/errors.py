@@ -143,7 +143,7 @@ def choose_from(wanted: str, available: Iterable[str], *, max_shown: int = 20) -
     Examples
     --------
     >>> choose_from("gender", ["age", "sex", "sender"])
-    "it has: age, sex, sender. Did you mean 'sender'?"
+    "choose from: age, sex, sender. Did you mean 'sender'?"
     """
     names = list(available)
     listed = [shortened(name, _SHOWN) for name in names[:max_shown]]
@@ -151,4 +151,4 @@ def choose_from(wanted: str, available: Iterable[str], *, max_shown: int = 20) -
     compared = [name.lower() for name in names[:_COMPARED] if len(name) <= _LETTERS]
     close = difflib.get_close_matches(str(wanted)[:_LETTERS].lower(), compared, n=1, cutoff=0.5)
     hint = next((f" Did you mean {name!r}?" for name in names if close and name.lower() == close[0]), "")
-    return f"it has: {shown or 'nothing'}.{hint}"
+    return f"choose from: {shown or 'nothing'}.{hint}"

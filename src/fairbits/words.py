@@ -18,6 +18,7 @@ _READER = "FAIRBITS_READER"
 #: Flags that stand for themselves, and what they are called in Python.
 _SWITCHES = {
     "all-layers": "all_layers=True",
+    "allow-inverted": "as_is=True",
     "as-is": "as_is=True",
     "exhaustive": "exhaustive=True",
     "force": "force=True",
@@ -37,7 +38,8 @@ _VALUED = (
     *("samples", "score-of", "seed", "shards", "strategy", "subject", "target", "threads", "threshold", "time-limit"),
     *("where", "within", "workers"),
 )
-_PYTHON = {**{name: name.replace("-", "_") for name in _VALUED}, "eats": "input_format", **_SWITCHES}
+_OTHERS = {"eats": "input_format", "in-use-since": "distributed", "with": "proposals"}
+_PYTHON = {**{name: name.replace("-", "_") for name in _VALUED}, **_OTHERS, **_SWITCHES}
 _NAMES = "|".join(sorted(_PYTHON, key=len, reverse=True))
 #: A whole command, what somebody else wrote (quoted), or a flag.
 _FLAG = re.compile(rf"`fairbits [^`]*`|(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\"|(?<![\w/-])--({_NAMES})(?![\w-]|\.\w)")

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from fairbits import Audit, Budget
-from fairbits.audit import AuditOptions, AuditRun, diff_models, draft_subject, find_subjects
-from fairbits.audit.command import command_of
+from fairbits.audit import AuditRun, diff_models, draft_subject, find_subjects
+from fairbits.audit.audit import SubjectOrigin
+from fairbits.audit.comparison import command_of
 from fairbits.errors import OptionError
+from fairbits.options import AuditOptions, DebugOptions, DiffOptions
 from fairbits.search import Settings
 from fairbits.subject import export_subject
 from tests.cli.calling import fairbits
@@ -102,7 +104,7 @@ def test_cases_go_to_a_file(run: Path, tmp_path: Path) -> None:
 
 def test_a_comparison_of_strategies_leaves_the_same_files(subject: Path, tmp_path: Path) -> None:
     options = ["--strategies", "random", "--budget", "0.1s", "--repeats", 1, "--protected", "sex", "--threads", 1]
-    done = fairbits("compare", subject, *options, "--out", tmp_path / "shell")
+    done = fairbits("paper", "compare", subject, *options, "--out", tmp_path / "shell")
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "shell" / "compare.html") in done.stdout
     audit = Audit.of(subject, protected=["sex"])
@@ -110,7 +112,7 @@ def test_a_comparison_of_strategies_leaves_the_same_files(subject: Path, tmp_pat
     assert found.page == tmp_path / "python" / "compare.html"
     names = [sorted(path.name for path in (tmp_path / one).iterdir()) for one in ("shell", "python")]
     assert names[0] == names[1]
-    assert found.command.startswith(f"fairbits compare {subject} --strategies random --budget 0.1s --repeats 1 ")
+    assert found.command.startswith(f"fairbits paper compare {subject} --strategies random --budget 0.1s --repeats 1 ")
     assert "--protected sex" in found.command
     assert found.command in (tmp_path / "shell" / "compare.html").read_text()
     again = Audit(planted_subject().model, planted_subject().table, planted_subject().schema)
@@ -121,7 +123,7 @@ def test_two_models_are_compared_by_one_call(subject: Path, tmp_path: Path) -> N
     model = next(path for path in subject.parent.iterdir() if path.stem == "model")
     page = tmp_path / "page.html"
     shown = json.loads(fairbits("diff", subject, model, "--top", 3, "--people", 20, "--json").stdout)
-    found = diff_models(subject, model, top=3, people=20, html=page)
+    found = diff_models(subject, model, DiffOptions(top=3, people=20), html=page)
     assert found.command == shown["command"]
     assert found.command.endswith("--people 20")
     assert found.command in page.read_text()
@@ -152,8 +154,9 @@ def test_a_fleet_does_not_audit_what_it_wrote(subject: Path, tmp_path: Path) -> 
 
 
 def test_commands_are_written_as_they_are_typed() -> None:
-    options = {"seed": 3, "quick": True, "run": None, "protected": ("sex", "age"), "epsilon": 0.0123456789}
-    assert command_of("tune", ("my file",), options, {"max_rows": 5}) == (
-        "fairbits tune 'my file' --seed 3 --quick --protected sex,age --epsilon 0.0123456789 --max-rows 5"
+    origin = SubjectOrigin(protected=("sex", "age"), grants={"max_rows": 5})
+    options = DebugOptions(seed=3, all_layers=True, inside=False, samples=1000, threads=4)
+    assert command_of("debug", ("my file",), options, origin) == (
+        "fairbits debug 'my file' --all-layers --no-layers --seed 3 --protected sex,age --max-rows 5"
     )
-    assert command_of("tune", (None,), options, {}) == ""
+    assert command_of("debug", (None,), options, origin) == ""

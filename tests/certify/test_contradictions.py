@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import fairbits
 from fairbits.certify import Population, Sighting, Statement, contradictions, read_statements, withdrawn
@@ -151,7 +151,7 @@ def test_a_false_proof_is_withdrawn_everywhere_and_fails(run, tmp_path, monkeypa
     first = json.loads((folder / FILE).read_text())[0]
     false = replace(NOBODY, whom=Population(kind="domain", count=1000), reason="Wrong on purpose.")
     write_statements(folder, [false], made_with=first["made_with"], options=first["options"])
-    monkeypatch.setattr("fairbits.audit.subject_run.subject_of", lambda *_, **__: run[1])
+    monkeypatch.setattr("fairbits.audit.run.subject_of", lambda *_, **__: run[1])
     shown = CliRunner().invoke(app, ["report", str(folder)])
     assert isinstance(shown.exception, ContradictionError), shown.output
     assert shown.exception.exit_code == 4

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import fairbits
 from fairbits.certify import CertifyOptions, Statement, certify_run, read_statements
@@ -91,7 +91,7 @@ def test_a_damaged_file_is_named(tmp_path):
 def test_the_command(audit, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     run = audit.audit(budget="1s", out=tmp_path / "run", threads=1, skip=["search", "debug", "repair", "certify"]).run
-    monkeypatch.setattr("fairbits.audit.subject_run.subject_of", lambda *_, **__: audit.subject)
+    monkeypatch.setattr("fairbits.audit.run.subject_of", lambda *_, **__: audit.subject)
     shown = CliRunner().invoke(app, ["certify", str(run.folder), "--budget", "3s", "--threads", "1"])
     assert shown.exit_code == 0, shown.output
     assert "Of 80 people, 20 % flip (exact)." in shown.output

@@ -9,15 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits import Budget, load_subject
-from fairbits.audit import AuditOptions, audit_subject
-from fairbits.audit.content import is_current
-from fairbits.audit.pipeline import Pipeline
-from fairbits.audit.shares import Shares
+from fairbits.audit import audit_subject
+from fairbits.audit.pipeline import Pipeline, Shares, is_current
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
+from fairbits.options import AuditOptions
 from fairbits.search import Settings, search_subject
 from fairbits.store import Run
 from tests.cli.calling import fairbits

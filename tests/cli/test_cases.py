@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits import Schema
 from fairbits.cli.app import app
@@ -86,7 +86,7 @@ def test_a_spreadsheet_runs_nothing(tmp_path: Path, odd_schema: Schema, rng: np.
     ("arguments", "words"),
     [
         (["--out", "{}/there.csv"], "exists; choose another out or add force=True"),
-        (["--out", "{}/x.xlsx"], "whose ending says no format; it has: .csv, .parquet, .json"),
+        (["--out", "{}/x.xlsx"], "whose ending says no format; choose from: .csv, .parquet, .json"),
         (["--out", "{}/no/x.csv"], "does not exist"),
         (["--top", "0"], "top is 0"),
         (["--where", "jbo = 1"], "Did you mean 'job'"),

@@ -150,7 +150,7 @@ def test_a_failure_is_no_verdict(error: Exception, traceback: bool, monkeypatch:
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("fairbits.cli.app.app", fail)
+    monkeypatch.setattr("fairbits.cli.app.app.invoke", fail)
     if traceback:
         monkeypatch.setenv("FAIRBITS_TRACEBACK", "1")
     done = fairbits("measure", "census")

@@ -121,10 +121,10 @@ def test_a_fleet_says_it_of_every_model(tmp_path: Path, place: Path) -> None:
 
 #: What is changed in the subject's file, and what the refusal says.
 CHANGES: dict[str, tuple[str, str, str]] = {
-    "threshold": (f"threshold = {CUT}", "threshold = 0.7", "threshold differs (0.8 there, 0.7 here)"),
-    "output": ("[model]", '[model]\noutput = "probability"', 'option output differs (none there, "probability" here)'),
-    "score_of": ("[model]", '[model]\nscore_of = "yes"', 'option score_of differs (none there, "yes" here)'),
-    "input": ("[model]", '[model]\ninput_format = "codes"', 'option input_format differs (none there, "codes" here)'),
+    "threshold": (f"threshold = {CUT}", "threshold = 0.7", "another threshold (0.8 there, 0.7 here)"),
+    "output": ("[model]", '[model]\noutput = "probability"', '(none there, {"output": "probability"} here)'),
+    "score_of": ("[model]", '[model]\nscore_of = "yes"', '(none there, {"score_of": "yes"} here)'),
+    "input": ("[model]", '[model]\ninput_format = "codes"', '(none there, {"input_format": "codes"} here)'),
 }
 STAGES: dict[str, tuple[str, ...]] = {
     "search": ("--resume", "run", "--evaluations", "700"),

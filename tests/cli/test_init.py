@@ -278,4 +278,4 @@ def test_a_run_says_how_the_model_agrees_with_the_labels(folder: Path) -> None:
     assert found["decision"] == "favourable when P(yes) ≥ 0.96"
     changed = fairbits("report", "run", cwd=folder)
     assert changed.returncode == 2
-    assert "threshold differs (0.5 there, 0.96 here)" in changed.stderr
+    assert "another threshold (0.5 there, 0.96 here)" in changed.stderr

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from fairbits.data import BUILT_IN, load_table
-from fairbits.data.coding import compas, diabetes, meps
-from fairbits.data.coding.bins import bin_labels, equal_bins, range_labels, whole_bin_labels
-from fairbits.data.coding.raw import read_text
+from fairbits.data.coding import compas, diabetes, meps, shipped
+from fairbits.data.coding.raw import bin_labels, equal_bins, range_labels, read_text, whole_bin_labels
 from fairbits.domain import Encoding, Twins
 from fairbits.domain.table import check_domain
 from fairbits.errors import TableError
@@ -96,8 +95,8 @@ def test_census_agrees_with_the_paper_in_every_cell(shared: Path) -> None:
     coded = census.code(census.read(shared / "data" / "adult" / "adult.data"))
     ours = np.column_stack([coded.codes, coded.labels])
     for column in ("workclass", "occupation", "native_country"):
-        i = census.SCHEMA.column(column)
-        ours[ours[:, i] == census.SCHEMA[column].upper, i] = 100  # how the paper's file writes "?"
+        i = shipped.CENSUS.column(column)
+        ours[ours[:, i] == shipped.CENSUS[column].upper, i] = 100  # how the paper's file writes "?"
     assert np.array_equal(ours, _reference(shared, "census"))
 
 
@@ -150,7 +149,7 @@ def test_census_coding_by_hand() -> None:
     coded = census.code(raw)
     assert coded.codes.tolist() == [[9, 8, 74, 10, 4, 14, 2, 4, 0, 99, 43, 99, 41]]
     assert coded.labels.tolist() == [1]
-    person = census.SCHEMA.read(coded.codes[0])
+    person = shipped.CENSUS.read(coded.codes[0])
     assert (person["age"], person["workclass"], person["capital_loss"]) == ("90 and over", "unknown", "4,300–4,399")
 
 
@@ -159,10 +158,10 @@ def test_default_money_is_cut_towards_zero() -> None:
     raw |= {"AGE": np.array(["21", "79"]), "LIMIT_BAL": np.array(["10000", "1000000"])}
     raw |= {"BILL_AMT1": np.array(["-165580", "964511"]), "PAY_5": np.array(["0", "2"])}
     coded = default.code(raw)
-    assert coded.codes[:, default.SCHEMA.column("limit_balance")].tolist() == [1, 100]
-    assert coded.codes[:, default.SCHEMA.column("bill_september")].tolist() == [-16, 96]
-    assert default.SCHEMA.read(coded.codes[0])["bill_september"] == "−169,999 to −160,000"
-    assert [default.SCHEMA.read(row)["status_may"] for row in coded.codes] == [
+    assert coded.codes[:, shipped.DEFAULT.column("limit_balance")].tolist() == [1, 100]
+    assert coded.codes[:, shipped.DEFAULT.column("bill_september")].tolist() == [-16, 96]
+    assert shipped.DEFAULT.read(coded.codes[0])["bill_september"] == "−169,999 to −160,000"
+    assert [shipped.DEFAULT.read(row)["status_may"] for row in coded.codes] == [
         "revolving credit used (0)",
         "2 months late",
     ]

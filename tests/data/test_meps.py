@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairbits.data import load_table, sources
-from fairbits.data.coding import meps, meps_official
+from fairbits.data.coding import meps
 from fairbits.errors import TableError
 from tests.data.xport import xport
 
@@ -19,7 +19,7 @@ YEAR = meps.YEARS["meps15"]
 
 def people(count: int) -> dict[str, np.ndarray]:
     """Complete answers of panel 19, under the file's names, with a variable that nobody needs."""
-    columns = {theirs: np.ones(count) for theirs in meps_official.columns_of(YEAR).values()}
+    columns = {theirs: np.ones(count) for theirs in meps.columns_of(YEAR).values()}
     columns |= {"PANEL": np.full(count, 19.0), "AGE53X": np.linspace(0, 85, count), "DUPERSID": np.arange(count) + 1.0}
     columns |= {"PCS42": np.full(count, 55.25), "MCS42": np.full(count, -9.0), "K6SUM42": np.full(count, -1.0)}
     columns |= {"HISPANX": np.full(count, 2.0), "SEX": np.arange(count) % 2 + 1.0}
@@ -46,7 +46,7 @@ def test_the_selection(tmp_path: Path) -> None:
     columns["HISPANX"][5] = 1
     columns["RACEV2X"][6] = 2
     columns["IPNGTD15"][7] = 6  # 1 + 1 + 1 + 6 + 1 nights and visits
-    numbers = meps_official.read_official(write(tmp_path / "h181.ssp", columns), YEAR)
+    numbers = meps.read_official(write(tmp_path / "h181.ssp", columns), YEAR)
     assert len(numbers["AGE"]) == 6
     assert numbers["race"].tolist() == [1, 0, 0, 1, 1, 1]
     assert numbers["sex"].tolist() == [0, 1, 0, 1, 0, 1]
@@ -94,7 +94,7 @@ def test_no_transport_file(tmp_path: Path, cache: Path) -> None:
 def test_a_code_outside_the_codebook(tmp_path: Path) -> None:
     columns = people(5)
     columns["REGION53"][3] = 9
-    numbers = meps_official.read_official(write(tmp_path / "h181.ssp", columns), YEAR)
+    numbers = meps.read_official(write(tmp_path / "h181.ssp", columns), YEAR)
     with pytest.raises(TableError, match="column 'REGION' holds 9, which the codebook does not list"):
         meps.code(numbers, YEAR)
 

@@ -102,7 +102,7 @@ def test_a_file_that_is_no_table(cache: Path, tmp_path: Path) -> None:
 
 
 def test_only_what_does_not_ship_can_be_added(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="no data can be added for 'census'; it has: compas, diabetes, meps15"):
+    with pytest.raises(OptionError, match="no data can be added for 'census'; choose from: compas, diabetes, meps15"):
         sources.add("census", tmp_path)
 
 

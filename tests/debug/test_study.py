@@ -11,7 +11,7 @@ import pytest
 
 from fairbits import Audit, Budget, Network
 from fairbits.data import load_subject
-from fairbits.debug import debug_run
+from fairbits.debug import debug_run, read_debug
 from fairbits.debug.run import chains_of, sample_cases
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.store import Run
@@ -42,13 +42,18 @@ def test_files(run: Run) -> None:
     assert document["samples"] == 50
     assert document["samples_worst"] == 10
     assert document["k_mean"] == result.k_mean
-    assert document["origin"]["known"]
     assert document["origin"]["shares"][0]["attributes"] == ["sex"]
     assert document["rule"] == "spread"
     assert document["vote"]["suspect"] == document["suspect_layer"] == result.suspect
     assert "mixed" not in (run.folder / "debug.json").read_text()
     assert document["attribution"]["subsets"][-1]["attributes"] == ["sex"]
     assert len(Run.open(run.folder)) == len(run)
+    back = read_debug(run.folder)
+    assert back is not None
+    assert back.summary() == result.summary()
+    assert back.neurons == result.neurons
+    assert back.sets == result.sets
+    assert back.best() == result.best()
 
 
 def test_a_folder_that_takes_no_files_is_refused_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +114,7 @@ def test_a_subject_that_changed(run: Run) -> None:
     path = Path(run.manifest["source"]).parent / "model.npz"
     network = load_subject(run.manifest["source"]).model
     with_inputs_scaled(network, 0, 2.0).save(path)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="made with another model: the model's weights differ and file differs"):
+    with pytest.raises(OptionError, match="made with another model and another file or code of the model"):
         debug_run(run)
     assert not (run.folder / "debug.json").exists()
 

@@ -52,7 +52,7 @@ def test_names_must_differ() -> None:
 
 def test_other_protected_attributes(people_schema: Schema) -> None:
     assert people_schema.with_protected(["job"]).protected == ("job",)
-    with pytest.raises(SchemaError, match=r"'gender' is not in the table; it has: age, job, income, sex, hours\."):
+    with pytest.raises(SchemaError, match=r"'gender' is not in the table; choose from: age, job, income, sex, hours\."):
         people_schema.with_protected(["gender"])
 
 

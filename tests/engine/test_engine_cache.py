@@ -12,13 +12,12 @@ from fairbits.engine import Head, Plan, evaluate
 from fairbits.engine.kernels import evaluate as kernels
 plan = Plan(bias=[0], twins=[[0], [1]], widths=[1], head=Head.SIGMOID)
 evaluate(plan, np.zeros((3, 0)), epsilon=0.025, partition="constrained", threads=1)
-from numba.core import entrypoints
 stats = kernels.run_chunk.stats
-print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), entrypoints._already_initialized)
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
 
-def test_a_second_process_neither_compiles_nor_looks_for_extensions_of_the_compiler(tmp_path):
+def test_a_second_process_does_not_compile(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     runs = [
         subprocess.run(
@@ -26,7 +25,7 @@ def test_a_second_process_neither_compiles_nor_looks_for_extensions_of_the_compi
         ).stdout.split()
         for _ in range(2)
     ]
-    assert runs == [["0", "1", "True"], ["1", "0", "False"]]
+    assert runs == [["0", "1"], ["1", "0"]]
 
 
 CHANGED = """

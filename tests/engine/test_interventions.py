@@ -86,7 +86,7 @@ def test_blocks_and_chunks_change_nothing(rng, people_schema, monkeypatch) -> No
     whole = study(network, encoding, twins, people, dos, threads=1, **options)
     monkeypatch.setattr("fairbits.engine.interventions.BLOCK_BYTES", 1)
     monkeypatch.setattr("fairbits.engine.interventions.MIN_BLOCK", 1)
-    monkeypatch.setattr("fairbits.engine.batches.CHUNK", 1)
+    monkeypatch.setattr("fairbits.engine.threads.CHUNK", 1)
     pieces = study(network, encoding, twins, people, dos, threads=3, **options)
     assert np.array_equal(whole.k, pieces.k)
     assert np.array_equal(whole.flips, pieces.flips)
@@ -160,7 +160,7 @@ def test_bad_input(rng, people_schema: Schema) -> None:
 @pytest.mark.parametrize("head", ["softmax", "sigmoid", "linear"])
 @pytest.mark.parametrize("partition", ["constrained", "grid"])
 def test_twins_that_cannot_exist_count_nowhere(rng, people_schema, head, partition, monkeypatch) -> None:
-    monkeypatch.setattr("fairbits.engine.batches.CHUNK", 1)
+    monkeypatch.setattr("fairbits.engine.threads.CHUNK", 1)
     encoding, twins = Encoding.one_hot(people_schema), Twins(people_schema)
     outputs = 3 if head == "softmax" else 1
     network = calm_network(rng, encoding, [9, 5, outputs], head=head, favourable=0 if head == "linear" else 1)

@@ -6,7 +6,7 @@ import time
 
 import numba
 
-from fairbits.engine.clock import work_time
+from fairbits.engine import work_time
 
 
 def test_compiling_is_no_work() -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError, OptionError

@@ -120,7 +120,9 @@ def test_a_first_run_with_nothing_to_judge_does_not_say_pass(project: Path) -> N
     assert done.returncode == 0
     assert done.stdout.startswith("BASELINE WRITTEN, NOTHING JUDGED YET  planted")
     assert "PASS" not in done.stdout
-    assert fairbits("gate", "subject.toml").stdout.startswith("PASS  planted")
+    again = fairbits("gate", "subject.toml").stdout
+    assert again.startswith("NO WORSE THAN THE BASELINE; NO LIMITS SET  planted")
+    assert "PASS" not in again
 
 
 def test_waivers_are_listed_ended_ones_too(project: Path) -> None:

@@ -105,7 +105,8 @@ def test_the_first_run_writes_the_baseline_and_says_so(project: Path) -> None:
     assert (project / "gate" / "planted" / "baseline.parquet").is_file()
     assert any("there was no baseline" in note for note in found.notes)
     again = judged(CHANGES)
-    assert (again.pending, again.headline) == ((), "pass")
+    assert (again.pending, again.verdict) == ((), "pass")
+    assert again.headline == "no worse than the baseline; no limits set"
     assert {one.verdict for one in again.checks} == {"pass"}
     assert "the baseline is of this very model." in again.notes
 
@@ -315,7 +316,7 @@ def test_fingerprints_follow_the_person_and_not_the_model(project: Path) -> None
     [
         ({}, "no checks"),
         ({"checks": {}}, "no checks"),
-        ({"checks": {"flip_rat": 0.1}}, "unknown check 'flip_rat'; it has: flip_rate"),
+        ({"checks": {"flip_rat": 0.1}}, "unknown check 'flip_rat'; choose from: flip_rate"),
         ({"checks": {"flip_rat": 0.1}}, "Did you mean 'flip_rate'?"),
         ({"checks": {"flip_rate": 1.2}}, "max of the check 'flip_rate' is 1.2; it must be between 0 and 1"),
         ({"checks": {"flip_rate": -0.1}}, "between 0 and 1"),

@@ -267,7 +267,7 @@ def test_columns_that_do_not_fit() -> None:
     frame, codes, target = table()
     renamed = fit(make_pipeline(preprocessing(), perceptron()), frame.assign(height=1.0), target)
     with pytest.raises(
-        ModelError, match="trained on the column 'height', which the schema does not describe; it has: age"
+        ModelError, match="trained on the column 'height', which the schema does not describe; choose from: age"
     ):
         load_with_encoding(renamed, SCHEMA)
     forest = fit(RandomForestClassifier(3), codes[:, 1:], target)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits import Audit, load_subject
-from fairbits.audit import AuditOptions
 from fairbits.audit.fleet import audit_fleet
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
+from fairbits.options import AuditOptions
 from fairbits.report import verify
 
 from ..browsing import launched

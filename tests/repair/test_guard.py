@@ -42,7 +42,9 @@ def test_nobody_has_more_classes_than_promised(
 ) -> None:
     tau = half_width(guarantee, epsilon, partition)
     centre = moved(averaged(scores, weights / weights.sum(), None), shift, regression=False)
-    guarded = clipped(moved(scores, shift, regression=False), centre[:, None], tau).astype(np.float32)
+    guarded = clipped(moved(scores, shift, regression=False)[..., None], centre[:, None, None], tau)[..., 0].astype(
+        np.float32
+    )
     assert guarded.min() >= 0
     assert guarded.max() <= 1
     assert fairbits.qid(guarded, epsilon=epsilon, partition=partition, bounded=True).k.max() <= guarantee
@@ -56,7 +58,8 @@ def test_nobody_has_more_classes_than_promised(
 )
 def test_values_of_any_size_keep_the_bound(scores: npt.NDArray[np.float32], guarantee: int, epsilon: float) -> None:
     centre = averaged(scores, np.full(5, 0.2), None)
-    guarded = clipped(scores.astype(np.float64), centre[:, None], half_width(guarantee, epsilon, "constrained"))
+    tau = half_width(guarantee, epsilon, "constrained")
+    guarded = clipped(scores.astype(np.float64)[..., None], centre[:, None, None], tau)[..., 0]
     assert fairbits.qid(guarded.astype(np.float32), epsilon=epsilon).k.max() <= guarantee
 
 
@@ -65,7 +68,7 @@ def test_room_for_rounding_grows_with_tau() -> None:
     epsilon, centre = 16071.019007845744, 0.0018458025256429288
     tau = half_width(3, epsilon, "constrained")
     own = np.array([-1e6, 1e6, *(centre + np.linspace(-tau, tau, 4))])
-    guarded = clipped(own, np.float64(centre), tau).astype(np.float32)
+    guarded = clipped(own[:, None], np.array([[centre]]), tau)[:, 0].astype(np.float32)
     assert fairbits.qid(guarded[None], epsilon=epsilon).k.max() <= 3
 
 
@@ -165,7 +168,9 @@ def test_a_regression_keeps_its_mean() -> None:
     table = Table(people().codes, people().codes[:, 0] * 1000.0)
     subject = make_subject("pay", network, schema, table)
     guard = Guard.of(subject, guarantee=2, epsilon=0.5, threads=1)
-    assert guard.average(subject.encoding.encode(table.codes)).mean() == pytest.approx(table.labels.mean(), rel=1e-4)
+    assert guard.with_guarantee(1).scores(subject.encoding.encode(table.codes)).mean() == pytest.approx(
+        table.labels.mean(), rel=1e-4
+    )
     found = evaluator_of(subject, model=guard, epsilon=0.5, threads=1).evaluate(table.codes)
     assert found.k.max() <= 2
 

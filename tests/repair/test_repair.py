@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairbits import Audit, Network, Subject, Table, load_model, load_subject
-from fairbits.audit.attack import repair
+from fairbits import Audit, Network, Subject, Table, load_model, load_subject, open_run
 from fairbits.debug import debug_run
 from fairbits.errors import MissingDependencyError, OptionError, TableError
 from fairbits.measure import Evaluator
 from fairbits.models.onnx import writer as onnx_writing
-from fairbits.repair import Proof, RepairCandidate, repair_run
+from fairbits.repair import Proof, RepairCandidate, RepairResult, read_repair, repair_run
 from fairbits.repair.choice import keeps_budget, pick, undominated
 from fairbits.repair.margins import Loss
 from fairbits.repair.proposals import weights as retraining_module
@@ -43,6 +43,10 @@ FIXED += ["id_rate_before", "id_rate_after", "held_out"]
 @pytest.fixture(autouse=True)
 def _short_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retraining_module, "UPDATES", 150)
+
+
+def repair(run: Run, **options: Any) -> RepairResult:
+    return open_run(run.folder).repair(**{"attack_budget": None, **options})
 
 
 def test_one_neuron_is_enough(run: Run) -> None:
@@ -102,6 +106,17 @@ def test_what_is_written(run: Run) -> None:
     document = json.loads((run.folder / "repair.json").read_text())
     assert document["chosen"] == result.chosen.name
     assert document["about_blinding"].startswith("Blinding ends the direct use")
+    back = read_repair(run.folder)
+    assert back is not None
+    assert back.chosen is not None
+    assert (back.chosen.name, back.files, back.subject_file) == (result.chosen.name, result.files, result.subject_file)
+    in_memory = {"network": None, "source": None, "fitted": None}
+    assert back.repairs == tuple(replace(one, **in_memory) for one in result.repairs)
+    assert (back.evidence, back.groups_after, back.estimates_before) == (
+        result.evidence,
+        result.groups_after,
+        result.estimates_before,
+    )
     assert {"retrain", "consistent", "blind+retrain"} <= set(result.names)
     assert result["blind+retrain"].held_out.k_max == 1
     assert [path.name for path in result.files] == ["repaired.npz", "repaired.onnx"]
@@ -296,7 +311,7 @@ def test_nothing_is_written_as_repaired_where_no_repair_keeps_the_budget(run: Ru
     repaired = repaired_of(run.folder)
     assert repaired is not None
     assert repaired.chosen == ""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from fairbits.cli.app import app
 

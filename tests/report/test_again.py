@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits import Budget, load_subject
-from fairbits.audit.remake import check, compare, settings_again
+from fairbits.audit.searches import check, compare, settings_again
 from fairbits.cli.app import app
 from fairbits.report.commands import commands
 from fairbits.scale import ExecutorOptions

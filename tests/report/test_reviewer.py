@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
 from fairbits.audit import AuditResult
@@ -213,9 +213,9 @@ def test_a_stage_about_another_model_is_refused(own: Path, tmp_path: Path, name:
     document = json.loads((folder / name).read_text())
     for entry in document if isinstance(document, list) else [document]:
         if "made_with" in entry:  # in a list the first entry has it for all
-            entry["made_with"]["ingredients"]["weights"] = "0123456789abcdef"
+            entry["made_with"]["ingredients"]["model"] = "0123456789abcdef"
     (folder / name).write_text(json.dumps(document))
-    with pytest.raises(OptionError, match=rf"{name}.*another model: the model's weights differ"):
+    with pytest.raises(OptionError, match=rf"{name}.*another model; restore"):
         compute_report(Run.open(folder), threads=1)
     for entry in document if isinstance(document, list) else [document]:  # as an earlier version wrote it
         entry.pop("made_with", None)

@@ -6,7 +6,7 @@ import json
 import multiprocessing
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits.cli.app import app
 from fairbits.debug import debug_run

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fairbits import Attribute, Network, Schema, Table
-from fairbits.audit import AuditOptions
 from fairbits.audit.fleet import _proved, audit_fleet, find_subjects
 from fairbits.certify import Population, Statement
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
+from fairbits.options import AuditOptions
 from fairbits.report.fleet import Fleet, FleetMember, render_fleet
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject

@@ -39,7 +39,7 @@ def oracle() -> Oracle:
 @pytest.mark.parametrize(
     ("strategy", "options", "words"),
     [
-        ("aequitas", {"mode": "sideways"}, "mode 'sideways' is not known; it has: random, semi, fully"),
+        ("aequitas", {"mode": "sideways"}, "mode 'sideways' is not known; choose from: random, semi, fully"),
         ("aequitas", {"unit": 2.0}, "unit between 0 and 1"),
         ("adf", {"global_moves": 0}, r"global_moves \(0\)"),
         ("eidig", {"momentum": 1.5}, "momentum"),

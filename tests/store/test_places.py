@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbits import Budget
-from fairbits.audit import AuditOptions, audit_subject
+from fairbits.audit import audit_subject
+from fairbits.options import AuditOptions
 from fairbits.scale.run import search
 from fairbits.search import Settings
 from fairbits.store import Run

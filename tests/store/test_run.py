@@ -138,7 +138,7 @@ def test_the_connection_itself_is_closed_to_other_files(run: Run, tmp_path: Path
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ("jbo = 'Tech'", "the run has no column 'jbo'; it has: job, income, .*Did you mean 'job'"),
+        ("jbo = 'Tech'", "the run has no column 'jbo'; choose from: job, income, .*Did you mean 'job'"),
         ("job = Tech", "put text in single quotes: 'Tech'"),
         ('job = "Tech"', "put text in single quotes: 'Tech'"),
         ("  ", "the filter is empty"),

@@ -279,7 +279,7 @@ class TestForce:
         """A run that was certified, signed or judged can be replaced: no stage writes a name that is not known here."""
         import fairbits.certify.run as certified
         import fairbits.debug.records as debugged
-        import fairbits.gates.files as judged
+        import fairbits.gates.outputs as judged
         import fairbits.repair.records as repaired
         import fairbits.report.manifest as signed
         from fairbits.repair.run import OTHERS

@@ -15,7 +15,7 @@ from fairbits.models import ModelOptions, TreeModel, load_model
 from fairbits.models.trees import Ensemble, Tree
 from fairbits.models.trees.ensemble import NAN
 from fairbits.subject import make_subject
-from fairbits.subject.ingredients import of_origin
+from fairbits.subject.identity import origin_of
 from tests.repair.conftest import SCHEMA, people
 
 Changed = Callable[[Any], None]
@@ -59,8 +59,8 @@ def test_each_part_of_a_tree_alone(name: str) -> None:
     table = people()
     plain = make_subject("trees", trees(), SCHEMA, table)
     before, after = plain.identity, replace(plain, model=ALONE[name]()).identity
-    assert before.ingredients["leaves"] != "none"
-    assert {key for key in before.ingredients if before.ingredients[key] != after.ingredients[key]} == {name}
+    assert before.ingredients["model"] != "none"
+    assert {key for key in before.ingredients if before.ingredients[key] != after.ingredients[key]} == {"model"}
     assert before.id != after.id
     assert make_subject("trees", trees(), SCHEMA, table).identity.id == before.id
 
@@ -88,12 +88,12 @@ def beside(folder: Path, location: str = "weights.bin") -> Path:
 def test_weights_beside_the_file_are_part_of_the_identity(tmp_path: Path) -> None:
     file = beside(tmp_path)
     options = ModelOptions()
-    before, scores = of_origin(file, options), load_model(file).scores(np.ones((1, 3)))
-    assert of_origin(file, options) == before
+    before, scores = origin_of(file, options), load_model(file).scores(np.ones((1, 3)))
+    assert origin_of(file, options) == before
     content = bytearray((tmp_path / "weights.bin").read_bytes())
     content[3] ^= 1
     (tmp_path / "weights.bin").write_bytes(bytes(content))
-    assert of_origin(file, options)["model_file"] != before["model_file"]
+    assert origin_of(file, options) != before
     assert load_model(file).scores(np.ones((1, 3))) != scores
 
 

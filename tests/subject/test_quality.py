@@ -137,3 +137,18 @@ def test_a_refused_model_can_be_kept_as_it_is(people_schema, rng) -> None:
     kept = subject.checked(as_is=True)
     assert kept.as_is
     assert kept.checked().notes == kept.notes  # asked again, it says nothing twice
+
+
+def test_rows_of_one_person_count_once(rng) -> None:
+    """60 people of 10 equal rows each: the interval is about that of one row each, and holds the truth."""
+    held = 0
+    for _ in range(200):
+        positive = rng.random(60) < 0.5
+        scores = rng.normal(size=60) + positive
+        people = np.repeat(np.arange(60), 10)
+        area, low, high = area_under_curve(scores[people], positive[people], people=people)
+        plain = area_under_curve(scores, positive)
+        assert area == pytest.approx(plain[0])
+        assert (high - low) == pytest.approx(plain[2] - plain[1], rel=0.15)
+        held += low <= 0.7602 <= high
+    assert held >= 180

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.bank import CONTACT, EDUCATION, JOB, MARITAL, MONTH, OUTCOME, RAW_COLUMNS, SCHEMA, YES
-from fairbits.data.coding.raw import Coded, Raw, finish, need_columns, positions, read_text, whole
+from fairbits.data.coding.raw import Coded, Raw, finish, listed, need_columns, positions, read_text, whole
+from fairbits.data.coding.shipped import BANK, BANK_EDUCATION, BANK_MARITAL, CONTACT, JOB, MONTH, OUTCOME, YES
+
+RAW_COLUMNS = listed(
+    "age,job,marital,education,default,balance,housing,loan,contact,day,month,duration,campaign,pdays,previous,"
+    "poutcome,y"
+)
 
 
 def read(path: Path) -> Raw:
@@ -21,8 +26,8 @@ def code(raw: Raw) -> Coded:
     columns = [
         np.clip(whole(raw, "age") // 10, 1, 9),
         positions(raw, "job", JOB),
-        positions(raw, "marital", MARITAL),
-        positions(raw, "education", EDUCATION),
+        positions(raw, "marital", BANK_MARITAL),
+        positions(raw, "education", BANK_EDUCATION),
         positions(raw, "default", YES),
         np.clip(whole(raw, "balance") // 50, -20, 179),
         positions(raw, "housing", YES),
@@ -36,4 +41,4 @@ def code(raw: Raw) -> Coded:
         np.clip(whole(raw, "previous"), 0, 1),
         positions(raw, "poutcome", OUTCOME),
     ]
-    return finish(columns, positions(raw, "y", YES), SCHEMA)
+    return finish(columns, positions(raw, "y", YES), BANK)

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.census import (
+from fairbits.data.coding.raw import Coded, Raw, finish, listed, positions, read_text, whole
+from fairbits.data.coding.shipped import (
+    CENSUS,
     COUNTRY,
     EDUCATION,
     MARITAL,
     OCCUPATION,
     RACE,
     RELATIONSHIP,
-    SCHEMA,
     SEX,
     WORKCLASS,
 )
-from fairbits.data.coding.raw import Coded, Raw, finish, listed, positions, read_text, whole
 
 RAW_COLUMNS = listed(
     "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,"
@@ -49,4 +49,4 @@ def code(raw: Raw) -> Coded:
     ]
     # The held-out file writes the classes with a full stop.
     income = {"income": np.char.rstrip(raw["income"], ".")}
-    return finish(columns, positions(income, "income", SCHEMA.classes), SCHEMA)
+    return finish(columns, positions(income, "income", CENSUS.classes), CENSUS)

@@ -6,8 +6,20 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.default import RAW_COLUMNS, SCHEMA, STATUS, UNIT
 from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, read_text, whole
+from fairbits.data.coding.shipped import DEFAULT, UNIT
+
+STATUS = ("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")
+RAW_COLUMNS = (
+    "LIMIT_BAL",
+    "SEX",
+    "EDUCATION",
+    "MARRIAGE",
+    "AGE",
+    *STATUS,
+    *(f"BILL_AMT{i}" for i in range(1, 7)),
+    *(f"PAY_AMT{i}" for i in range(1, 7)),
+)
 
 
 def read(path: Path) -> Raw:
@@ -18,7 +30,7 @@ def read(path: Path) -> Raw:
 def code(raw: Raw) -> Coded:
     """The paper's coding: money in units of 10,000 cut towards zero, which puts the limit at 1 to 100."""
     need_columns(raw, (*RAW_COLUMNS, "target"), "default")
-    return finish([_column(raw, name) for name in RAW_COLUMNS], whole(raw, "target"), SCHEMA)
+    return finish([_column(raw, name) for name in RAW_COLUMNS], whole(raw, "target"), DEFAULT)
 
 
 def _column(raw: Raw, name: str) -> Ints:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.german import SCHEMA, WORDS
 from fairbits.data.coding.raw import Coded, Ints, Raw, finish, listed, positions, read_text, whole
+from fairbits.data.coding.shipped import GERMAN, WORDS
 
 RAW_COLUMNS = listed(
     "checking_status,duration,credit_history,purpose,credit_amount,savings_status,employment,"
@@ -24,7 +24,7 @@ def read(path: Path) -> Raw:
 def code(raw: Raw) -> Coded:
     """The paper's coding."""
     columns = [_column(raw, name) for name in RAW_COLUMNS[:-1]]
-    return finish(columns, (whole(raw, "risk") == 1), SCHEMA)
+    return finish(columns, (whole(raw, "risk") == 1), GERMAN)
 
 
 def _column(raw: Raw, name: str) -> Ints:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding.heart import PAIN, SCHEMA, SLOPE
 from fairbits.data.coding.raw import Coded, Raw, finish, floats, listed, need_columns, positions, read_text, whole
+from fairbits.data.coding.shipped import HEART, PAIN, SLOPE
 
 ECG = ("normal", "st-t abnormality", "lv hypertrophy")
 
@@ -54,7 +54,7 @@ def code(raw: Raw) -> Coded:
         whole(raw, "ca"),
         np.array(list(THAL.values()))[positions(raw, "thal", tuple(THAL))],
     ]
-    return finish(columns, (whole(raw, "num") >= 2), SCHEMA)
+    return finish(columns, (whole(raw, "num") >= 2), HEART)
 
 
 def _truth(column: npt.NDArray[np.str_]) -> npt.NDArray[np.int64]:

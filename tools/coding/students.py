@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, positions, read_text, whole
-from fairbits.data.coding.students import FROM_ONE, NAMES, SCHEMA, TEXTS
+from fairbits.data.coding.shipped import FROM_ONE, NAMES, STUDENTS, TEXTS
 
 
 def read(mathematics: Path, portuguese: Path) -> Raw:
@@ -20,7 +20,7 @@ def read(mathematics: Path, portuguese: Path) -> Raw:
 
 def code(raw: Raw) -> Coded:
     """The paper's coding; a final grade of 10 of 20 passes."""
-    return finish([_column(raw, column) for column in NAMES], whole(raw, "G3") >= 10, SCHEMA)
+    return finish([_column(raw, column) for column in NAMES], whole(raw, "G3") >= 10, STUDENTS)
 
 
 def _column(raw: Raw, column: str) -> Ints:

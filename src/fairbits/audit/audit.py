@@ -1,27 +1,76 @@
-"""A model and a table in, figures out: what the command line does, for Python."""
+"""A model and a table in, figures out: what the command line does, for Python. Its methods are the commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from fairbits.audit.comparison import ComparisonAudit
-from fairbits.audit.search import SearchAudit
-from fairbits.audit.table import TableAudit
+import numpy as np
+
+from fairbits.data import load_subject
+from fairbits.domain import (
+    Encoding,
+    GrantOptions,
+    RawTable,
+    Schema,
+    Table,
+    as_arrow,
+    check_domain,
+    granted_in,
+    read_arrow,
+    table_from_arrow,
+    with_held,
+)
 from fairbits.errors import OptionError
+from fairbits.models import ModelOptions, output_order, read_model
+from fairbits.options import (
+    AuditOptions,
+    CertifyOptions,
+    CompareOptions,
+    DiffOptions,
+    MeasureOptions,
+    ProxiesOptions,
+    SearchOptions,
+    argument_of,
+    arguments_of,
+    read_options,
+    seconds_of,
+    takes,
+)
+from fairbits.subject import Subject, make_subject
 
 if TYPE_CHECKING:
-    from fairbits.audit.clock import StageProgress
-    from fairbits.audit.options import AuditOptions
-    from fairbits.audit.result import AuditResult
+    from fairbits.audit.pipeline import AuditResult, StageProgress
+    from fairbits.audit.run import AuditRun
     from fairbits.audit.scores_only import ScoresAudit
+    from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
+    from fairbits.diff import ModelDiff
+    from fairbits.measure import GroupTable, Measurement, Progress
+    from fairbits.paper import StrategyComparison
+    from fairbits.proxies import ProxyStudy
     from fairbits.repair import RepairResult
+    from fairbits.search import Budget, Settings, Tally
     from fairbits.store import Run
 
+#: How long a search takes where nothing is said.
+DEFAULT_BUDGET = "60s"
+#: Seconds of a search that ends by itself.
+UNLIMITED = 1e9
 
-class Audit(TableAudit, SearchAudit, ComparisonAudit):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectOrigin:
+    """Where the subject of an audit came from."""
+
+    name: str | None = None
+    protected: tuple[str, ...] | None = None
+    grants: GrantOptions = field(default_factory=GrantOptions)
+
+
+class Audit:
     """One model, one table, one schema.
 
     ``model`` is a loaded model, a file, an address, a reference to code, or an object of scikit-learn, PyTorch, Keras
@@ -47,7 +96,488 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         Examine a model that decides against the labels as it is, and say so in a note.
     **options
         Of :class:`~fairbits.models.ModelOptions`.
+
+    Attributes
+    ----------
+    subject
+        The model, its table and its schema.
     """
+
+    #: Where the subject came from, for the command that does something again; from Python objects there is none.
+    _origin = SubjectOrigin()
+
+    def __init__(
+        self,
+        model: Any,
+        table: Any,
+        schema: Schema,
+        *,
+        encoding: Encoding | None = None,
+        name: str = "subject",
+        as_is: bool = False,
+        **options: Any,
+    ):
+        chosen = ModelOptions.of(options)
+        output_order(schema, None, chosen)  # what score_of cannot mean is said before anything is read
+        people, raw = _table_of(table, schema, chosen.max_rows)
+        schema = schema if raw is None else with_held(schema, people.codes, raw)
+        loaded = read_model(model, schema, chosen)
+        subject = make_subject(name, loaded, schema, people, encoding=encoding, options=chosen, original=model, raw=raw)
+        self.subject = subject.checked(as_is=as_is)
+
+    @classmethod
+    def of(
+        cls,
+        subject: Subject | str | Path,
+        *,
+        protected: Iterable[str] | None = None,
+        repeats: int | None = None,
+        as_is: bool = False,
+        **grants: Unpack[GrantOptions],
+    ) -> Self:
+        """An audit of a built-in subject or a ``subject.toml``.
+
+        Parameters
+        ----------
+        subject
+            The name of a built-in subject, a file, or a loaded subject.
+        protected
+            Protected attributes, instead of the subject's own.
+        repeats
+            Take the mean of so many answers of the model as a score; None asks once.
+        as_is
+            Accept a model that decides against the labels of its table.
+        **grants
+            What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+        Returns
+        -------
+        Audit
+            The audit.
+
+        Raises
+        ------
+        ModelError
+            If the model decides against the labels and ``as_is`` is not given.
+        """
+        loaded = subject if isinstance(subject, Subject) else load_subject(subject, **grants)
+        names = None if protected is None else _names(protected)
+        loaded = loaded if names is None else loaded.with_protected(names)
+        loaded = loaded if repeats is None else loaded.with_repeats(repeats)
+        name = loaded.source if isinstance(subject, Subject) else str(subject)
+        return cls._made(loaded.checked(as_is=as_is), SubjectOrigin(name=name, protected=names, grants=grants))
+
+    @classmethod
+    def of_run(
+        cls,
+        folder: str | Path,
+        subject: Subject | str | Path | None = None,
+        *,
+        protected: Iterable[str] | None = None,
+        repeats: int | None = None,
+        as_is: bool = False,
+        **grants: Unpack[GrantOptions],
+    ) -> Self:
+        """An audit of what an earlier run is about, to go on with it: ``search`` or ``audit`` with ``resume=True``.
+
+        Parameters
+        ----------
+        folder
+            Folder or address of the run, or folder of the audit of a table of scores.
+        subject
+            The subject; None takes the one that the run names.
+        protected, repeats
+            Those of the run; others are refused.
+        as_is
+            Accept a model that decides against the labels of its table; a run that did is enough.
+        **grants
+            What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+        Returns
+        -------
+        Audit
+            The audit.
+
+        Raises
+        ------
+        OptionError
+            If there is no run, it was made otherwise, or does not say where its model is.
+        """
+        kept = _record(folder)
+        names = None if protected is None else _names(protected)
+        source = kept.get("source") if subject is None else subject
+        if source is None:
+            raise OptionError(
+                f"the run in {str(folder)!r} does not say where its model is, because it was started from Python; "
+                f"hand over the subject."
+            )
+        loaded = source if isinstance(source, Subject) else load_subject(source, **grants)
+        _check_same_run(kept, loaded, names, repeats)
+        return cls.of(
+            loaded,
+            protected=names or kept.get("protected"),
+            repeats=repeats or kept.get("repeats"),
+            as_is=as_is or bool(kept.get("as_is")),
+        )._from(SubjectOrigin(name=loaded.source, protected=names, grants=grants))
+
+    @classmethod
+    def from_table(
+        cls,
+        model: Any,
+        table: Any,
+        *,
+        target: str,
+        protected: str | Iterable[str],
+        favourable: object = None,
+        ignored: Iterable[str] = (),
+        max_twins: int = 1000,
+        threshold: float | None = None,
+        person: str | None = None,
+        name: str = "subject",
+        as_is: bool = False,
+        **options: Any,
+    ) -> Self:
+        """An audit of a model and a table as they are: what people are made of is read off the table.
+
+        Where nobody says which output speaks of which of two classes, the reading that agrees with the labels is taken,
+        and a note says so.
+
+        Parameters
+        ----------
+        model
+            Anything that :class:`Audit` takes.
+        table
+            A file, or an Arrow, pandas or polars table, with the target and the protected attributes.
+        target
+            The column that the model predicts.
+        protected
+            The protected attributes.
+        favourable
+            The value of the target whose probability is the score; by default the last class.
+        ignored
+            Columns to leave out. Dates, identifiers and what the model never sees are left out anyway, with a note.
+        max_twins
+            Combinations of protected values at most: protected numbers of many values get ranges.
+        threshold
+            The probability from which on a decision between two classes is favourable; 0.5 by default.
+        person
+            The column that says whose a row is, where people have several: intervals and tests then draw people.
+        name
+            What to call the subject.
+        as_is
+            Accept a model that decides against the labels of its table.
+        **options
+            Those of :class:`~fairbits.models.ModelOptions`.
+
+        Returns
+        -------
+        Audit
+            ``audit.subject.notes`` says what was left out and what was guessed.
+
+        Raises
+        ------
+        FairbitsError
+            If the table or the model cannot be read, or do not fit each other.
+        """
+        from fairbits.subject import subject_of_table
+
+        chosen = ModelOptions.of(options)
+        asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
+        asked |= {"max_twins": max_twins, "threshold": threshold, "name": name, "person": person}
+        subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
+        return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.subject.short()}>"
+
+    @takes(MeasureOptions)
+    def measure(self, *, repeats: int | None = None, progress: Progress | None = None, **options: Any) -> Measurement:
+        """Measure the bits of everybody in the table.
+
+        Some rows are asked twice first: where the answers vary, ``Measurement.noise`` says by how much, and how many
+        bits that makes by itself.
+
+        Parameters
+        ----------
+        repeats
+            Take the mean of so many answers of the model as a score; None asks once.
+        progress
+            Called with how many people are done, and how many there are.
+        **options
+            Those of :class:`~fairbits.options.MeasureOptions`.
+
+        Returns
+        -------
+        Measurement
+            Figures of everybody, with ``summary()``, ``worst()``, ``to_frame()``.
+
+        Raises
+        ------
+        FairbitsError
+            If the model fails, or gives scores that are not finite.
+        """
+        from fairbits.measure import evaluator_of, measure_table, noise_of
+
+        asked, subject = read_options(MeasureOptions, options), self._answering(repeats)
+        evaluator = evaluator_of(subject, epsilon=asked.epsilon, partition=asked.partition, threads=asked.threads)
+        noise = noise_of(subject, evaluator)
+        return measure_table(
+            evaluator, subject.table, np.random.default_rng(asked.seed), noise=noise, progress=progress
+        )
+
+    def groups(self, *, seed: int = 0) -> tuple[GroupTable, ...]:
+        """Counts, base rates, selection rates, impact ratios and errors by protected attribute and intersection.
+
+        Parameters
+        ----------
+        seed
+            Only moves intervals of means, and the sample of a table of more than 200,000 rows.
+
+        Returns
+        -------
+        tuple of GroupTable
+            Also for protected attributes that the model does not take.
+        """
+        from fairbits.measure import subject_groups
+        from fairbits.randomness import generator
+
+        return subject_groups(self.subject, generator(seed, "groups"))
+
+    @takes(ProxiesOptions)
+    def proxies(
+        self, *, out: str | Path | None = None, progress: Callable[[str], None] | None = None, **options: Any
+    ) -> ProxyStudy:
+        """What reaches the score without the protected columns: indirect bits, through what, for whom, over time.
+
+        Parameters
+        ----------
+        out
+            A folder to write proxies.json to.
+        progress
+            Progress callback, called with what is being done.
+        **options
+            Those of :class:`~fairbits.options.ProxiesOptions`.
+
+        Returns
+        -------
+        ProxyStudy
+            ``document()`` is the content of proxies.json.
+
+        Raises
+        ------
+        SchemaError
+            Where nothing is protected, or a justified attribute is protected or not there.
+        """
+        from fairbits.audit.pipeline import write_study
+        from fairbits.proxies import study_subject
+
+        asked = read_options(ProxiesOptions, options)
+        found = study_subject(self.subject, **arguments_of(asked), progress=progress)
+        if out is not None:
+            Path(out).mkdir(parents=True, exist_ok=True)
+            write_study(found, Path(out), self.subject)
+        return found
+
+    @takes(CertifyOptions)
+    def certify(
+        self,
+        *,
+        progress: Callable[[str], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+        **options: Any,
+    ) -> Certificate:
+        """What can be said about everybody: exact, proved over sets of people, or statistical.
+
+        Parameters
+        ----------
+        progress
+            Progress callback, called with what is being done.
+        stop
+            Gives whether to end early; what is certain by then is said.
+        **options
+            Those of :class:`~fairbits.options.CertifyOptions`.
+
+        Returns
+        -------
+        Certificate
+            ``statements`` from the strongest to the weakest, and ``notes`` on what could not be proved.
+        """
+        from fairbits.certify import certify_subject
+
+        calls: dict[str, Any] = {"stop": stop, "watch": progress}
+        calls = {name: call for name, call in calls.items() if call is not None}
+        return certify_subject(self.subject, read_options(CertifyOptions, options), **calls)
+
+    @takes(SearchOptions)
+    def search(
+        self,
+        *,
+        out: str | Path | None = None,
+        resume: bool = False,
+        force: bool = False,
+        repeats: int | None = None,
+        progress: Callable[[Tally, float], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+        **options: Any,
+    ) -> AuditRun:
+        """Search for the people whose twins are treated most differently; every case is kept on disk.
+
+        What is found can be debugged, repaired and reported from there: ``run.debug()``, ``run.repair()``. ``budget``
+        is a duration such as "30s" or a :class:`~fairbits.Budget`; time counts from this call, compiling does not.
+        ``strategy`` is a name, or an object of your own made from ``fairbits.search.Strategy``. Arguments beyond those
+        below are options of the strategy, such as ``seeds=100``.
+
+        Parameters
+        ----------
+        out
+            Folder or address (such as "s3://bucket/run") of the run; by default a new folder below ``runs``.
+        resume
+            Go on with the run in ``out``: whatever is not given is the run's own, and other settings are refused.
+        force
+            Replace an earlier run in ``out``.
+        repeats
+            Take the mean of so many answers of the model as a score; None asks once.
+        progress
+            Progress callback, called with the counts so far and the seconds of the search.
+        stop
+            Gives whether to end early; the run can go on later.
+        **options
+            Those of :class:`~fairbits.options.SearchOptions`, and of the strategy.
+
+        Returns
+        -------
+        AuditRun
+            The run, with its subject at hand.
+
+        Raises
+        ------
+        OptionError
+            If an option makes no sense, or ``out`` is not empty.
+        CapabilityError
+            If the strategy needs what the model does not offer, such as gradients.
+        """
+        from fairbits.engine import work_time
+
+        began, asked = work_time(), _search_options(options)
+        before = _earlier(out, resume=resume)
+        if before is not None and repeats is None and self.subject.repeats == 1:
+            repeats = before.manifest.get("repeats")
+        settings = self.settings(asked, run=before)
+        return self.search_with(
+            settings,
+            asked,
+            out=out,
+            resume=resume,
+            force=force,
+            repeats=repeats,
+            progress=progress,
+            stop=stop,
+            began=began,
+        )
+
+    def settings(self, options: SearchOptions, *, run: Run | str | Path | None = None) -> Settings:
+        """What a search under these options follows, for :meth:`search_with`.
+
+        Parameters
+        ----------
+        options
+            What is None takes the default, or what the run has that goes on.
+        run
+            A run that goes on, or its folder: other settings than its own are refused.
+
+        Returns
+        -------
+        Settings
+            Everything that decides which cases are found.
+
+        Raises
+        ------
+        OptionError
+            If an option makes no sense, or differs from that of the run.
+        """
+        from fairbits.search import SETTINGS, Budget, Settings, kept_settings
+
+        own = None if options.strategy is None or isinstance(options.strategy, str) else options.strategy
+        plain = Settings(budget=Budget(seconds=UNLIMITED), options=options.options)
+        named = plain if options.strategy is None else plain.with_strategy(options.strategy)
+        asked: dict[str, Any] = {name: getattr(options, name) for name in SETTINGS}
+        asked |= {"strategy": None if options.strategy is None else named.strategy, "options": dict(named.options)}
+        before = None if run is None else _opened(run)
+        chosen = {name: value for name, value in asked.items() if value is not None}
+        chosen = chosen if before is None else kept_settings(before.manifest, asked)
+        limit = _budget_of(options) or _usual_budget(chosen.get("strategy"), before)
+        return Settings(budget=limit, threads=options.threads, own=own, **chosen)
+
+    def search_with(
+        self,
+        settings: Settings,
+        options: SearchOptions,
+        *,
+        out: str | Path | None = None,
+        resume: bool = False,
+        force: bool = False,
+        repeats: int | None = None,
+        progress: Callable[[Tally, float], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+        began: float | None = None,
+    ) -> AuditRun:
+        """Search under settings that are made already: see :meth:`settings`.
+
+        Parameters
+        ----------
+        settings
+            Budget, strategy, seed and all else that decides which cases are found.
+        options
+            Who does the work, and in how many shards.
+        out, resume, force, repeats, progress, stop
+            As for :meth:`search`.
+        began
+            When the budget of seconds began to count, on the clock of ``fairbits.engine.work_time``; None: now.
+
+        Returns
+        -------
+        AuditRun
+            The run, with its subject at hand.
+        """
+        from fairbits.audit.run import AuditRun
+        from fairbits.scale import search
+
+        found = search(
+            self._answering(repeats),
+            settings,
+            out,
+            executor_options=options.executor,
+            shards=options.shards,
+            resume=resume,
+            force=force,
+            watch=progress,
+            stop=stop,
+            began=began,
+            **self._origin.grants,
+        )
+        return AuditRun.around(found, self.subject)
+
+    def open(self, folder: str | Path) -> AuditRun:
+        """Open an earlier run of this subject.
+
+        Parameters
+        ----------
+        folder
+            Folder or address of the run.
+
+        Returns
+        -------
+        AuditRun
+            The run, for ``debug()``, ``repair()``, ``report()``.
+
+        Raises
+        ------
+        OptionError
+            If there is no run, or it is about another model.
+        """
+        from fairbits.audit.run import AuditRun
+
+        return AuditRun.open(folder, subject=self.subject)
 
     def debug(self, run: Run, **options: Any) -> DebugResult:
         """Find out which layers, neurons and attributes the bits of a run's cases come from.
@@ -123,74 +653,38 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         """
         return self.open(run.folder).report(**options)
 
+    @takes(AuditOptions)
     def audit(
         self,
         *,
-        budget: float | str | None = None,
         out: str | Path | None = None,
         resume: bool = False,
-        skip: Iterable[str] = (),
-        seed: int | None = None,
-        epsilon: float | None = None,
-        partition: str | None = None,
-        threads: int | None = None,
-        workers: int | None = None,
-        ray: str | None = None,
-        repeats: int | None = None,
-        within: int | None = None,
-        min_plausibility: float | None = None,
-        by: str | None = None,
-        measure: str | None = None,
-        data_source: str | None = None,
-        distributed: str | None = None,
         force: bool = False,
+        repeats: int | None = None,
         progress: StageProgress | None = None,
         stop: Callable[[], bool] | None = None,
+        **options: Any,
     ) -> AuditResult | ScoresAudit:
         """Measure, search, debug, repair, certify and report in one go.
 
         Parameters
         ----------
-        budget
-            About how long in all, as "60s" (the default) or in seconds.
         out
             Folder of the run; by default a new folder below ``runs``.
         resume
             Go on with the run in ``out``: whatever is not given is the run's own, and other settings are refused.
             Stages that read the cases that are there now are not done again.
-        skip
-            Stages to leave out: search, debug, repair, certify.
-        seed
-            Same seed, same draws; 0 by default. How far a search comes in its seconds is up to the machine.
-        epsilon
-            Tolerance between scores that count as the same; None takes 0.025, or 2.5 % of a regression's range.
-        partition
-            How scores become classes: "constrained" (fewest classes, the default) or "grid" (fixed bins).
-        threads
-            Number of threads; None means all cores.
-        workers
-            Number of worker processes; None works in this process.
-        ray
-            A Ray cluster to work on: "local", or its address.
-        repeats
-            Take the mean of so many answers of the model as a score; None asks once.
-        within
-            Ask only about people who differ from a real row in at most so many attributes; None sets no limit.
-        min_plausibility
-            Ask only about people who are at least as ordinary as this percentage of real rows; None sets no limit.
-        by
-            A column of periods, such as a month; None tells no periods apart.
-        measure
-            What the search raises, cases are ranked by, and debugging and repairs lower: "q_inf" (default) or "q_1".
-        data_source, distributed
-            For the tables to file: where the data come from, and since when the tool is in use.
         force
             Replace a run that is in the folder ``out``; nothing else is ever removed.
+        repeats
+            Take the mean of so many answers of the model as a score; None asks once.
         progress
             Progress callback, called with the stage, what happens ("start", "say", "done", "kept", "skipped",
             "failed"), and words about it.
         stop
             Gives whether to end early; the audit can go on later.
+        **options
+            Those of :class:`~fairbits.options.AuditOptions`.
 
         Returns
         -------
@@ -203,59 +697,193 @@ class Audit(TableAudit, SearchAudit, ComparisonAudit):
         OptionError
             If an option makes no sense.
         """
-        from fairbits.audit.options import AuditOptions
-        from fairbits.search import seconds_of
-
-        options = AuditOptions(
-            seconds=seconds_of(budget) if isinstance(budget, str) else budget,
-            seed=seed,
-            epsilon=epsilon,
-            partition=partition,
-            threads=threads,
-            skip=frozenset(skip),
-            workers=workers,
-            ray=ray,
-            repeats=repeats,
-            within=within,
-            min_plausibility=min_plausibility,
-            by=by,
-            measure=measure,
-            data_source=data_source,
-            distributed=distributed,
-            force=force,
-        )
-        return self.audit_with(options, out, resume=resume, progress=progress, stop=stop)
-
-    def audit_with(
-        self,
-        options: AuditOptions,
-        out: str | Path | None = None,
-        *,
-        resume: bool = False,
-        progress: StageProgress | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> AuditResult | ScoresAudit:
-        """Audit under options that are one record already.
-
-        Parameters
-        ----------
-        options
-            How the audit is to be done.
-        out, resume, progress, stop
-            As for :meth:`audit`.
-
-        Returns
-        -------
-        AuditResult or ScoresAudit
-            As of :meth:`audit`.
-        """
         from fairbits.audit.pipeline import audit_subject
         from fairbits.audit.scores_only import audit_scores
         from fairbits.store import place_of
 
+        asked = read_options(AuditOptions, {**options, "skip": frozenset(options.get("skip", ()))})
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
-        place = None if out is None else place_of(out)
-        if self.subject.scores_only:
-            return audit_scores(self.subject, options, place, resume=resume, progress=progress)
-        return audit_subject(self.subject, options, place, resume=resume, progress=progress, stop=stop)
+        place, subject = None if out is None else place_of(out), self._answering(repeats)
+        if subject.scores_only:
+            return audit_scores(subject, asked, place, resume=resume, progress=progress)
+        return audit_subject(subject, asked, place, resume=resume, force=force, progress=progress, stop=stop)
+
+    @takes(CompareOptions)
+    def compare(
+        self,
+        strategies: Sequence[str] | None = None,
+        *,
+        out: str | Path | None = None,
+        progress: Callable[[int, int, str], None] | None = None,
+        **options: Any,
+    ) -> StrategyComparison:
+        """Which strategy finds more, how fast and how different people: equal seconds, one oracle, all counted.
+
+        Parameters
+        ----------
+        strategies
+            Names, such as "climb"; None takes all that the model can serve.
+        out
+            Folder of compare.html, compare.json, compare.csv and the finished runs, which are not run again; by default
+            a new folder below ``runs``.
+        progress
+            Progress callback, called with runs done, runs in all, and what comes now.
+        **options
+            Those of :class:`~fairbits.options.CompareOptions`; a budget may also be a :class:`~fairbits.Budget`.
+
+        Returns
+        -------
+        StrategyComparison
+            Entries in the order asked for; ``page`` is the page, ``command`` what makes it again.
+
+        Raises
+        ------
+        OptionError
+            If there is no such strategy.
+        CapabilityError
+            If a named strategy needs what the model lacks.
+        """
+        from fairbits.audit.comparison import compare_strategies
+
+        asked = read_options(CompareOptions, options)
+        return compare_strategies(self.subject, asked, strategies, origin=self._origin, out=out, progress=progress)
+
+    @takes(DiffOptions)
+    def diff(self, other: Any, *, html: str | Path | None = None, **options: Any) -> ModelDiff:
+        """What changes for these people when another model takes the place of this one.
+
+        What a model file may do (``trust_pickle=True``) can be said, too; by default it is what this audit was granted.
+
+        Parameters
+        ----------
+        other
+            Another :class:`Audit` or subject about the same people, or a model: a file, an address, a reference, or an
+            object that predicts.
+        html
+            A file to write the page to.
+        **options
+            Those of :class:`~fairbits.options.DiffOptions`.
+
+        Returns
+        -------
+        ModelDiff
+            ``document()`` is what ``fairbits diff --json`` prints, ``command`` what makes it again.
+
+        Raises
+        ------
+        OptionError
+            Where schema or people differ, or the page cannot be written.
+        """
+        from fairbits.audit.comparison import check_page, diff_sides
+        from fairbits.diff import with_model
+
+        check_page(html)
+        grants = granted_in(options)
+        asked = read_options(DiffOptions, {name: value for name, value in options.items() if name not in grants})
+        granted: GrantOptions = {**self._origin.grants, **grants}
+        if isinstance(other, Audit):
+            after, name = other.subject, other._origin.name
+        elif isinstance(other, Subject):
+            after, name = other, other.source
+        else:
+            after = with_model(self.subject, other, **granted)
+            name = str(other) if isinstance(other, str | Path) else None
+        origin = SubjectOrigin(protected=self._origin.protected, grants=granted)
+        return diff_sides((self.subject, after), (self._origin.name, name), origin, asked, html=html)
+
+    @classmethod
+    def _made(cls, subject: Subject, origin: SubjectOrigin) -> Self:
+        audit = cls.__new__(cls)
+        audit.subject = subject
+        return audit._from(origin)
+
+    def _from(self, origin: SubjectOrigin) -> Self:
+        self._origin = origin
+        return self
+
+    def _answering(self, repeats: int | None) -> Subject:
+        """The subject with so many answers to a score; None leaves it as it is."""
+        return self.subject if repeats is None else self.subject.with_repeats(repeats)
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of attributes; one name alone is no sequence of letters."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _record(folder: str | Path) -> Mapping[str, Any]:
+    """What a run, or the audit of a table of scores, was made with."""
+    from fairbits.audit.scores_only import is_scores_audit, read_scores_record
+    from fairbits.store import Run
+
+    if is_scores_audit(folder):
+        return read_scores_record(Path(folder))
+    return Run.open(folder).manifest
+
+
+def _check_same_run(
+    kept: Mapping[str, Any], subject: Subject, protected: tuple[str, ...] | None, repeats: int | None
+) -> None:
+    """Refuse to go on with another subject, or with other people as twins."""
+    from fairbits.store import check_same
+
+    asked = {"subject": subject.name, "protected": None if protected is None else list(protected), "repeats": repeats}
+    said = {name: value for name, value in asked.items() if value is not None and (name == "subject" or name in kept)}
+    check_same({name: kept.get(name) for name in said}, said)
+
+
+def _table_of(table: Any, schema: Schema, max_rows: int) -> tuple[Table, RawTable | None]:
+    if isinstance(table, Table):
+        check_domain(table.codes, schema, table.place)
+        return table.rows(np.arange(len(table))), None  # a copy: whoever handed it over may go on changing theirs
+    file = table if isinstance(table, str | Path) else None
+    data = as_arrow(table) if file is None else read_arrow(file, max_rows=max_rows)
+    raw = RawTable(table, data)
+    return replace(table_from_arrow(data, schema, file=file), index=raw.index), raw
+
+
+def _search_options(given: Mapping[str, Any]) -> SearchOptions:
+    """Options of a search; names that it does not know are those of the strategy."""
+    known = {argument_of(one) for one in fields(SearchOptions)}
+    own = {name: value for name, value in given.items() if name in known}
+    more = {name: value for name, value in given.items() if name not in known}
+    return read_options(SearchOptions, {**own, "options": {**own.get("options", {}), **more}})
+
+
+def _budget_of(options: SearchOptions) -> Budget | None:
+    """The limits that were given; None where there are none."""
+    from fairbits.search import Budget
+
+    if isinstance(options.budget, Budget):
+        return options.budget
+    limits = {name: getattr(options, name) for name in ("evaluations", "cases", "queries", "ends")}
+    if options.budget is not None:
+        text = options.budget
+        limits["seconds"] = seconds_of(text) if isinstance(text, str) else float(text)
+    given = {name: value for name, value in limits.items() if value is not None}
+    return Budget(**given) if given else None
+
+
+def _usual_budget(strategy: str | None, run: Run | None) -> Budget:
+    """The budget where none is given: what the run was last given, all of an exact search, or a minute."""
+    from fairbits.search import Budget, kept_budget
+
+    if run is not None:
+        return kept_budget(run.manifest)
+    return Budget(seconds=UNLIMITED if strategy == "exhaustive" else seconds_of(DEFAULT_BUDGET))
+
+
+def _opened(run: Run | str | Path) -> Run:
+    from fairbits.store import Run
+
+    return run if isinstance(run, Run) else Run.open(run)
+
+
+def _earlier(out: str | Path | None, *, resume: bool) -> Run | None:
+    """The run that goes on, if one does."""
+    if not resume:
+        return None
+    if out is None:
+        raise OptionError("--resume needs a run to go on with; give its folder as --out.")
+    return _opened(out)

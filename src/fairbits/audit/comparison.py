@@ -1,156 +1,125 @@
-"""The model beside others: other strategies against it, another model in its place."""
+"""Strategies against each other, and two models about the same people, with the command that compares them again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
-from fairbits.audit.subject import AuditedSubject
+from fairbits.audit.audit import SubjectOrigin
+from fairbits.diff import ModelDiff, diff_subjects, sides_of, write_diff
 from fairbits.domain import GrantOptions
+from fairbits.errors import OptionError
+from fairbits.options import CompareOptions, DiffOptions, LoadingOptions, flag_words, seconds_of
+from fairbits.paper import DOCUMENT, PAGE, Contest, ContestProgress, StrategyComparison, compare
+from fairbits.report import contest_of, write_contest
+from fairbits.search import Budget
+from fairbits.store import new_folder, write_json
 from fairbits.subject import Subject
 
-if TYPE_CHECKING:
-    from fairbits.diff import ModelDiff
-    from fairbits.paper import StrategyComparison
-    from fairbits.search import Budget
+
+def command_of(command: str, places: Sequence[str | None], options: Any, origin: SubjectOrigin) -> str:
+    """The command line that does something again, as one would type it; nothing where a place has no name.
+
+    Examples
+    --------
+    >>> loans = SubjectOrigin(name="my loan.toml", grants={"trust": True})
+    >>> command_of("paper compare", ("my loan.toml", "--strategies", "climb"), CompareOptions(seed=3), loans)
+    "fairbits paper compare 'my loan.toml' --strategies climb --seed 3 --trust"
+    """
+    if any(place is None for place in places):
+        return ""
+    words = [*command.split(), *map(str, places), *flag_words(options)]
+    words += ["--protected", ",".join(origin.protected)] if origin.protected else []
+    return shlex.join(["fairbits", *words, *flag_words(LoadingOptions(**origin.grants))])
 
 
-class ComparisonAudit(AuditedSubject):
-    """The part of :class:`~fairbits.Audit` that compares."""
+def compare_strategies(
+    subject: Subject,
+    options: CompareOptions,
+    strategies: Sequence[str] | None = None,
+    *,
+    origin: SubjectOrigin,
+    out: str | Path | None = None,
+    progress: ContestProgress | None = None,
+) -> StrategyComparison:
+    """Compare strategies, and write what was found: figures, document, page."""
+    budget, timed = options.budget, not isinstance(options.budget, Budget)
+    contest = Contest(
+        budget=Budget(seconds=seconds_of(budget)) if timed else budget,
+        repeats=options.repeats,
+        seed=options.seed,
+        epsilon=options.epsilon,
+        partition=options.partition,
+        threads=options.threads,
+    )
+    place = new_folder(subject.name, "compare") if out is None else Path(out)
+    found = compare(
+        subject,
+        contest,
+        strategies,
+        folder=place,
+        executor_options=options.executor,
+        progress=progress,
+        **origin.grants,
+    )
+    named = () if strategies is None else ("--strategies", ",".join(strategies))
+    # A budget that is not one of time has no command.
+    command = command_of("paper compare", (origin.name if timed else None, *named), options, origin)
+    found = replace(found, folder=place, command=command)
+    document = found.as_dict()
+    write_json(place / DOCUMENT, document)
+    write_contest(contest_of(document, command=found.command), place / PAGE)
+    return found
 
-    def compare(
-        self,
-        strategies: Sequence[str] | None = None,
-        *,
-        budget: Budget | str = "15s",
-        repeats: int = 10,
-        seed: int = 0,
-        epsilon: float | None = None,
-        partition: str = "constrained",
-        threads: int | None = None,
-        workers: int | None = None,
-        ray: str | None = None,
-        out: str | Path | None = None,
-        progress: Callable[[int, int, str], None] | None = None,
-    ) -> StrategyComparison:
-        """Which strategy finds more, how fast and how different people: equal seconds, one oracle, all counted.
 
-        Parameters
-        ----------
-        strategies
-            Names, such as "climb"; None takes all that the model can serve.
-        budget
-            What each run may use: a duration, or a :class:`~fairbits.Budget`.
-        repeats
-            Runs of each strategy, each with another seed.
-        seed
-            Seed of the first run; the others count on from it.
-        epsilon, partition
-            As for :meth:`measure`.
-        threads
-            Threads of a run; None means all cores.
-        workers, ray
-            Worker processes, or a Ray cluster, that share the runs; None works in this process.
-        out
-            Folder of compare.html, compare.json, compare.csv and the finished runs, which are not run again; by default
-            a new folder below ``runs``.
-        progress
-            Progress callback, called with runs done, runs in all, and what comes now.
+def diff_models(
+    a: str | Path,
+    b: str | Path,
+    options: DiffOptions | None = None,
+    *,
+    subject: str | Path | None = None,
+    protected: Iterable[str] | None = None,
+    html: str | Path | None = None,
+    **grants: Unpack[GrantOptions],
+) -> ModelDiff:
+    """What changes for the same people from one model to another: runs, subjects or models."""
+    check_page(html)
+    sides = sides_of(a, b, subject=subject, **grants)
+    names = None if protected is None else tuple(protected)
+    before, after = (one if names is None else one.with_protected(names) for one in sides)
+    places = (str(a), str(b), *(() if subject is None else ("--subject", str(subject))))
+    origin = SubjectOrigin(protected=names, grants=grants)
+    return diff_sides((before, after), places, origin, options or DiffOptions(), html=html)
 
-        Returns
-        -------
-        StrategyComparison
-            Entries in the order asked for; ``page`` is the page, ``command`` what makes it again.
 
-        Raises
-        ------
-        OptionError
-            If there is no such strategy.
-        CapabilityError
-            If a named strategy needs what the model lacks.
-        """
-        from fairbits.audit.contest import compare_strategies
-        from fairbits.paper import Contest
-        from fairbits.scale import ExecutorOptions
-        from fairbits.search import Budget, seconds_of
+def diff_sides(
+    sides: tuple[Subject, Subject],
+    places: Sequence[str | None],
+    origin: SubjectOrigin,
+    options: DiffOptions,
+    *,
+    html: str | Path | None = None,
+) -> ModelDiff:
+    """Compare two subjects, and write the page where one is wanted."""
+    found = diff_subjects(
+        *sides,
+        command=command_of("diff", places, options, origin),
+        epsilon=options.epsilon,
+        partition=options.partition,
+        seed=options.seed,
+        threads=options.threads,
+        top=options.top,
+        people=options.people,
+    )
+    if html is not None:
+        write_diff(found, Path(html))
+    return found
 
-        limit = Budget(seconds=seconds_of(budget)) if isinstance(budget, str) else budget
-        return compare_strategies(
-            self.subject,
-            Contest(budget=limit, repeats=repeats, seed=seed, epsilon=epsilon, partition=partition, threads=threads),
-            strategies,
-            origin=self._origin,
-            out=out,
-            executor_options=ExecutorOptions(workers=workers, ray=ray, threads=threads),
-            progress=progress,
-        )
 
-    def diff(
-        self,
-        other: Any,
-        *,
-        epsilon: float | None = None,
-        partition: str = "constrained",
-        seed: int = 0,
-        threads: int | None = None,
-        top: int = 10,
-        people: int | None = None,
-        html: str | Path | None = None,
-        **grants: Unpack[GrantOptions],
-    ) -> ModelDiff:
-        """What changes for these people when another model takes the place of this one.
-
-        Parameters
-        ----------
-        other
-            Another :class:`Audit` or subject about the same people, or a model: a file, an address, a reference, or an
-            object that predicts.
-        epsilon, partition, threads
-            As for :meth:`measure`.
-        seed
-            Same seed, same intervals.
-        top
-            How many of those who got worse are listed.
-        people
-            How many are compared at most; None takes all, or as many as can be asked in half a minute.
-        html
-            A file to write the page to.
-        **grants
-            What a model file may do; by default what this audit was granted.
-
-        Returns
-        -------
-        ModelDiff
-            ``document()`` is what ``fairbits diff --json`` prints, ``command`` what makes it again.
-
-        Raises
-        ------
-        OptionError
-            Where schema or people differ, or the page cannot be written.
-        """
-        from fairbits.audit.command import SubjectOrigin
-        from fairbits.audit.model_diff import check_page, diff_sides
-        from fairbits.diff import with_model
-
-        check_page(html)
-        granted: GrantOptions = {**self._origin.grants, **grants}
-        if isinstance(other, AuditedSubject):
-            after, name = other.subject, other._origin.name
-        elif isinstance(other, Subject):
-            after, name = other, other.source
-        else:
-            after = with_model(self.subject, other, **granted)
-            name = str(other) if isinstance(other, str | Path) else None
-        return diff_sides(
-            (self.subject, after),
-            (self._origin.name, name),
-            SubjectOrigin(protected=self._origin.protected, grants=granted),
-            html=html,
-            epsilon=epsilon,
-            partition=partition,
-            seed=seed,
-            threads=threads,
-            top=top,
-            people=people,
-        )
+def check_page(html: str | Path | None) -> None:
+    """Refuse a page that could not be written, before anything is computed."""
+    if html is not None and not Path(html).parent.is_dir():
+        raise OptionError(f"the folder {str(Path(html).parent)!r} does not exist; make it, or choose another --html.")

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from fairbits.audit.audit import Audit
-from fairbits.audit.options import AuditOptions
-from fairbits.audit.result import AuditResult
+from fairbits.audit.pipeline import DEFAULT_SECONDS, AuditResult
 from fairbits.audit.scores_only import ScoresAudit, is_scores_audit
-from fairbits.audit.shares import DEFAULT_SECONDS
 from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from
+from fairbits.options import AuditOptions, arguments_of
 from fairbits.report import RANKS, Fleet, FleetMember, ReportData, lead, write_fleet
 from fairbits.scale import ExecutorOptions, Fault, Job, Signals, carry_out, open_executor
 from fairbits.store import folder_name, new_folder, timestamp
@@ -88,7 +87,7 @@ def audit_fleet(
     place = (new_folder("fleet") if out is None else Path(out)).resolve()
     subjects = find_subjects(Path(folder), place)
     options = options or AuditOptions()
-    executor_options = options.executor_options
+    executor_options = options.executor
     each = replace(
         options, threads=executor_options.each, workers=None, ray=None
     )  # done by one worker, who never asks for more
@@ -127,7 +126,7 @@ def _perform(shared: _Shared, member: FleetSubject, signals: Signals) -> FleetMe
     again = is_scores_audit(folder) or (folder / "run.json").is_file()
     try:
         audit = Audit.of(member.source, as_is=shared.as_is, **shared.grants)
-        found = audit.audit_with(shared.options, folder, resume=again, stop=signals.stop)
+        found = audit.audit(out=folder, resume=again, stop=signals.stop, **arguments_of(shared.options))
     except FairbitsError as error:
         return FleetMember(member.name, member.source, error=str(error))
     except (MemoryError, OSError):

@@ -1,41 +1,323 @@
-"""The main job: measure, search, debug, repair, certify, report. Each stage can be left out, and is not done twice."""
+"""The main job: measure, search, debug, repair, certify, report. Each stage can be left out, and is not done twice.
+
+Its time is divided among the stages (`Shares`), a clock ends those that take too long (`StageClock`), and what a stage
+read is compared by content with what is there now, never by the time of files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from fairbits.audit.clock import StageClock, StageProgress
-from fairbits.audit.content import is_current
-from fairbits.audit.options import AuditOptions
-from fairbits.audit.pace import check_time, in_steps, rows_in_time
-from fairbits.audit.result import AuditResult
+import numpy as np
+
 from fairbits.audit.run import AuditRun
-from fairbits.audit.shares import DEFAULT_SECONDS, KEPT, Shares
-from fairbits.audit.study import keep_study, write_study
-from fairbits.engine import compiled_ahead, work_time
-from fairbits.measure import Evaluator, evaluator_of, shared_evaluators
-from fairbits.models import HasActivations, HasTrees, Network
+from fairbits.debug import Tried, TryOut, try_here
+from fairbits.domain import Codes
+from fairbits.engine import work_time
+from fairbits.errors import OptionError, UsageError
+from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators
+from fairbits.models import Do, HasActivations, HasTrees, Network
+from fairbits.options import AuditOptions, CertifyOptions, RepairOptions
+from fairbits.proxies import ProxyStudy
 from fairbits.report import (
     ReportData,
     compute_report,
     keep_measurement,
     kept_measurement,
     measure_rows,
+    proxies_of,
     write_report,
 )
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_once
+from fairbits.store import Run, new_folder, read_json, read_once, write_json
 from fairbits.subject import Subject, check_identity
 
-#: Audits of at least so many seconds have kernels that are not on disk yet compiled by a second process meanwhile.
-COMPILED_AHEAD = 10.0
+#: Seconds for everything, where nothing is said.
+DEFAULT_SECONDS = 60.0
+#: Below so many seconds in all, debugging looks at fewer cases.
+AMPLE = 45.0
+#: Below so many seconds repair leaves out what takes long (distilling, sets of neurons), and further training up to
+#: the second figure.
+QUICK, TRAINING = 90.0, 120.0
+#: An audit may take this much of its budget, and so many seconds of it go into starting, the last step of a repair that
+#: is ended, indirect bits and the report.
+MAX_SHARE, AROUND = 1.3, 6.0
+#: Budgets from so many seconds on are kept: a stage that does not fit is ended. Shorter ones hold no whole audit.
+KEPT = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What each stage may take of the whole, in seconds."""
+
+    seconds: float
+    measure: float
+    search: float
+    attack: float
+    debug_by: float
+    repair_by: float
+    certify: float
+    samples: int
+    retrain: bool
+    quick: bool
+
+    @classmethod
+    def of(cls, seconds: float) -> Shares:
+        """Split a budget among the stages: about a third for the search, the rest for what explains and repairs."""
+        if not seconds > 0:
+            raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
+        ample = seconds >= AMPLE
+        certify = min(max(0.2, 0.08 * seconds), 60.0)
+        return cls(
+            seconds,
+            measure=0.2 * seconds,
+            search=0.35 * seconds,
+            attack=max(0.5, 0.04 * seconds),
+            debug_by=0.75 * seconds if seconds >= KEPT else inf,
+            repair_by=min(1.05 * seconds, MAX_SHARE * seconds - certify - AROUND) if seconds >= KEPT else inf,
+            certify=certify,
+            samples=1000 if ample else 400,
+            retrain=seconds >= TRAINING,
+            quick=seconds < QUICK,
+        )
+
+    def words(self, skip: frozenset[str]) -> str:
+        """The plan in one line."""
+        training = "with training" if self.retrain else "the quick ones" if self.quick else "without training"
+        until = ["as long as it takes" if by == inf else f"until {by:.1f} s" for by in (self.debug_by, self.repair_by)]
+        parts = {
+            "measure": f"measure at most {self.measure:.1f} s",
+            "search": f"search {self.search:.1f} s",
+            "debug": f"debug {until[0]}",
+            "repair": f"repair {until[1]} ({training}, 2 attacks of {self.attack:.1f} s)",
+            "certify": f"certify {self.certify:.1f} s",
+            "proxies": "indirect bits and groups",
+            "report": "then the report",
+        }
+        return f"{self.seconds:g} s: " + ", ".join(words for stage, words in parts.items() if stage not in skip)
+
+
+#: Progress callback, called about every stage: its name, what happens ("start", "say", "done", "kept", "skipped",
+#: "failed"), and words; and first of all about the plan ("plan", "plan", words).
+StageProgress = Callable[[str, str, str], None]
+
+Found = TypeVar("Found")
+
+
+class LateError(UsageError):
+    """A stage has used up its time."""
+
+
+class StageClock:
+    """Times the stages of one audit, reports their progress, and ends those that take too long."""
+
+    def __init__(self, shares: Shares, folder: Path, progress: StageProgress | None = None):
+        self.shares, self.folder = shares, folder
+        self.progress = progress or _silent
+        self.seconds: dict[str, float | None] = {}
+        self.faults: dict[str, str] = {}
+        self._begin = work_time()
+
+    @property
+    def now(self) -> float:
+        """Seconds since the audit began; compiling, which is done once per machine, does not count."""
+        return work_time() - self._begin
+
+    def timed(self, stage: str, work: Callable[[], Found]) -> Found:
+        """Do a stage, and keep how long it took."""
+        self.progress(stage, "start", "")
+        begin = time.perf_counter()
+        found = work()
+        self.seconds[stage] = time.perf_counter() - begin
+        self.progress(stage, "done", "")
+        return found
+
+    def tried(self, stage: str, work: Callable[[], object], *, check: Callable[[], None] | None = None) -> None:
+        """Do a stage; where it cannot be done, keep the sentence that says why, and let the audit go on."""
+        try:
+            if check is not None:
+                check()
+            self.timed(stage, work)
+        except UsageError as error:
+            self.faults[stage] = str(error)
+            self.seconds[stage] = None
+            self.progress(stage, "failed", str(error))
+
+    def omit(self, stage: str, reason: str) -> None:
+        """Leave a stage out."""
+        self.seconds[stage] = None
+        self.progress(stage, reason, "")
+
+    def until(self, stage: str, limit: float) -> Callable[[str], None]:
+        """A progress callback for a stage, which ends the stage where its time is over."""
+
+        def say(words: str) -> None:
+            if self.now > limit:
+                raise LateError(
+                    f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
+                    f"{words!r} at {self.now:.1f} s); do it with: fairbits {stage} {self.folder}"
+                )
+            self.progress(stage, "say", words)
+
+        return say
+
+
+def _silent(_stage: str, _event: str, _words: str) -> None:
+    """Default callback: ignore progress."""
+
+
+#: Values that neurons are held at between two looks at the clock.
+STEP = 64
+#: Repair is not begun after this share of the whole: it could not be ended in time.
+REPAIR_BEGIN = 0.6
+#: Repair asks a slow model about as often as measuring the table so many times does: not begun where less time is left.
+REPAIR_MEASURES = 10
+
+
+def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: StageClock) -> int | None:
+    """How many rows a slow model can be asked about in the time of measuring."""
+    table = subject.table
+    if isinstance(subject.model, Network):
+        return None  # millions of scores a second: a stopwatch on a busy machine is no reason to leave anybody out
+    evaluator.evaluate(table.codes[:1])  # compiles, connects
+    few = table.codes[:8]
+    begin = time.perf_counter()
+    evaluator.evaluate(few)
+    each = (time.perf_counter() - begin) / max(1, len(few))
+    rows = int(seconds / max(each, 1e-9))
+    if rows >= len(table):
+        return None
+    # A small batch says too little about a large one: ask about more, unless that alone would take too long.
+    more = table.codes[: max(8, min(rows // 4, 512))]
+    begin = time.perf_counter()
+    evaluator.evaluate(more)
+    each = (time.perf_counter() - begin) / len(more)
+    rows = int((seconds - clock.now) / max(each, 1e-9))
+    return None if rows >= len(table) else max(1, rows)
+
+
+def check_time(stage: str, clock: StageClock, measured: float) -> None:
+    """Refuse to begin a stage that could not be ended in time."""
+    shares = clock.shares
+    limit = shares.debug_by if stage == "debug" else shares.repair_by
+    clock.until(stage, limit)("not begun")
+    left = limit - clock.now
+    late = clock.now > REPAIR_BEGIN * shares.seconds or left < REPAIR_MEASURES * measured
+    if stage == "repair" and limit < inf and late:
+        raise LateError(
+            f"it was not begun, because {left:.1f} s of {shares.seconds:g} s were left; do it with: "
+            f"fairbits repair {clock.folder}"
+        )
+
+
+def in_steps(progress: Callable[[str], None]) -> TryOut:
+    """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended."""
+
+    def try_out(
+        evaluator: Evaluator,
+        subject: Subject,
+        cases: Codes,
+        dos: list[Do],
+        *,
+        judged: bool,
+        measure: Measure = "q_inf",
+    ) -> Tried:
+        found = []
+        for start in range(0, max(len(dos), 1), STEP):
+            progress(f"holding neurons: {start:,} of {len(dos):,} values tried")
+            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged, measure=measure))
+        return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
+
+    return try_out
+
+
+def is_current(run: Run, name: str) -> bool:
+    """Whether a stage's file is there and was made from the cases that are there now, by their content."""
+    path = run.folder / name
+    return path.is_file() and read_json(path).get("content") == run.content()
+
+
+NAME = "proxies.json"
+
+
+def write_study(study: ProxyStudy, folder: Path, subject: Subject) -> None:
+    """Write proxies.json."""
+    write_json(folder / NAME, {**study.document(), "made_with": subject.identity.document()})
+
+
+def keep_study(folder: Path, subject: Subject, options: AuditOptions) -> bool:
+    """Keep a study that is there, where it is about this subject and these periods; papers to file may be added."""
+    kept = proxies_of(folder, subject)
+    same = kept is not None and (kept.get("made_with") or {}).get("id") == subject.identity.id
+    if kept is None or not same or options.by not in (None, kept.get("by")):
+        return False
+    stated = {"data_source": options.data_source, "distributed": options.distributed}
+    wanted = {**(kept.get("filing") or {}), **{name: value for name, value in stated.items() if value}}
+    if wanted != kept.get("filing"):  # what is filed beside the tables changes none of them
+        write_json(folder / NAME, {**kept, "filing": wanted})
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """The run, its report, and how long each stage took (None: skipped, kept from before, or not possible).
+
+    Parameters
+    ----------
+    run
+        The run on disk, with its model.
+    data
+        The record that all faces of the report show.
+    page
+        The HTML page.
+    seconds
+        By stage; None where it was skipped, kept from before, or not possible.
+    faults
+        By stage that failed: the sentence that says why.
+    stopped
+        Whether a person ended the audit early.
+    """
+
+    run: AuditRun
+    data: ReportData
+    page: Path
+    seconds: dict[str, float | None] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+    stopped: bool = False
+
+    def __repr__(self) -> str:
+        done = ", ".join(name for name, seconds in self.seconds.items() if seconds is not None)
+        return f"<AuditResult {str(self.page)!r}: {done or 'nothing done anew'}>"
+
+
+#: Options that a run keeps: one that goes on has its own, and refuses others.
+KEPT_OPTIONS = ("seed", "epsilon", "partition", "measure", "within", "min_plausibility")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledOptions(AuditOptions):
+    """Options of an audit in progress: what stages need is there."""
+
+    seed: int = 0
+    partition: str = "constrained"
+    measure: str = "q_inf"
+
+
+def settled(options: AuditOptions, manifest: Mapping[str, Any] | None) -> SettledOptions:
+    """Values of the run where one goes on (others are refused), those asked for otherwise, and defaults."""
+    asked = {name: getattr(options, name) for name in KEPT_OPTIONS}
+    if manifest is not None:
+        kept_settings(manifest, asked)
+        asked = {name: manifest.get(name) if value is None else value for name, value in asked.items()}
+    given = {one.name: getattr(options, one.name) for one in fields(options) if one.name not in KEPT_OPTIONS}
+    return SettledOptions(**given, **{name: value for name, value in asked.items() if value is not None})
 
 
 def audit_subject(
@@ -44,15 +326,13 @@ def audit_subject(
     folder: Path | None = None,
     *,
     resume: bool = False,
+    force: bool = False,
     progress: StageProgress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> AuditResult:
     """Do all stages of an audit and write the report."""
     with shared_evaluators(), read_once():
-        pipeline = Pipeline(subject, options, folder, resume=resume, progress=progress, stop=stop)
-        long = pipeline.shares.seconds >= COMPILED_AHEAD and isinstance(subject.model, Network)
-        with compiled_ahead() if long else nullcontext():
-            return pipeline.do()
+        return Pipeline(subject, options, folder, resume=resume, force=force, progress=progress, stop=stop).do()
 
 
 class Pipeline:
@@ -65,16 +345,18 @@ class Pipeline:
         folder: Path | None = None,
         *,
         resume: bool = False,
+        force: bool = False,
         progress: StageProgress | None = None,
         stop: Callable[[], bool] | None = None,
     ):
         self.folder = folder or new_folder(subject.name, "audit")
         #: The run that goes on, if one does.
         self.before = Run.open(self.folder) if resume else None
-        self.options = options.settled(None if self.before is None else self.before.manifest)
-        repeats = options.repeats or (self.options.repeats if subject.repeats == 1 else None)
-        self.subject = subject if repeats is None else subject.with_repeats(repeats)
+        self.options = settled(options, None if self.before is None else self.before.manifest)
+        self.force, self.subject = force, subject
         if self.before is not None:
+            if subject.repeats == 1:
+                self.subject = subject.with_repeats(self.before.manifest.get("repeats", 1))
             check_identity(self.before.manifest, self.subject.identity, what=f"the run in {str(self.folder)!r}")
         if self._evaluator.blind:
             # No twin can score otherwise, by structure: 0 bits exactly, for everybody. A search, a cause and a repair
@@ -135,9 +417,9 @@ class Pipeline:
                 self.subject,
                 settings,
                 self.folder,
-                executor_options=self.options.executor_options,
+                executor_options=self.options.executor,
                 resume=run is not None,
-                force=self.options.force,
+                force=self.force,
                 watch=watch,
                 stop=self.stop,
                 began=work_time() if self.shares.seconds >= KEPT else None,
@@ -210,7 +492,7 @@ class Pipeline:
         from fairbits.scale import train_out_by, try_out_by
 
         say = self.clock.until("debug", self.shares.debug_by)
-        try_out = try_out_by(self.options.executor_options) or in_steps(say)
+        try_out = try_out_by(self.options.executor) or in_steps(say)
         debug_run(
             run,
             subject=self.subject,
@@ -222,27 +504,27 @@ class Pipeline:
             patience=max(0.0, 0.5 * (min(self.shares.debug_by, self.shares.seconds) - self.clock.now)),
             stage=say,
             try_out=try_out,
-            train_out=train_out_by(self.options.executor_options),
+            train_out=train_out_by(self.options.executor),
         )
 
     def _repair(self, run: Run) -> None:
-        from fairbits.audit.attack import repair
+        from fairbits.audit.searches import repair
 
-        repair(
-            run,
-            subject=self.subject,
-            attack_budget=Budget(seconds=self.shares.attack),
-            retrain=self.shares.retrain,
-            quick=self.shares.quick,
-            seed=self.options.seed,
-            threads=self.options.threads,
-            executor_options=self.options.executor_options,
-            watch=self.clock.until("repair", self.shares.repair_by),
+        options, shares = self.options, self.shares
+        asked = RepairOptions(
+            attack_budget=Budget(seconds=shares.attack),
+            retrain=shares.retrain,
+            quick=shares.quick,
+            seed=options.seed,
+            threads=options.threads,
+            workers=options.workers,
+            ray=options.ray,
         )
+        repair(run, asked, subject=self.subject, watch=self.clock.until("repair", shares.repair_by))
 
     def _certify(self, run: Run) -> None:
         """What can be said about everybody, before and after the repair; it needs no cases."""
-        from fairbits.certify import CertifyOptions, certify_run, read_statements
+        from fairbits.certify import certify_run, read_statements
 
         clock = self.clock
         if "certify" in self.options.skip or self.stop():

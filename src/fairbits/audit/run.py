@@ -1,26 +1,35 @@
-"""A run of an audit, so that what follows a search can be asked of the run itself."""
+"""A run of an audit with the subject that it is about: what follows a search is asked of the run itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from fairbits.audit.subject_run import SubjectRun
 from fairbits.domain import GrantOptions
+from fairbits.options import (
+    CertifyOptions,
+    DebugOptions,
+    ExecutorOptions,
+    RepairOptions,
+    read_options,
+    seconds_of,
+    takes,
+)
+from fairbits.store import Run, subject_of
 from fairbits.subject import Subject
 
 if TYPE_CHECKING:
+    from fairbits.audit.searches import RunComparison
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult
-    from fairbits.repair import Proposer, RepairResult
-    from fairbits.search import Budget
-
-#: How long a fresh search attacks a network before and after its repair.
-ATTACK = "3s"
+    from fairbits.repair import RepairResult
+    from fairbits.search import Tally
 
 
-class AuditRun(SubjectRun):
+class AuditRun(Run):
     """A :class:`~fairbits.store.Run` whose model is at hand: ``debug()``, ``repair()`` and ``report()``.
 
     Whatever takes a run takes this one too. The subject is loaded when it is first needed; one that has changed since
@@ -34,50 +43,148 @@ class AuditRun(SubjectRun):
         The content of run.json.
     """
 
-    def debug(
-        self,
-        *,
-        samples: int = 1000,
-        all_layers: bool = False,
-        inside: bool = True,
-        retrain: bool = False,
-        rule: str = "spread",
-        trainings: int | None = None,
-        seed: int = 0,
-        threads: int | None = None,
-        workers: int | None = None,
-        ray: str | None = None,
-        training_workers: int | None = None,
-        progress: Callable[[str], None] | None = None,
-    ) -> DebugResult:
-        """Find out which layers, neurons and attributes the bits come from; results are written beside the cases.
+    _given: Subject | None = None
+    _grants: GrantOptions = GrantOptions()
+
+    @classmethod
+    def open(cls, folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> Self:
+        """Open the run in a folder.
 
         Parameters
         ----------
-        samples
-            Number of cases to look at.
-        all_layers
-            Try the neurons of every layer, not only of the suspect one.
-        inside
-            Look at layers and neurons, which a black box cannot show.
-        retrain
-            Train models of the same kind again, however long that takes.
-        rule
-            ``spread``, or ``paper`` for the layers and neurons of the paper's public code.
-        trainings
-            How many models are trained; 0 for none, None for as many as the table asks for.
-        seed
-            Same seed, same result.
+        folder
+            Folder or address of the run.
+        subject
+            The subject; needed only for a run that does not say where its model is.
+        **grants
+            What files from outside may do, as for :func:`~fairbits.load_subject`.
+
+        Returns
+        -------
+        Self
+            The run.
+
+        Raises
+        ------
+        OptionError
+            If there is no run, or it is damaged.
+        """
+        run = super().open(folder)
+        run._given, run._grants = subject, grants
+        return run
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The model, table and schema that the run is about, checked to be the same."""
+        return subject_of(self, self._given, **self._grants)
+
+    @classmethod
+    def around(cls, run: Run, subject: Subject) -> Self:
+        """A run that is open already, with its subject: nothing is read again.
+
+        Parameters
+        ----------
+        run
+            The run.
+        subject
+            The subject.
+
+        Returns
+        -------
+        Self
+            The run.
+        """
+        opened = cls.__new__(cls)
+        opened.__dict__.update(run.__dict__)
+        opened._given = subject
+        return opened
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        where: str | None = None,
+        top: int | None = None,
+        time_limit: float | str | None = None,
+        force: bool = False,
+    ) -> int:
+        """Write cases to a file, the worst first: CSV that no spreadsheet runs, Parquet or JSON, by its ending.
+
+        Parameters
+        ----------
+        path
+            The file: there whole or not at all.
+        where
+            An SQL condition about attributes and figures; None takes all cases.
+        top
+            How many at most; None takes all.
+        time_limit
+            How long the condition may take, as "60s" or in seconds; 15 seconds by default.
+        force
+            Replace the file if there is one.
+
+        Returns
+        -------
+        int
+            Number of cases.
+
+        Raises
+        ------
+        OptionError
+            If the ending is of no known format, the file exists, or the condition makes no sense.
+        """
+        from fairbits.audit.export import check_target, export
+        from fairbits.store import SECONDS
+        from fairbits.store import time_limit as limited_to
+
+        place = Path(path)
+        check_target(place, force=force)
+        self.verify()
+        seconds = seconds_of(time_limit) if isinstance(time_limit, str) else time_limit
+        with limited_to(SECONDS if seconds is None else seconds):
+            return export(self.batches(where=where, top=top), place)
+
+    def check(
+        self,
+        *,
+        threads: int | None = None,
+        workers: int | None = None,
+        progress: Callable[[Tally, float], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> RunComparison:
+        """Make the run again in a temporary folder, and compare what both found.
+
+        Parameters
+        ----------
         threads
             Number of threads; None means all cores.
         workers
             Number of worker processes; None works in this process.
-        ray
-            A Ray cluster to work on: "local", or its address.
-        training_workers
-            Number of worker processes that train models; None takes those that do everything else.
+        progress
+            Progress callback, called with the counts so far and the seconds of the search.
+        stop
+            Gives whether to end early.
+
+        Returns
+        -------
+        RunComparison
+            Whether both found the same, and what differs.
+        """
+        from fairbits.audit.searches import check
+
+        chosen = ExecutorOptions(workers=workers, threads=threads)
+        return check(self, subject=self._given, executor_options=chosen, watch=progress, stop=stop, **self._grants)
+
+    @takes(DebugOptions)
+    def debug(self, *, progress: Callable[[str], None] | None = None, **options: Any) -> DebugResult:
+        """Find out which layers, neurons and attributes the bits come from; results are written beside the cases.
+
+        Parameters
+        ----------
         progress
             Progress callback, called with what is being done.
+        **options
+            Those of :class:`~fairbits.options.DebugOptions`.
 
         Returns
         -------
@@ -90,82 +197,43 @@ class AuditRun(SubjectRun):
             If ``inside`` is asked of a model that does not show its layers.
         """
         from fairbits.debug import debug_run
-        from fairbits.scale import ExecutorOptions, train_out_by, try_out_by
+        from fairbits.scale import train_out_by, try_out_by
 
-        executor_options = ExecutorOptions(workers=workers, ray=ray, threads=threads)
-        trainers = executor_options if training_workers is None else ExecutorOptions(workers=training_workers)
+        asked = read_options(DebugOptions, options)
+        apart = asked.training_workers
         return debug_run(
             self,
             subject=self.subject,
-            samples=samples,
-            all_layers=all_layers,
-            inside=inside,
-            retrain=retrain,
-            rule=rule,
-            trainings=trainings,
-            seed=seed,
-            threads=threads,
+            samples=asked.samples,
+            all_layers=asked.all_layers,
+            inside=asked.inside,
+            retrain=asked.retrain,
+            rule=asked.rule,
+            trainings=asked.trainings,
+            seed=asked.seed,
+            threads=asked.threads,
             stage=progress,
-            try_out=try_out_by(executor_options),
-            train_out=train_out_by(trainers),
+            try_out=try_out_by(asked.executor),
+            train_out=train_out_by(asked.executor if apart is None else ExecutorOptions(workers=apart)),
         )
 
-    def repair(
-        self,
-        *,
-        max_accuracy_loss: float = 0.02,
-        guarantee: int | None = None,
-        choose: str | None = None,
-        retrain: bool = True,
-        quick: bool = False,
-        proposals: Sequence[str | Proposer] = (),
-        trials: int = 20,
-        write_all: bool = False,
-        attack_budget: Budget | str | None = ATTACK,
-        seed: int = 0,
-        threads: int | None = None,
-        workers: int | None = None,
-        ray: str | None = None,
-        progress: Callable[[str], None] | None = None,
-    ) -> RepairResult:
+    @takes(RepairOptions)
+    def repair(self, *, progress: Callable[[str], None] | None = None, **options: Any) -> RepairResult:
         """Repair the model by what the search found; figures and the repaired model are written beside the cases.
 
         Of all candidates that keep the accuracy budget the one with the lowest proved k is taken; where nothing is
-        proved, the lowest mean k. They are chosen on rows that none of them has seen.
+        proved, the lowest mean k. They are chosen on rows that none of them has seen. ``max_accuracy_loss`` holds with
+        90 % confidence by the rows that are chosen on, and twice of it for balanced accuracy. ``proposals`` are names
+        such as "reweigh" ("mitigators" for all of them, "settings" for other settings of the same kind of model), or
+        objects of your own with a ``name`` and a ``propose(planner)`` that gives :class:`fairbits.repair.Proposal`
+        objects. ``attack_budget`` may be a :class:`~fairbits.Budget`, or None.
 
         Parameters
         ----------
-        max_accuracy_loss
-            Accuracy that a repair may cost, such as 0.02: with 90 % confidence by the rows that are chosen on, accuracy
-            falls by no more than this, and balanced accuracy by no more than twice this.
-        guarantee
-            Take the cheapest candidate of which it is proved that nobody has more than so many classes.
-        choose
-            Name of the repair to take instead.
-        retrain
-            Also try training with fewer bits.
-        quick
-            Leave out what takes long: distilling, sets of neurons and training.
-        proposals
-            What is tried beside the standard repairs: names such as "reweigh" ("mitigators" for all of them,
-            "settings" for other settings of the same kind of model), or objects of your own with a ``name`` and a
-            ``propose(planner)`` that gives :class:`fairbits.repair.Proposal` objects.
-        trials
-            How many other settings are tried, where "settings" are.
-        write_all
-            Also write the models that no other candidate beats, each into a folder of its own.
-        attack_budget
-            Budget of a fresh search against the model before and after, as "3s"; None makes none.
-        seed
-            Same seed, same result.
-        threads
-            Number of threads; None means all cores.
-        workers
-            Number of worker processes; None works in this process.
-        ray
-            A Ray cluster to work on: "local", or its address.
         progress
             Progress callback, called with what is being done.
+        **options
+            Those of :class:`~fairbits.options.RepairOptions`.
 
         Returns
         -------
@@ -177,84 +245,41 @@ class AuditRun(SubjectRun):
         OptionError
             If there is no such repair, or none is within the accuracy budget.
         """
-        from fairbits.audit.attack import repair
-        from fairbits.scale import ExecutorOptions
+        from fairbits.audit.searches import repair
 
-        return repair(
-            self,
-            subject=self.subject,
-            max_accuracy_loss=max_accuracy_loss,
-            guarantee=guarantee,
-            choose=choose,
-            retrain=retrain,
-            quick=quick,
-            proposals=proposals,
-            trials=trials,
-            write_all=write_all,
-            attack_budget=attack_budget,
-            seed=seed,
-            threads=threads,
-            executor_options=ExecutorOptions(workers=workers, ray=ray, threads=threads),
-            watch=progress,
-        )
+        return repair(self, read_options(RepairOptions, options), subject=self.subject, watch=progress)
 
+    @takes(CertifyOptions)
     def certify(
         self,
         *,
-        budget: float | str = "30s",
-        changes: int = 1,
-        k: int | None = None,
-        seed: int = 0,
-        epsilon: float | None = None,
-        threads: int | None = None,
-        rates: bool = False,
         progress: Callable[[str], None] | None = None,
         stop: Callable[[], bool] | None = None,
+        **options: Any,
     ) -> Certificate:
         """Statements about everybody, of the model and of the repaired one; written to certify.json.
 
         Parameters
         ----------
-        budget
-            About how long in all, as "30s" or in seconds.
-        changes
-            How far from real rows the statement about near people goes.
-        k
-            Prove at most so many classes; None asks for the largest k, where it can be found.
-        seed
-            Same seed, same result.
-        epsilon
-            Tolerance between scores that count as the same; None takes that of the search.
-        threads
-            Number of threads; None means all cores.
-        rates
-            Also bound how often each group is decided for.
         progress
             Progress callback, called with what is being done.
         stop
             Gives whether to end early; what is certain by then is said.
+        **options
+            Those of :class:`~fairbits.options.CertifyOptions`; the tolerance is by default that of the search.
 
         Returns
         -------
         Certificate
             Statements from the strongest to the weakest, and notes on what could not be proved.
         """
-        from fairbits.certify import CertifyOptions, certify_run
-        from fairbits.search import seconds_of
+        from fairbits.certify import certify_run
 
-        seconds = seconds_of(budget) if isinstance(budget, str) else budget
-        options = CertifyOptions(
-            seconds=seconds,
-            changes=changes,
-            k=k,
-            seed=seed,
-            epsilon=epsilon or self.manifest["epsilon"],
-            threads=threads,
-            rates=rates,
-        )
+        asked = read_options(CertifyOptions, options)
+        asked = replace(asked, epsilon=asked.epsilon or self.manifest["epsilon"])
         calls: dict[str, Any] = {"stop": stop, "watch": progress}
         calls = {name: call for name, call in calls.items() if call is not None}
-        return certify_run(self.folder, self.subject, options, **calls)
+        return certify_run(self.folder, self.subject, asked, **calls)
 
     def report(
         self,

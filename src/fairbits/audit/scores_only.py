@@ -14,8 +14,8 @@ from fairbits.store import SCORES_RECORD, new_folder, provenance, read_json, wri
 from fairbits.subject import Subject, check_identity
 
 if TYPE_CHECKING:
-    from fairbits.audit.clock import StageProgress
-    from fairbits.audit.options import AuditOptions
+    from fairbits.audit.pipeline import StageProgress
+    from fairbits.options import AuditOptions
     from fairbits.proxies import ProxyStudy
 
 FORMAT = 1

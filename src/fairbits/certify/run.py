@@ -6,7 +6,6 @@ Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -25,58 +24,12 @@ from fairbits.engine import BoxNetwork, box_network, margin_cuts, tree_boxes
 from fairbits.errors import CapabilityError, FairbitsError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network, answers_vary, load_model
+from fairbits.options import CertifyOptions as CertifyOptions  # noqa: PLC0414 - exported from here, too
 from fairbits.store import json_of, plain, write_whole
 from fairbits.subject import Subject
 
 #: The repaired model in our own format, what a repair left in a run's folder, and guaranteed rates of groups.
 RUN, REPAIRED, REPAIR, RATES = "run.json", "repaired.npz", "repair.json", "certify_rates.json"
-#: Seconds below which no budget makes sense.
-SHORTEST = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertifyOptions:
-    """How a model is to be certified.
-
-    Parameters
-    ----------
-    seconds
-        The budget of everything together.
-    changes
-        How far from real rows the statement about near people goes; 0 leaves it at the rows themselves.
-    k
-        The number of classes to prove; None asks for the largest k instead, where it can be found.
-    seed
-        Of the sample.
-    epsilon
-        The tolerance between scores; None: the subject's own.
-    threads
-        None: all cores.
-    proofs
-        Whether to prove anything over sets of people; without, everybody is asked, or some are drawn.
-    rates
-        Whether to prove intervals for the rates of groups and their ratio, under a population fitted to the table
-        (dense ReLU networks); takes a third of the budget.
-    """
-
-    seconds: float = 30.0
-    changes: int = 1
-    k: int | None = None
-    seed: int = 0
-    epsilon: float | None = None
-    threads: int | None = None
-    proofs: bool = True
-    rates: bool = False
-
-    def __post_init__(self) -> None:
-        if not SHORTEST <= self.seconds < math.inf:
-            raise OptionError(
-                f"the budget is {self.seconds:g} s; a statement takes at least {SHORTEST:g} s, e.g. --budget 30s."
-            )
-        if self.changes < 0:
-            raise OptionError(f"changes is {self.changes}; give 0 (the rows themselves), 1, 2 or more.")
-        if self.k is not None and self.k < 1:
-            raise OptionError(f"k is {self.k}; everybody has at least one class, so ask for 1 or more.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -639,7 +592,7 @@ def repair_sightings(folder: Path, *, epsilon: float | None) -> tuple[Sighting, 
     try:
         document = json_of(folder / REPAIR)
         chosen = next(one for one in document["repairs"] if one["name"] == document["chosen"])
-        met, attack = chosen["held_out"], (document.get("attack") or {}).get("after") or {}
+        met, attack = chosen["held_out"], document.get("attack_after") or {}
         rates = [rate for rate in (met.get("id_rate"), met.get("id_rate_rows")) if rate is not None]
         ks = [int(k) for k in (met.get("k_max"), met.get("k_max_rows")) if k is not None]
         seen = [Sighting(source="held_out", flips=int(max(rates, default=0) > 0), k=max(ks, default=None))]

@@ -5,106 +5,141 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
-import typer
+import click
 
-from fairbits.cli.command import StrictCommand
-from fairbits.cli.commands.audit import audit
-from fairbits.cli.commands.cases import cases
-from fairbits.cli.commands.certify import certify
-from fairbits.cli.commands.compare import compare
-from fairbits.cli.commands.data import data_app
-from fairbits.cli.commands.debug import debug
-from fairbits.cli.commands.diff import diff
-from fairbits.cli.commands.explore import explore
-from fairbits.cli.commands.fleet import fleet
-from fairbits.cli.commands.gate import gate_app
-from fairbits.cli.commands.guard import guard_app
-from fairbits.cli.commands.init import init
-from fairbits.cli.commands.measure import measure
-from fairbits.cli.commands.paper import paper
-from fairbits.cli.commands.proxies import proxies
-from fairbits.cli.commands.repair import repair
-from fairbits.cli.commands.report import report
-from fairbits.cli.commands.search import search
-from fairbits.cli.faults import chain, lacks_memory, sentence_of
+from fairbits.cli.arguments import check_subject
+from fairbits.cli.faults import lacks_memory, sentence_of
+from fairbits.cli.flags import Command, help_flags
 from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.signals import FAILED, INTERRUPTED
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.text import one_line
 from fairbits.words import for_the_shell
 
-app = typer.Typer(
-    name="fairbits",
-    help="How many bits of sex, race and age does your model use, for whom, and through which neurons?",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: the decorated one takes longer to import than all the rest
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-#: The commands in the order of ``fairbits --help``, each in at most 66 characters.
-COMMANDS: dict[Callable[..., None], str] = {
-    audit: "Measure, search, debug, repair, certify, report: one page.",
-    init: "Write a subject.toml for your own table and model.",
-    measure: "How many bits of protected information the decisions use.",
-    search: "Find the people whose twins are treated most differently.",
-    cases: "The people found by a search, the worst first.",
-    debug: "The layers, neurons and attributes that the bits come from.",
-    repair: "A model to ship instead: repairs, guard, mitigators; exported.",
-    certify: "What is exact, proved or statistical about everybody.",
-    proxies: "What the score tells about attributes the model never sees.",
-    report: "Write the page of a run; sign it, verify it.",
-    diff: "What changes for the same people under another model.",
-    explore: "A local page to change people and switch neurons.",
-    compare: "Compare search strategies at equal seconds.",
-    paper: "The published tables, ours beside theirs.",
-    fleet: "Audit many models and rank them.",
+#: The commands in their groups, as `fairbits --help` shows them, each in at most 66 characters. A command is the
+#: function of its name in the module of its name.
+COMMANDS = {
+    "Start": {
+        "audit": "Measure, search, debug, repair, certify, report: one page.",
+        "init": "Write a subject.toml for your own table and model.",
+        "data": "The built-in subjects: list, show, export, add, train.",
+    },
+    "Look": {
+        "report": "Write the page of a run; sign it, verify it; a model card.",
+        "cases": "The people found by a search, the worst first.",
+        "explore": "A local page to change people and switch neurons.",
+        "diff": "What changes for the same people under another model.",
+    },
+    "Fix": {
+        "repair": "A model to ship instead: repairs, guard, mitigators; exported.",
+        "serve": "Serve a model whose bound on k is proved for everybody.",
+    },
+    "Watch": {
+        "gate": "Pass, fail or inconclusive: did the model get worse?",
+        "fleet": "Audit many models and rank them.",
+    },
+    "Single stages": {
+        "measure": "How many bits of protected information the decisions use.",
+        "search": "Find the people whose twins are treated most differently.",
+        "debug": "The layers, neurons and attributes that the bits come from.",
+        "certify": "What is exact, proved or statistical about everybody.",
+        "proxies": "What the score tells about attributes the model never sees.",
+    },
+    "Research": {
+        "paper": "The published tables, ours beside theirs; strategies compared.",
+    },
 }
-#: Names that went, and what to type in their place: they say so for one release.
+SUMMARIES = {name: summary for group in COMMANDS.values() for name, summary in group.items()}
+#: Words that went with this release, and what is done in their place.
 MOVED = {
-    "alternatives": "fairbits repair SUBJECT --with mitigators,settings --write-all",
-    "tune": "fairbits repair SUBJECT --with settings",
+    ("guard", "serve"): ("serve",),
+    ("guard",): ("serve",),
+    ("compare",): ("paper", "compare"),
+    ("alternatives",): ("repair", "--with", "mitigators,settings", "--write-all"),
+    ("tune",): ("repair", "--with", "settings"),
+    ("gate", "check"): ("gate",),
+    ("gate", "freeze"): ("gate", "--freeze"),
+    ("gate", "waivers"): ("gate", "--waivers"),
+    ("gate", "card"): ("report", "--card"),
 }
 
 
-def _moved(name: str, new: str) -> Callable[..., None]:
-    def answer() -> None:
-        raise OptionError(f"`fairbits {name}` is gone; type `{new}`.")
+class Commands(click.Group):
+    """The commands in their groups; the module of each is imported when it is asked for."""
 
-    return answer
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All names, in the order of ``--help``."""
+        return list(SUMMARIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:  # noqa: ARG002
+        """One command."""
+        if cmd_name not in SUMMARIES:
+            return None
+        function = getattr(import_module(f"fairbits.cli.commands.{cmd_name}"), cmd_name)
+        return Command(cmd_name, SUMMARIES[cmd_name], function)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Names that went are replaced, and the new one is said."""
+        for old, new in MOVED.items():
+            if tuple(args[: len(old)]) == old:
+                args = [*new, *args[len(old) :]]
+                print(f"fairbits: `fairbits {' '.join(old)}` is now `fairbits {' '.join(new)}`.", file=sys.stderr)
+                break
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant; for anything else, what there is."""
+        name = args[0]
+        if name not in SUMMARIES and not name.startswith("-"):
+            check_subject(name)
+            raise OptionError(f"there is no command {name!r}; {choose_from(name, SUMMARIES)}")
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options, then the commands of each group."""
+        click.Command.format_options(self, ctx, formatter)
+        for title, commands in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<8}", summary) for name, summary in commands.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do it, with everything that is printed made harmless."""
+        ctx.with_resource(safe_output())
+        ctx.with_resource(for_the_shell())
+        return super().invoke(ctx)
 
 
-for command, summary in COMMANDS.items():
-    app.command(short_help=summary, cls=StrictCommand)(command)
-for name, new in MOVED.items():
-    anything = {"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False}
-    app.command(name, hidden=True, context_settings=anything, add_help_option=False)(_moved(name, new))
-app.add_typer(data_app, name="data", short_help="The built-in subjects: list, show, export, add, train.")
-app.add_typer(guard_app, name="guard", short_help="Serve a model whose bound on k is proved for everybody.")
-app.add_typer(gate_app, name="gate", short_help="Pass, fail or inconclusive: did the model get worse?")
-
-
-def _show_version(wanted: bool) -> None:
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
         from fairbits._version import __version__
 
         print(f"fairbits {__version__}")
-        raise typer.Exit
+        ctx.exit()
 
 
-@app.callback()
-def _options(
-    context: typer.Context,
-    version: bool = typer.Option(  # noqa: ARG001 - its callback does it
-        False, "--version", callback=_show_version, is_eager=True, help="Say which version."
-    ),
-) -> None:
-    """Shared by all commands."""
-    context.with_resource(safe_output())
-    context.with_resource(for_the_shell())
+app = Commands(
+    "fairbits",
+    help="How many bits of sex, race and age does your model use, for whom, and through which neurons?",
+    no_args_is_help=True,
+    add_help_option=False,
+    params=[
+        *help_flags(short=False),
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Say which version.",
+        ),
+    ],
+)
 
 
 def run() -> NoReturn:
@@ -138,12 +173,14 @@ def _ended() -> tuple[int, bool]:
 def _done() -> int:
     """Do it; what goes wrong comes out as it is, but for exits and for output that nobody takes."""
     try:
-        app(standalone_mode=True)
-    except SystemExit as ended:
-        if ended.code == INTERRUPTED and any(isinstance(one, KeyboardInterrupt) for one in chain(ended)):
-            return _fail("interrupted.", INTERRUPTED)  # typer has made an exit of it
-        return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else FAILED
-    except KeyboardInterrupt:
+        with app.make_context("fairbits", sys.argv[1:]) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as error:  # a word that is no option of the command
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted.", INTERRUPTED)
     except (BrokenPipeError, OutputError) as error:
         return _unheard(error, 0)

@@ -1,6 +1,4 @@
-"""The benchmark networks that ship with the package, each with its card.
-
-The benchmark networks: the paper's shape, trained by one seeded command, with a card that says how.
+"""The benchmark networks that ship: the paper's shape, trained by one seeded command, with a card that says how.
 
 The paper trains 64-32-16-8-4-2, ReLU, softmax with Adam (learning rate 0.01, batches of 128) for 1000 epochs. So do we,
 but for at most 100 epochs or 20,000 updates (more only over-fits the small tables and takes hours on the large ones),

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data import sources, standin, stored
-from fairbits.data.coding import bank, census, compas, default, diabetes, german, heart, meps, students
+from fairbits.data.coding import compas, diabetes, meps
+from fairbits.data.coding.shipped import BANK, CENSUS, DEFAULT, GERMAN, HEART, STUDENTS
 from fairbits.data.stored import Stored
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.errors import OptionError, choose_from
@@ -90,7 +91,7 @@ def _paper_german(_network: bool) -> Stored:
     path = TABLES / "german.parquet"
     place = stored.read_extra(path, "paper_order")
     chosen = np.argsort(place, kind="stable")[np.sort(place) >= 0]
-    return stored.read(path, german.SCHEMA).rows(chosen)
+    return stored.read(path, GERMAN).rows(chosen)
 
 
 def _found(name: str) -> Callable[[bool], Stored]:
@@ -157,10 +158,10 @@ _ALL = (
         description="Does a person earn more than 50,000 dollars a year? US census of 1994; UCI's own held-out rows.",
         source=_uci(2, "Adult", "10.24432/C5XW20"),
         licence=CC_BY,
-        schema=census.SCHEMA,
+        schema=CENSUS,
         rows=48_842,
         ships=True,
-        load=_packaged("census", census.SCHEMA),
+        load=_packaged("census", CENSUS),
         own_test_rows=True,
     ),
     BuiltIn(
@@ -193,10 +194,10 @@ _ALL = (
         description="Is a person a good or a bad credit risk? All 1,000 rows; see german-600.",
         source=_uci(144, "Statlog (German Credit Data)", "10.24432/C5NC77"),
         licence=CC_BY,
-        schema=german.SCHEMA,
+        schema=GERMAN,
         rows=1_000,
         ships=True,
-        load=_packaged("german", german.SCHEMA),
+        load=_packaged("german", GERMAN),
     ),
     BuiltIn(
         name="german-600",
@@ -204,7 +205,7 @@ _ALL = (
         description="The 600 rows of the published experiments, in their order: all 300 bad risks and 300 good ones.",
         source=_uci(144, "Statlog (German Credit Data)", "10.24432/C5NC77"),
         licence=CC_BY,
-        schema=german.SCHEMA,
+        schema=GERMAN,
         rows=600,
         ships=True,
         load=_paper_german,
@@ -215,10 +216,10 @@ _ALL = (
         description="Will a person fail to pay the credit card bill next month? Taiwan, 2005.",
         source=_uci(350, "Default of Credit Card Clients", "10.24432/C55S3H"),
         licence=CC_BY,
-        schema=default.SCHEMA,
+        schema=DEFAULT,
         rows=30_000,
         ships=True,
-        load=_packaged("default", default.SCHEMA),
+        load=_packaged("default", DEFAULT),
     ),
     BuiltIn(
         name="heart",
@@ -227,10 +228,10 @@ _ALL = (
         "paper's files.",
         source=_uci(45, "Heart Disease", "10.24432/C52P4X"),
         licence=CC_BY,
-        schema=heart.SCHEMA,
+        schema=HEART,
         rows=297,
         ships=True,
-        load=_packaged("heart", heart.SCHEMA),
+        load=_packaged("heart", HEART),
     ),
     BuiltIn(
         name="bank",
@@ -238,10 +239,10 @@ _ALL = (
         description="Will a person subscribe to a term deposit? A Portuguese bank's phone campaigns, 2008 to 2010.",
         source=_uci(222, "Bank Marketing", "10.24432/C5K306"),
         licence=CC_BY,
-        schema=bank.SCHEMA,
+        schema=BANK,
         rows=45_211,
         ships=True,
-        load=_packaged("bank", bank.SCHEMA),
+        load=_packaged("bank", BANK),
     ),
     BuiltIn(
         name="diabetes",
@@ -260,10 +261,10 @@ _ALL = (
         description="Does a pupil pass the year? Two schools in Portugal, two courses; some pupils are in both.",
         source=_uci(320, "Student Performance", "10.24432/C5TG7T"),
         licence=CC_BY,
-        schema=students.SCHEMA,
+        schema=STUDENTS,
         rows=1_044,
         ships=True,
-        load=_packaged("students", students.SCHEMA),
+        load=_packaged("students", STUDENTS),
     ),
     *_meps_pair("meps15", "HC-181", 19, 2015),
     *_meps_pair("meps16", "HC-192", 21, 2016),

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data import stored
-from fairbits.data.coding import compas, diabetes, meps, meps_official
+from fairbits.data.coding import compas, diabetes, meps
 from fairbits.data.coding.raw import Coded, Raw
 from fairbits.data.stored import Stored
 from fairbits.domain import Schema
@@ -186,7 +186,7 @@ def _meps(name: str) -> Source:
     year = meps.YEARS[name]
 
     def read(path: Path) -> Coded:
-        numbers = meps.read_csv(path) if path.suffix == ".csv" else meps_official.read_official(path, year)
+        numbers = meps.read_csv(path) if path.suffix == ".csv" else meps.read_official(path, year)
         return meps.code(numbers, year)
 
     remedy = (

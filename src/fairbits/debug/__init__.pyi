@@ -26,4 +26,5 @@ from .records import OriginShare as OriginShare
 from .records import Rule as Rule
 from .records import SubsetBits as SubsetBits
 from .records import Vote as Vote
+from .records import read_debug as read_debug
 from .run import debug_run as debug_run

@@ -1,13 +1,13 @@
 """What debugging finds, as frozen records. Layer 0 is the protected input, layer 1 the network's first layer.
 
-The files of a debugging: layers.parquet, neurons.parquet, debug_cases.parquet and debug.json, each there whole.
+``DebugResult`` is what a debugging returns, what its files hold (debug.json the record, neurons.parquet every value
+that a neuron was held at, layers.parquet and debug_cases.parquet the rest, each there whole), and what is read back.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,16 @@ import pyarrow as pa
 from fairbits.domain import Codes
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
-from fairbits.store import Run, write_json, write_parquet
+from fairbits.shape import reading
+from fairbits.store import (
+    Run,
+    read_json,
+    read_parquet,
+    record_from_json,
+    record_to_json,
+    write_json,
+    write_parquet,
+)
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Units = Literal["layers", "trees"]
@@ -27,6 +36,14 @@ SURE = 0.95
 Rule = Literal["spread", "paper"]
 RULES: tuple[Rule, ...] = ("spread", "paper")
 Floats = npt.NDArray[np.float64]
+LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
+#: Neurons of each sign that debug.json names; neurons.parquet has all of them.
+TOP = 3
+#: Rows of neurons.parquet and debug_cases.parquet that are read back, at most.
+_MAX_ROWS = 1_000_000
+_REMEDY = "delete it, and run fairbits debug again"
+#: Fields that lie in a file of their own, not in debug.json.
+_APART: Mapping[str, None] = {"json": None}
 
 
 def halves(cases: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -174,7 +191,7 @@ class NeuronEffect:
     acd: float | None
     active: Candidate | None
     inactive: Candidate | None
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...] = field(default=(), metadata=_APART)
     acd_choosing: float | None = None
     acd_low: float | None = None
     acd_high: float | None = None
@@ -203,6 +220,11 @@ class NeuronEffect:
         the same, namely 1. This one finds it.
         """
         return min((one for one in self.candidates if one.kept), key=lambda one: one.choosing, default=None)
+
+    def summary(self) -> dict[str, Any]:
+        """As debug.json has it: with the value to hold it at, and the best one."""
+        found = {"remedy": record_to_json(self.remedy), "best": record_to_json(self.best)}
+        return {**record_to_json(self), **found}
 
     def do(self, candidate: Candidate) -> Do:
         """Holding the neuron at a candidate, as an intervention.
@@ -249,8 +271,8 @@ class Attribution:
     subsets: tuple[SubsetBits, ...]
     q_inf: Mapping[str, float]
     q_1: Mapping[str, float]
-    case_q_inf: Floats = field(repr=False)
-    case_q_1: Floats = field(repr=False)
+    case_q_inf: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
+    case_q_1: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,29 +460,29 @@ class DebugResult:
     partition: str
     seed: int
     m: int
-    cases: Codes = field(repr=False)
-    worst: int  # the first so many cases were chosen as the worst, the others at random
-    k: npt.NDArray[np.int32] = field(repr=False)
-    flips: npt.NDArray[np.bool_] = field(repr=False)
+    worst: int = field(metadata={"json": "samples_worst"})
     accuracy: float | None
     layers: tuple[LayerEffect, ...]
-    suspect: int | None
-    delta: Floats | None = field(repr=False)  # (cases, layers), from layer 0
-    rho: Floats | None = field(repr=False)  # (cases, layers - 1), from layer 1
-    neurons: tuple[NeuronEffect, ...] = field(repr=False)
+    suspect: int | None = field(metadata={"json": "suspect_layer"})
     attribution: Attribution | None
     origin: Origin
     notes: tuple[str, ...]
     seconds: float
-    regression: bool = False  # which decides nothing that could flip
-    identity: str = ""  # of the subject, in short
-    units: Units = "layers"  # what ``layers`` are: a network's layers with neurons, or trees with splits
-    options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
+    regression: bool = False
+    identity: str = ""
+    units: Units = "layers"
+    options: Mapping[str, Any] = field(default_factory=dict)
     rule: Rule = "spread"
     measure: Measure = "q_inf"
     vote: Vote | None = None
     sets: NeuronSets | None = None
-    q_1: npt.NDArray[np.float64] | None = field(default=None, repr=False)  # of every case
+    neurons: tuple[NeuronEffect, ...] = field(default=(), repr=False, metadata=_APART)
+    cases: Codes = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
+    k: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32), repr=False, metadata=_APART)
+    flips: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_), repr=False, metadata=_APART)
+    q_1: Floats | None = field(default=None, repr=False, metadata=_APART)
+    delta: Floats | None = field(default=None, repr=False, metadata=_APART)  # (cases, layers), from layer 0
+    rho: Floats | None = field(default=None, repr=False, metadata=_APART)  # (cases, layers - 1), from layer 1
 
     def __repr__(self) -> str:
         suspect = "" if self.suspect is None else f", suspect {self.units.removesuffix('s')} {self.suspect}"
@@ -559,14 +581,35 @@ class DebugResult:
         return [one for one in self.neurons if one.layer == layer]
 
     def summary(self) -> dict[str, Any]:
-        """The document of ``debug.json``."""
+        """The document of ``debug.json``: the record, and what its single rows come to."""
+        derived = {
+            "samples": len(self.cases),
+            "k_mean": self.k_mean,
+            "k_choosing": self.k_choosing,
+            "k_reported": self.k_reported,
+            "reported": float(halves(self.figure)[1].mean()),
+            "q_1_mean": None if self.q_1 is None else float(self.q_1.mean()),
+            "id_rate": self.id_rate,
+            "layers_from": 1,
+            "neurons_from": 0,
+            "positive": [one.summary() for one in self.top(+1, count=TOP)],
+            "negative": [one.summary() for one in self.top(-1, count=TOP)],
+            "best": [one.summary() for one in self.best(count=TOP)],
+            "neurons_studied": len(self.neurons),
+        }
+        found: dict[str, Any] = numbered(record_to_json(self), +1)
+        found["origin"]["words"] = self.origin.words
+        return {**found, **derived}
 
-        return document_of(self)
 
-
-LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
-#: Neurons of each sign that debug.json names; neurons.parquet has all of them.
-TOP = 3
+def numbered(document: Any, step: int) -> Any:
+    """A document whose interventions count layers from 1 (``step`` +1), as files do, or from 0 (−1), as a ``Do``."""
+    if isinstance(document, list):
+        return [numbered(one, step) for one in document]
+    if not isinstance(document, dict):
+        return document
+    found = {name: numbered(value, step) for name, value in document.items()}
+    return {**found, "layer": found["layer"] + step} if found.keys() == {"layer", "neuron", "value"} else found
 
 
 def write_result(run: Run, result: DebugResult) -> None:
@@ -574,19 +617,51 @@ def write_result(run: Run, result: DebugResult) -> None:
     tables = {LAYERS: layers_table(result), NEURONS: neurons_table(result), CASES: cases_table(result, run)}
     for name, table in tables.items():
         if table.num_rows:
-            _write(run.folder / name, table)
+            write_parquet(run.folder / name, table, compression="lz4")
         else:
             (run.folder / name).unlink(missing_ok=True)
     written = {**result.summary(), "content": run.content(), "made_with": run.manifest["identity"]}
     write_json(run.folder / DOCUMENT, written)
 
 
+def read_debug(folder: Path) -> DebugResult | None:
+    """What a debugging left in a run's folder; of the single cases, their figures."""
+    path = folder / DOCUMENT
+    if not path.is_file():
+        return None
+    with reading(path, _REMEDY):
+        found = record_from_json(DebugResult, numbered(read_json(path), -1))
+    with reading(folder / CASES, _REMEDY):
+        cases = read_parquet(folder / CASES, remedy=_REMEDY, columns=["k", "flips", "q_1"], max_rows=_MAX_ROWS)
+        k, flips, q_1 = (cases[name].to_numpy(zero_copy_only=False) for name in ("k", "flips", "q_1"))
+    rows: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    with reading(folder / NEURONS, _REMEDY):
+        listed = (folder / NEURONS).is_file()
+        table = read_parquet(folder / NEURONS, remedy=_REMEDY, max_rows=_MAX_ROWS).to_pylist() if listed else []
+        for row in table:
+            rows.setdefault((row["layer"], row["neuron"]), []).append(row)
+        neurons = tuple(_neuron(same) for same in rows.values())
+    return replace(found, neurons=neurons, cases=np.empty((len(k), 0)), k=k, flips=flips, q_1=q_1)
+
+
+def _neuron(rows: list[dict[str, Any]]) -> NeuronEffect:
+    """A neuron from its rows of neurons.parquet."""
+    tried = tuple(record_from_json(Candidate, row) for row in rows)
+    by_role = {row["role"]: one for row, one in zip(rows, tried, strict=True)}
+    first = {**rows[0], "label": rows[0].get("label") or "", "active": None, "inactive": None}
+    found = record_from_json(NeuronEffect, first)
+    return replace(found, active=by_role.get("active"), inactive=by_role.get("inactive"), candidates=tried)
+
+
 def layers_table(result: DebugResult) -> pa.Table:
     """One row per layer, layer 0 is the protected input; or one row per tree, from 1 on."""
+    last = max((one.layer for one in result.layers), default=0)
+    names = {0: "protected input", last: "output"}
     rows = []
-    for one, role in zip(result.layers, _roles(result), strict=True):
+    for one in result.layers:
         row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
-        row |= {"width": one.width, "suspect": one.layer == result.suspect, "role": role}
+        row |= {"width": one.width, "suspect": one.layer == result.suspect}
+        row["role"] = names.get(one.layer, "hidden") if result.units == "layers" else "tree"
         for name, found in (("delta", one.delta_quantiles), ("rho", one.rho_quantiles)):
             levels = found or (None,) * len(QUANTILES)
             row |= {f"{name}_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, levels, strict=True)}
@@ -594,19 +669,19 @@ def layers_table(result: DebugResult) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
-def _roles(result: DebugResult) -> list[str]:
-    """What each entry of the layers is: layer 0 is no layer of the model, but the protected input before it."""
-    if result.units != "layers":
-        return ["tree"] * len(result.layers)
-    last = max((one.layer for one in result.layers), default=0)
-    names = {0: "protected input", last: "output"}
-    return [names.get(one.layer, "hidden") for one in result.layers]
+#: neurons.parquet: of the value tried, of its neuron, and again of the value.
+_NEURON_COLUMNS = (
+    *("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", "k_choosing"),
+    *("k_reported", "acd_choosing", "acd_low", "acd_high", "q_1_mean", "choosing", "reported"),
+)
+_KINDS = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_()}
+_KINDS |= dict.fromkeys(("statistic", "role", "label"), pa.string())
 
 
 def neurons_table(result: DebugResult) -> pa.Table:
     """One row per value that a neuron was held at: the whole curve of k over the value.
 
-    `acd` is the neuron's (mean k on less mean k off, as a share of mean k), and `role` says which rows are on (active)
+    `acd` is the neuron's (mean k on minus mean k off, as a share of mean k), and `role` says which rows are on (active)
     and off (inactive). `k_choosing` and `acd_choosing` are from the half of the cases that chooses, `k_reported` and
     `acd` from the other, with the interval `acd_low` to `acd_high`. `choosing` and `reported` are the means of the
     measure that the run lowers. Layers count from 1, neurons from 0.
@@ -615,38 +690,15 @@ def neurons_table(result: DebugResult) -> pa.Table:
     the number of a question) and `label` whom the split sends to the left; `value` is 0 (always left), 1 (always
     right), 2 (the other way), or what stands in for a tree.
     """
-    rows = [
-        {
-            "layer": neuron.layer,
-            "neuron": neuron.neuron,
-            "label": neuron.label or None,
-            "statistic": one.statistic,
-            "value": one.value,
-            "accuracy": one.accuracy,
-            "k_mean": one.k_mean,
-            "acd": neuron.acd,
-            "kept": one.kept,
-            "id_rate": one.id_rate,
-            "role": "active" if one is neuron.active else "inactive" if one is neuron.inactive else None,
-            "k_choosing": one.k_choosing,
-            "k_reported": one.k_reported,
-            "acd_choosing": neuron.acd_choosing,
-            "acd_low": neuron.acd_low,
-            "acd_high": neuron.acd_high,
-            "q_1_mean": one.q_1_mean,
-            "choosing": one.choosing,
-            "reported": one.reported,
-        }
-        for neuron in result.neurons
-        for one in neuron.candidates
-    ]
-    more = (*("k_choosing", "k_reported", "acd_choosing", "acd_low", "acd_high", "q_1_mean", "choosing", "reported"),)
-    real = dict.fromkeys(("value", "accuracy", "k_mean", "acd", "id_rate", *more), pa.float64())
-    kinds = {"layer": pa.int64(), "neuron": pa.int64(), "kept": pa.bool_(), **real}
-    label = ("label",) if result.units == "trees" else ()
-    names = ("layer", "neuron", "statistic", "value", "accuracy", "k_mean", "acd", "kept", "id_rate", "role", *more)
-    columns = (*names, *label)
-    return pa.Table.from_pylist(rows, schema=pa.schema([(name, kinds.get(name, pa.string())) for name in columns]))
+    columns = (*_NEURON_COLUMNS, *(("label",) if result.units == "trees" else ()))
+    rows = []
+    for neuron in result.neurons:
+        for one in neuron.candidates:
+            role = "active" if one is neuron.active else "inactive" if one is neuron.inactive else None
+            mine = {name: getattr(neuron, name) for name in columns if hasattr(neuron, name)}
+            mine |= {name: getattr(one, name) for name in columns if hasattr(one, name)}
+            rows.append({**mine, "role": role})
+    return pa.Table.from_pylist(rows, schema=pa.schema([(name, _KINDS.get(name, pa.float64())) for name in columns]))
 
 
 def cases_table(result: DebugResult, run: Run) -> pa.Table:
@@ -654,7 +706,7 @@ def cases_table(result: DebugResult, run: Run) -> pa.Table:
     columns: dict[str, Any] = {}
     for i, name in zip(run.schema.person_columns, run.layout.names, strict=True):
         columns[name] = result.cases[:, i]
-    columns |= {"k": result.k, "flips": result.flips}
+    columns |= {"k": result.k, "flips": result.flips, "q_1": result.q_1}
     if result.delta is not None and result.rho is not None:
         if result.units == "layers":  # trees are too many to have columns of their own
             columns |= {f"delta_{layer}": column for layer, column in enumerate(result.delta.T)}
@@ -665,91 +717,3 @@ def cases_table(result: DebugResult, run: Run) -> pa.Table:
             columns[f"q_inf_{name}"] = result.attribution.case_q_inf[:, place]
             columns[f"q_1_{name}"] = result.attribution.case_q_1[:, place]
     return pa.table(columns)
-
-
-def document_of(result: DebugResult) -> dict[str, Any]:
-    """The content of debug.json: everything but the single rows, under stable keys."""
-    origin = {**asdict(result.origin), "known": result.origin.known, "words": result.origin.words}
-    if result.origin.labels is not None:
-        labels = origin["labels"]
-        labels["label_bits"] = None if math.isnan(labels["label_bits"]) else labels["label_bits"]
-        labels["present"] = result.origin.labels.present
-    return {
-        "subject": result.subject,
-        "identity": result.identity,
-        "epsilon": result.epsilon,
-        "partition": result.partition,
-        "seed": result.seed,
-        "m": result.m,
-        "samples": len(result.cases),
-        "samples_worst": result.worst,
-        "k_mean": result.k_mean,
-        "k_choosing": result.k_choosing,
-        "k_reported": result.k_reported,
-        "reported": float(halves(result.figure)[1].mean()),
-        "q_1_mean": None if result.q_1 is None else float(result.q_1.mean()),
-        "id_rate": result.id_rate,
-        "accuracy": result.accuracy,
-        "units": result.units,
-        "rule": result.rule,
-        "measure": result.measure,
-        "layers_from": 1,
-        "neurons_from": 0,
-        "suspect_layer": result.suspect,
-        "vote": None if result.vote is None else {**asdict(result.vote), "close": result.vote.close},
-        "layers": [
-            {"layer": one.layer, "role": role, **asdict(one)}
-            for one, role in zip(result.layers, _roles(result), strict=True)
-        ],
-        "positive": [_neuron(one) for one in result.top(+1, count=TOP)],
-        "negative": [_neuron(one) for one in result.top(-1, count=TOP)],
-        "best": [_neuron(one) for one in result.best(count=TOP)],
-        "neurons_studied": len(result.neurons),
-        "sets": None if result.sets is None else _sets(result.sets),
-        "attribution": None if result.attribution is None else _attribution(result.attribution),
-        "origin": origin,
-        "notes": list(result.notes),
-        "options": dict(result.options),
-        "seconds": result.seconds,
-    }
-
-
-def _neuron(one: NeuronEffect) -> dict[str, Any]:
-    sides = {
-        name: None if value is None else asdict(value)
-        for name, value in (
-            ("active", one.active),
-            ("inactive", one.inactive),
-            ("remedy", one.remedy),
-            ("best", one.best),
-        )
-    }
-    named = {"label": one.label} if one.label else {}
-    interval = {"acd_low": one.acd_low, "acd_high": one.acd_high}
-    return {"layer": one.layer, "neuron": one.neuron, **named, "acd": one.acd, **interval, **sides}
-
-
-def _sets(found: NeuronSets) -> dict[str, Any]:
-    """Layers from 1, as everywhere else in the file."""
-
-    def plain(one: NeuronSet) -> dict[str, Any]:
-        held = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in one.neurons]
-        rest = {"explained_choosing": one.explained_choosing, "accuracy": one.accuracy}
-        return {"size": len(held), "neurons": held, "explained": asdict(one.explained), **rest}
-
-    minimal = None if found.minimal is None else plain(found.minimal)
-    return {"most": found.most, "minimal": minimal, "curve": [plain(one) for one in found.curve]}
-
-
-def _attribution(found: Attribution) -> dict[str, Any]:
-    return {
-        "attributes": list(found.attributes),
-        "shapley": [
-            {"attribute": name, "q_inf": found.q_inf[name], "q_1": found.q_1[name]} for name in found.attributes
-        ],
-        "subsets": [asdict(subset) for subset in found.subsets],
-    }
-
-
-def _write(path: Path, table: pa.Table) -> None:
-    write_parquet(path, table, compression="lz4")

@@ -4,7 +4,6 @@ from .attribute import Category as Category
 from .attribute import Codes as Codes
 from .attribute import Holds as Holds
 from .attribute import Integer as Integer
-from .attribute import Number as Number
 from .attribute import Real as Real
 from .attribute import nearest as nearest
 from .decoding import Decoder as Decoder
@@ -57,7 +56,11 @@ from .table import spells_labels as spells_labels
 from .table import table_from_arrow as table_from_arrow
 from .table import text_of as text_of
 from .table import with_nulls as with_nulls
+from .twins import MIN_ROWS as MIN_ROWS
+from .twins import FigureKind as FigureKind
+from .twins import Limit as Limit
 from .twins import Twins as Twins
+from .twins import twin_limits as twin_limits
 from .validity import Validity as Validity
 from .validity import check_rules as check_rules
 from .validity import with_stand_ins as with_stand_ins

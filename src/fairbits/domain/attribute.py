@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
-from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +16,6 @@ from fairbits.errors import SchemaError, choose_from
 
 if TYPE_CHECKING:
     from fairbits.domain.decoding import HeldValues
-
 
 Kind = Literal["integer", "category", "real"]
 #: What the table holds where labels look like something else: text, or dates.
@@ -32,36 +29,28 @@ MISSING = "(missing)"
 
 #: Values that are ever listed one by one.
 _MAX_VALUES = 20_000_000
-
-
-#: Why a field makes no sense for another kind of attribute.
-_OTHERS = {
-    "labels": "{kind} attribute {name} cannot have labels; drop them or use kind = 'integer'.",
-    "columns": "attribute {name} has columns, but is no category; only a category has columns, one for each label.",
-    "holds": "attribute {name} has holds, but is no category; leave it out.",
-    "ranges": "attribute {name} has ranges, but is a category; only a number has ranges.",
-    "cuts": "attribute {name} has cuts, but is a category; only a number has ranges.",
-    "step": "attribute {name} has a step, but is a category; leave it out.",
+#: Whole numbers that a code holds exactly, and the largest step.
+_MAX_WHOLE, _MAX_STEP = 10**15, 10**300
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+#: A range that its name spells out: "32–38", or one value.
+_RANGE = re.compile(rf"{_NUMBER}(?:\s*(?:–|-|to)\s*{_NUMBER})?")
+#: Fields that make no sense for a kind of attribute, and why.
+_OTHERS: dict[str, dict[str, str]] = {
+    "real": {"labels": "cannot have labels; drop them or use kind = 'integer'."},
+    "number": {
+        "columns": "has columns, but is no category; only a category has columns, one for each label.",
+        "holds": "has holds, but is no category; leave it out.",
+    },
+    "category": {
+        "ranges": "has ranges, but is a category; only a number has ranges.",
+        "cuts": "has cuts, but is a category; only a number has ranges.",
+        "step": "has a step, but is a category; leave it out.",
+    },
 }
 
 
-class _ByKind(ABCMeta):
-    """Makes ``Attribute(kind="integer", ...)`` an ``Integer``, as a subject.toml says it."""
-
-    def __call__(cls, *args: Any, **given: Any) -> Any:
-        if cls is not Attribute:
-            return super().__call__(*args, **given)
-        return Attribute.of(*args, **given)
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """What ``help`` shows: the fields of the kind, not what this metaclass passes on."""
-        made = inspect.signature(Attribute.of if cls is Attribute else vars(cls)["__init__"])
-        return made if cls is Attribute else made.replace(parameters=[*made.parameters.values()][1:])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute(metaclass=_ByKind):
+class Attribute:
     """A named value with a domain: an :class:`Integer`, a :class:`Real` or a :class:`Category`.
 
     Inside fairbits a value is a *code*: integers and reals as they are, a category as the position of its label.
@@ -70,6 +59,24 @@ class Attribute(metaclass=_ByKind):
     ----------
     name
         The column of the table.
+    kind
+        "integer", "real" or "category", where the kind is not said by the class.
+    low, high
+        The ends of a number's domain, both included.
+    step
+        The smallest change of a number that a search makes; None for 1, or for a hundredth of a real's range.
+    labels
+        The words of a category, in the order of their codes; of an integer a word for each code.
+    ranges
+        For a protected number with too many values: (name, code) pairs, the codes that twins take instead of all.
+    cuts
+        The lowest value of every range but the first: who is between two cuts is in that range. Left out, the names of
+        the ranges say it ("32–38"), or else the nearest of the codes decides.
+    columns
+        The 0/1 columns of an already encoded table that make up a category, one for each label; one of them may be
+        "", for the value that was dropped from the encoding and shows as zeros in all the others.
+    holds
+        What a category's labels are for the model: "text" although they look like numbers or truth values, or "date".
     protected
         Whether twins differ in it.
     immutable
@@ -79,10 +86,8 @@ class Attribute(metaclass=_ByKind):
     missing
         Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
         twin takes it; "value" makes it a value that twins of a protected attribute take as well.
-    kind
-        "integer", "real" or "category", where the kind is not said by the class.
-    **given
-        All of these, and the fields of the kind.
+    held
+        The values of the owner's table behind the codes; filled in where a table is read.
 
     >>> job = Attribute(name="job", kind="category", labels=("Sales", "Tech"))
     >>> type(job).__name__, job.high, job.read(1), job.code_of("Tech")
@@ -90,123 +95,171 @@ class Attribute(metaclass=_ByKind):
     """
 
     name: str
+    kind: Kind
+    low: float = 0
+    high: float | None = None
+    step: float | None = None
+    labels: tuple[str, ...] = ()
+    ranges: tuple[tuple[str, float], ...] = ()
+    cuts: tuple[float, ...] = ()
+    columns: tuple[str, ...] = ()
+    holds: Holds | None = None
     protected: bool = False
     immutable: bool = False
     allowed: tuple[float, ...] = ()
     missing: Missing | None = None
-    #: The values of the owner's table behind the codes, where there is a table (`fairbits.domain.decoding`).
     held: HeldValues | None = field(default=None, compare=False, repr=False)
 
-    kind: ClassVar[Kind]
-    #: Whether codes are whole numbers.
-    discrete: ClassVar[bool] = True
-
-    if TYPE_CHECKING:  # fields of some kinds and constants of the others
-
-        @property
-        def low(self) -> float:
-            """The lowest code."""
-
-        @property
-        def high(self) -> float | None:
-            """The highest code."""
-
-        @property
-        def step(self) -> float | None:
-            """The smallest change."""
-
-        @property
-        def labels(self) -> tuple[str, ...]:
-            """A word for each code from ``low`` to ``high``, where there are words."""
-
-        @property
-        def ranges(self) -> tuple[tuple[str, float], ...]:
-            """What twins take instead of every value: (name, code) pairs."""
-
-        @property
-        def cuts(self) -> tuple[float, ...]:
-            """The lowest value of every range but the first."""
-
-        @property
-        def cuts_named(self) -> bool:
-            """Whether the ranges' names and values alone say where they begin."""
-
-        @property
-        def columns(self) -> tuple[str, ...]:
-            """The 0/1 columns of the table that make up a category."""
-
-        @property
-        def holds(self) -> Holds | None:
-            """What the labels of a category are for the model."""
-
-    @staticmethod
-    def of(*, kind: str, **given: Any) -> Attribute:
-        """An attribute of a kind that is given by its name.
-
-        Parameters
-        ----------
-        kind
-            "integer", "category" or "real".
-        **given
-            The fields of that kind. Fields of another kind may be given where they say nothing (``labels=()``).
-
-        Returns
-        -------
-        Attribute
-            An :class:`Integer`, a :class:`Category` or a :class:`Real`.
-
-        Raises
-        ------
-        SchemaError
-            If there is no such kind, or a field that the kind does not have.
-        """
-
+    def __new__(cls, *, kind: str | None = None, **fields: Any) -> Attribute:
+        """Makes ``Attribute(kind="integer", …)`` an ``Integer``, as a subject.toml says it."""
+        if cls is not Attribute:
+            return object.__new__(cls)
         if not isinstance(kind, str) or kind not in KINDS:
-            raise SchemaError(f"attribute {given.get('name')!r} has kind {kind!r}; use integer, category or real.")
-        made = KINDS[kind]
-        known = made._own_fields(dict(given))
-        return made(**known)
-
-    @classmethod
-    def _own_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """The fields of this kind among those given; the others must say nothing."""
-        known = {entry.name for entry in fields(cls)}
-        for strange in sorted(set(given) - known):
-            value = given.pop(strange)
-            if strange not in _OTHERS:
-                raise SchemaError(f"attribute {given.get('name')!r} has no {strange!r}; {choose_from(strange, known)}")
-            if value is not None and not (isinstance(value, Sequence) and not value):
-                raise SchemaError(_OTHERS[strange].format(name=repr(given.get("name")), kind=cls.kind))
-        return given
+            raise SchemaError(f"attribute {fields.get('name')!r} has kind {kind!r}; use integer, category or real.")
+        return object.__new__(KINDS[kind])
 
     def __post_init__(self) -> None:
-        if self.missing not in (None, *get_args(Missing)):
-            remedy = choose_from(str(self.missing), get_args(Missing))
-            raise SchemaError(f"attribute {self.name!r} has missing = {self.missing!r}; {remedy}")
+        for name in ("labels", "columns", "cuts"):
+            self._set(name, tuple(getattr(self, name)))
+        for name, known in (("missing", get_args(Missing)), ("holds", get_args(Holds))):
+            stated = getattr(self, name)
+            if stated not in (None, *known):
+                raise SchemaError(f"attribute {self.name!r} has {name} = {stated!r}; {choose_from(str(stated), known)}")
         if not self.name or not self.name.strip():
             raise SchemaError(f"an attribute needs a name, but got {self.name!r}.")
-        self._complete()
-        self._check_allowed()
-
-    @abstractmethod
-    def _complete(self) -> None:
-        """Check the fields of this kind, and fill in what was left out."""
-
-    def _check_labels(self) -> None:
+        others = _OTHERS["category"] if self.kind == "category" else _OTHERS["number"] | _OTHERS.get(self.kind, {})
+        for name, why in others.items():
+            if getattr(self, name) and getattr(self, name) != 1:
+                raise SchemaError(f"attribute {self.name!r} {why}")
+        if self.kind == "category":
+            self._check_category()
+        else:
+            self._check_number()
         if len(set(self.labels)) != len(self.labels):
             double = next(label for label in self.labels if self.labels.count(label) > 1)
             raise SchemaError(f"attribute {self.name!r} has the label {double!r} twice; labels must differ.")
+        self._check_allowed()
+        self._check_ranges()
+
+    def _set(self, name: str, value: Any) -> None:
+        """Complete a field before anybody has seen it."""
+        object.__setattr__(self, name, value)
+
+    def _check_category(self) -> None:
+        last = len(self.labels) - 1
+        if last < 0:
+            raise SchemaError(f"category {self.name!r} needs its labels, e.g. labels = ['Sales', 'Tech'].")
+        if self.low != 0 or self.high not in (None, last):
+            raise SchemaError(
+                f"category {self.name!r} has {last + 1} labels, so its codes are 0 to {last}, "
+                f"but low, high = {self.low:g}, {self.high}; leave low and high out."
+            )
+        if self.missing is not None and self.columns:
+            raise SchemaError(f"attribute {self.name!r} is spread over columns, so that none of it can be missing.")
+        if self.columns and len(self.columns) != len(self.labels):
+            raise SchemaError(
+                f"attribute {self.name!r} has {len(self.columns)} columns for {len(self.labels)} labels; only a "
+                f'category has columns, one for each label, with "" for a value whose column was dropped.'
+            )
+        if len(set(self.columns)) != len(self.columns) or self.columns == ("",):
+            raise SchemaError(
+                f"attribute {self.name!r} has the columns {', '.join(map(repr, self.columns))}; they must differ, "
+                f'and one at most may be "".'
+            )
+        if self.missing is not None and MISSING not in self.labels:
+            self._set("labels", (*self.labels, MISSING))
+        self._set("high", len(self.labels) - 1)
+        self._set("step", 1.0)
+
+    def _check_number(self) -> None:
+        if self.high is None:
+            raise SchemaError(f"attribute {self.name!r} needs a high bound; give low and high.")
+        try:
+            finite = math.isfinite(self.low) and math.isfinite(self.high)
+        except OverflowError:
+            raise SchemaError(
+                f"attribute {self.name!r} has a bound of hundreds of digits; give one below 1e15."
+            ) from None
+        if self.discrete and max(abs(self.low), abs(self.high)) > _MAX_WHOLE:
+            raise SchemaError(f"attribute {self.name!r} has bounds beyond 1e15, where whole numbers are not exact.")
+        if not finite:
+            raise SchemaError(f"attribute {self.name!r} needs finite bounds, but got {self.low} to {self.high}.")
+        if self.low > self.high:
+            raise SchemaError(
+                f"attribute {self.name!r}: low <= high must hold, but got low = {self.low:g}, high = {self.high:g}."
+            )
+        if self.discrete and not (float(self.low).is_integer() and float(self.high).is_integer()):
+            raise SchemaError(
+                f"integer {self.name!r} has bounds {self.low:g} to {self.high:g}; use whole numbers or kind = 'real'."
+            )
+        if self.step is not None and abs(self.step) > _MAX_STEP:
+            raise SchemaError(f"attribute {self.name!r} has a step beyond 1e300; a step is smaller than its range.")
+        if self.step is None:
+            self._set("step", 1.0 if self.discrete else (self.high - self.low) / 100 or 1.0)
+        if not self.stride > 0 or not np.isfinite(self.stride):
+            raise SchemaError(f"attribute {self.name!r} has step {self.stride:g}; a step is larger than 0.")
+        if self.discrete and not float(self.stride).is_integer():
+            raise SchemaError(f"attribute {self.name!r} has step {self.stride:g}; an {self.kind} moves in whole steps.")
+        needed = int(self.high - self.low) + 1
+        if self.labels and len(self.labels) != needed:
+            raise SchemaError(
+                f"attribute {self.name!r} has {len(self.labels)} labels for the {needed} codes "
+                f"{self.low:g} to {self.high:g}; give one each."
+            )
 
     def _check_allowed(self) -> None:
         codes = tuple(sorted({float(code) for code in self.allowed}))
-        object.__setattr__(self, "allowed", ())
+        self._set("allowed", ())
         outside = next((code for code in codes if not self.valid(np.array([code]))[0]), None)
         if outside is not None:
             raise SchemaError(
                 f"attribute {self.name!r} takes {self.low:g} to {self.upper:g}, but its values name {outside:g}; "
                 f"drop it or widen the domain."
             )
-        object.__setattr__(self, "allowed", codes)
+        self._set("allowed", codes)
+
+    def _check_ranges(self) -> None:
+        ranges = tuple((str(name), float(code)) for name, code in self.ranges)
+        self._set("ranges", ranges)
+        codes = [code for _, code in ranges]
+        if codes != sorted(set(codes)):
+            raise SchemaError(f"attribute {self.name!r} has ranges {shown(codes)}; their values must rise.")
+        if len({name for name, _ in ranges}) != len(ranges):
+            raise SchemaError(f"attribute {self.name!r} has two ranges of the same name; names must differ.")
+        for name, code in ranges:
+            if not self.valid(np.array([code]))[0]:
+                raise SchemaError(
+                    f"range {name!r} of attribute {self.name!r} stands at {code:g}, which is not one of its values; "
+                    f"choose one within {self.low:g} to {self.upper:g}."
+                )
+        self._set("cuts", tuple(float(cut) for cut in self.cuts) or _default_cuts(ranges))
+        places = np.searchsorted(self.cuts, codes, side="right") if ranges else np.empty(0)
+        if len(self.cuts) != max(0, len(ranges) - 1) or not np.array_equal(places, np.arange(len(ranges))):
+            raise SchemaError(
+                f"attribute {self.name!r} has cuts {shown(self.cuts)} for ranges at {shown(codes)}; a cut is the "
+                f"lowest value of its range, so that there is one between each value and the next."
+            )
+
+    @property
+    def discrete(self) -> bool:
+        """Whether codes are whole numbers."""
+        return self.kind != "real"
+
+    @property
+    def cuts_named(self) -> bool:
+        """Whether the ranges' names and values alone say where they begin."""
+        return self.cuts == _default_cuts(self.ranges)
+
+    @property
+    def gap(self) -> float | None:
+        """The code of a missing value; None where nobody lacks one.
+
+        For a category that of its own label. For a number it lies outside of the domain, so far below that no move from
+        a value leads there: people of the table may have it, and keep it, but a search never invents it.
+        """
+        if self.kind == "category":
+            return float(self.labels.index(MISSING)) if MISSING in self.labels else None
+        return None if self.missing is None else math.floor(self.low - (self.upper - self.low)) - 1.0
 
     def shown_labels(self) -> tuple[str, ...]:
         """The labels as people read them: blanks around a cell show nothing, unless they tell two labels apart."""
@@ -223,14 +276,12 @@ class Attribute(metaclass=_ByKind):
     @property
     def upper(self) -> float:
         """The highest code."""
-        assert self.high is not None  # noqa: S101 - known once the attribute exists, said here for the type checker
-        return self.high
+        return cast(float, self.high)
 
     @property
     def stride(self) -> float:
         """The smallest change."""
-        assert self.step is not None  # noqa: S101 - known once the attribute exists, said here for the type checker
-        return self.step
+        return cast(float, self.step)
 
     def values(self) -> Codes:
         """Every code from low to high in steps, or the allowed ones."""
@@ -262,11 +313,6 @@ class Attribute(metaclass=_ByKind):
         return int(np.floor((self.upper - self.low) / self.stride + 1e-9)) + 1
 
     @property
-    @abstractmethod
-    def gap(self) -> float | None:
-        """The code of a missing value; None where nobody lacks one."""
-
-    @property
     def twin_count(self) -> int:
         """How many values twins take, without listing them."""
         if self.ranges:
@@ -274,14 +320,15 @@ class Attribute(metaclass=_ByKind):
         return self.count - self._left_out + self._number_twin
 
     @property
-    @abstractmethod
     def _number_twin(self) -> int:
         """1 where twins may lack the value, beside those that they take; else 0."""
+        return int(self.missing == "value" and self.kind != "category")
 
     @property
-    @abstractmethod
     def _left_out(self) -> int:
         """1 where one of the values is the missing one, and no twin takes it; else 0."""
+        there = self.kind == "category" and self.gap is not None and (not self.allowed or self.gap in self.allowed)
+        return int(there and self.missing != "value" and self.count > 1)
 
     @property
     def first(self) -> float:
@@ -456,6 +503,42 @@ class Attribute(metaclass=_ByKind):
         return code
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer(Attribute):
+    """A whole number from ``low`` to ``high``; parameters as of :class:`Attribute`.
+
+    >>> Integer(name="age", low=18, high=80).count
+    63
+    """
+
+    kind: Kind = "integer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Real(Attribute):
+    """A number with decimals from ``low`` to ``high``; parameters as of :class:`Attribute`.
+
+    >>> Real(name="income", high=5.0).step
+    0.05
+    """
+
+    kind: Kind = "real"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Category(Attribute):
+    """One of several words; its code is the position of the word among the labels. Parameters as of :class:`Attribute`.
+
+    >>> Category(name="job", labels=("Sales", "Tech")).code_of("Tech")
+    1.0
+    """
+
+    kind: Kind = "category"
+
+
+KINDS: dict[str, type[Attribute]] = {"integer": Integer, "category": Category, "real": Real}
+
+
 def nearest(values: Codes, codes: Codes) -> npt.NDArray[np.int64]:
     """Position of the nearest of some sorted values, for each code."""
     right = np.clip(np.searchsorted(values, codes), 1 if len(values) > 1 else 0, len(values) - 1)
@@ -476,296 +559,6 @@ _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _RANGE = re.compile(rf"{_NUMBER}(?:\s*(?:–|-|to)\s*{_NUMBER})?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Number(Attribute):
-    """What integers and reals have in common."""
-
-    low: float = 0
-    high: float | None = None
-    step: float | None = None
-    ranges: tuple[tuple[str, float], ...] = ()
-    cuts: tuple[float, ...] = ()
-
-    columns: ClassVar[tuple[str, ...]] = ()
-    holds: ClassVar[Holds | None] = None
-
-    def _complete(self) -> None:
-        self._check_bounds()
-        self._check_step()
-        self._check_ranges()
-
-    def _check_bounds(self) -> None:
-        if self.high is None:
-            raise SchemaError(f"attribute {self.name!r} needs a high bound; give low and high.")
-        try:
-            finite = math.isfinite(self.low) and math.isfinite(self.high)
-        except OverflowError:
-            raise SchemaError(
-                f"attribute {self.name!r} has a bound of hundreds of digits; give one below 1e15."
-            ) from None
-        if self.discrete and max(abs(self.low), abs(self.high)) > _MAX_WHOLE:
-            raise SchemaError(f"attribute {self.name!r} has bounds beyond 1e15, where whole numbers are not exact.")
-        if not finite:
-            raise SchemaError(f"attribute {self.name!r} needs finite bounds, but got {self.low} to {self.high}.")
-        if self.low > self.high:
-            raise SchemaError(
-                f"attribute {self.name!r}: low <= high must hold, but got low = {self.low:g}, high = {self.high:g}."
-            )
-
-    def _check_step(self) -> None:
-        if self.step is not None and abs(self.step) > _MAX_STEP:
-            raise SchemaError(f"attribute {self.name!r} has a step beyond 1e300; a step is smaller than its range.")
-        if self.step is None:
-            object.__setattr__(self, "step", 1.0 if self.discrete else (self.upper - self.low) / 100 or 1.0)
-        step = self.stride
-        if not step > 0 or not np.isfinite(step):
-            raise SchemaError(f"attribute {self.name!r} has step {step:g}; a step is larger than 0.")
-        if self.discrete and not float(step).is_integer():
-            raise SchemaError(f"attribute {self.name!r} has step {step:g}; an {self.kind} moves in whole steps.")
-
-    def _check_ranges(self) -> None:
-        ranges = tuple((str(name), float(code)) for name, code in self.ranges)
-        object.__setattr__(self, "ranges", ranges)
-        codes = [code for _, code in ranges]
-        if codes != sorted(set(codes)):
-            raise SchemaError(f"attribute {self.name!r} has ranges {shown(codes)}; their values must rise.")
-        if len({name for name, _ in ranges}) != len(ranges):
-            raise SchemaError(f"attribute {self.name!r} has two ranges of the same name; names must differ.")
-        for name, code in ranges:
-            if not self.valid(np.array([code]))[0]:
-                raise SchemaError(
-                    f"range {name!r} of attribute {self.name!r} stands at {code:g}, which is not one of its values; "
-                    f"choose one within {self.low:g} to {self.upper:g}."
-                )
-        cuts = tuple(float(cut) for cut in self.cuts) or _default_cuts(ranges)
-        object.__setattr__(self, "cuts", cuts)
-        places = np.searchsorted(cuts, codes, side="right") if ranges else np.empty(0)
-        if len(cuts) != max(0, len(ranges) - 1) or not np.array_equal(places, np.arange(len(ranges))):
-            raise SchemaError(
-                f"attribute {self.name!r} has cuts {shown(cuts)} for ranges at {shown(codes)}; a cut is the lowest "
-                f"value of its range, so that there is one between each value and the next."
-            )
-
-    @property
-    def cuts_named(self) -> bool:
-        """Whether the ranges' names and values alone say where they begin."""
-        return self.cuts == _default_cuts(self.ranges)
-
-    @property
-    def gap(self) -> float | None:
-        """The code of a missing value; None where nobody lacks one.
-
-        It lies outside of the domain, so far below that no move from a value leads there: people of the table may have
-        it, and keep it, but a search never invents it.
-        """
-        return None if self.missing is None else math.floor(self.low - (self.upper - self.low)) - 1.0
-
-    @property
-    def _number_twin(self) -> int:
-        return int(self.missing == "value")
-
-    @property
-    def _left_out(self) -> int:
-        return 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Integer(Number):
-    """A whole number from ``low`` to ``high``.
-
-    Parameters
-    ----------
-    name
-        The column of the table.
-    protected
-        Whether twins differ in it.
-    immutable
-        Whether a search leaves it as it is, although it is not protected.
-    allowed
-        The only codes that there are, where the domain has gaps (a code book that knows 3, 6 and 7); empty: all.
-    missing
-        Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
-        twin takes it; "value" makes it a value that twins of a protected attribute take as well.
-    held
-        The values of the owner's table behind the codes; filled in where a table is read.
-    low, high
-        The ends of the domain, both included.
-    step
-        The smallest change that a search makes; None for 1.
-    ranges
-        For a protected number with too many values: (name, code) pairs, the codes that twins take instead of all.
-    cuts
-        The lowest value of every range but the first: who is between two cuts is in that range. Left out, the names of
-        the ranges say it ("32–38"), or else the nearest of the codes decides.
-    labels
-        A word for each code from ``low`` to ``high``, where codes stand for something (age code 3 reads "30–39").
-
-    >>> Integer(name="hours", low=1, high=99).count
-    99
-    """
-
-    labels: tuple[str, ...] = ()
-
-    kind: ClassVar[Kind] = "integer"
-
-    def _complete(self) -> None:
-        object.__setattr__(self, "labels", tuple(self.labels))
-        self._check_bounds()
-        if not (float(self.low).is_integer() and float(self.upper).is_integer()):
-            raise SchemaError(
-                f"integer {self.name!r} has bounds {self.low:g} to {self.upper:g}; use whole numbers or kind = 'real'."
-            )
-        self._check_step()
-        needed = int(self.upper - self.low) + 1
-        self._check_labels()
-        if self.labels and len(self.labels) != needed:
-            raise SchemaError(
-                f"attribute {self.name!r} has {len(self.labels)} labels for the {needed} codes "
-                f"{self.low:g} to {self.upper:g}; give one each."
-            )
-        self._check_ranges()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Real(Number):
-    """A number with decimals from ``low`` to ``high``.
-
-    Parameters
-    ----------
-    name
-        The column of the table.
-    protected
-        Whether twins differ in it.
-    immutable
-        Whether a search leaves it as it is, although it is not protected.
-    allowed
-        The only codes that there are, where the domain has gaps (a code book that knows 3, 6 and 7); empty: all.
-    missing
-        Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
-        twin takes it; "value" makes it a value that twins of a protected attribute take as well.
-    held
-        The values of the owner's table behind the codes; filled in where a table is read.
-    low, high
-        The ends of the domain, both included.
-    step
-        The smallest change that a search makes; None for a hundredth of the range.
-    ranges
-        For a protected number with too many values: (name, code) pairs, the codes that twins take instead of all.
-    cuts
-        The lowest value of every range but the first: who is between two cuts is in that range. Left out, the names of
-        the ranges say it ("32–38"), or else the nearest of the codes decides.
-
-    >>> Real(name="income", high=5.0).step
-    0.05
-    """
-
-    kind: ClassVar[Kind] = "real"
-    discrete: ClassVar[bool] = False
-    labels: ClassVar[tuple[str, ...]] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Category(Attribute):
-    """One of several words; its code is the position of the word among the labels.
-
-    Parameters
-    ----------
-    name
-        The column of the table.
-    protected
-        Whether twins differ in it.
-    immutable
-        Whether a search leaves it as it is, although it is not protected.
-    allowed
-        The only codes that there are, where the domain has gaps (a code book that knows 3, 6 and 7); empty: all.
-    missing
-        Says that people may lack a value: "model" leaves it to the model, which gets NaN and fills its own gaps, and no
-        twin takes it; "value" makes it a value that twins of a protected attribute take as well.
-    held
-        The values of the owner's table behind the codes; filled in where a table is read.
-    labels
-        The words, in the order of their codes.
-    columns
-        The 0/1 columns of an already encoded table that make up this category, one for each label; one of them may be
-        "", for the value that was dropped from the encoding and shows as zeros in all the others.
-    holds
-        What the labels are for the model: "text" although they look like numbers or truth values, or "date".
-
-    >>> Category(name="job", labels=("Sales", "Tech")).code_of("Tech")
-    1.0
-    """
-
-    labels: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    holds: Holds | None = None
-
-    kind: ClassVar[Kind] = "category"
-    low: ClassVar[float] = 0
-    step: ClassVar[float | None] = 1.0
-    ranges: ClassVar[tuple[tuple[str, float], ...]] = ()
-    cuts: ClassVar[tuple[float, ...]] = ()
-    cuts_named: ClassVar[bool] = True
-
-    @classmethod
-    def _own_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
-        low, high, last = given.pop("low", 0), given.pop("high", None), len(given.get("labels", ())) - 1
-        if last >= 0 and (low != 0 or high not in (None, last)):
-            raise SchemaError(
-                f"category {given.get('name')!r} has {last + 1} labels, so its codes are 0 to {last}, "
-                f"but low, high = {low:g}, {high}; leave low and high out."
-            )
-        if given.get("step") == 1:
-            del given["step"]
-        return super(Category, cls)._own_fields(given)
-
-    @property
-    def high(self) -> float:
-        """The code of the last label."""
-        return len(self.labels) - 1
-
-    def _complete(self) -> None:
-        object.__setattr__(self, "labels", tuple(self.labels))
-        object.__setattr__(self, "columns", tuple(self.columns))
-        if self.holds not in (None, *get_args(Holds)):
-            remedy = choose_from(str(self.holds), get_args(Holds))
-            raise SchemaError(f"attribute {self.name!r} has holds = {self.holds!r}; {remedy}")
-        if self.missing is not None and self.columns:
-            raise SchemaError(f"attribute {self.name!r} is spread over columns, so that none of it can be missing.")
-        if not self.labels:
-            raise SchemaError(f"category {self.name!r} needs its labels, e.g. labels = ['Sales', 'Tech'].")
-        if self.missing is not None and MISSING not in self.labels:
-            object.__setattr__(self, "labels", (*self.labels, MISSING))
-        self._check_labels()
-        if self.columns:
-            self._check_columns()
-
-    def _check_columns(self) -> None:
-        if len(self.columns) != len(self.labels):
-            raise SchemaError(
-                f"attribute {self.name!r} has {len(self.columns)} columns for {len(self.labels)} labels; only a "
-                f'category has columns, one for each label, with "" for a value whose column was dropped.'
-            )
-        if len(set(self.columns)) != len(self.columns) or self.columns == ("",):
-            raise SchemaError(
-                f"attribute {self.name!r} has the columns {', '.join(map(repr, self.columns))}; they must differ, "
-                f'and one at most may be "".'
-            )
-
-    @property
-    def gap(self) -> float | None:
-        """The code of a missing value: that of its own label; None where nobody lacks one."""
-        return float(self.labels.index(MISSING)) if MISSING in self.labels else None
-
-    @property
-    def _number_twin(self) -> int:
-        return 0
-
-    @property
-    def _left_out(self) -> int:
-        there = self.gap is not None and (not self.allowed or self.gap in self.allowed)
-        return int(there and self.missing != "value" and self.count > 1)
-
-
 def _named_cuts(ranges: tuple[tuple[str, float], ...]) -> tuple[float, ...]:
     """The cuts that names such as "32–38" spell out; nothing where the names say something else."""
     ends = [_RANGE.fullmatch(name.strip()) for name, _ in ranges]
@@ -782,6 +575,3 @@ def _default_cuts(ranges: tuple[tuple[str, float], ...]) -> tuple[float, ...]:
     """By the names, or half-way between the values, where the middle itself belongs to the lower one."""
     codes = [code for _, code in ranges]
     return _named_cuts(ranges) or tuple(float(np.nextafter((low + high) / 2, high)) for low, high in pairwise(codes))
-
-
-KINDS: dict[str, type[Attribute]] = {"integer": Integer, "category": Category, "real": Real}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import MISSING, Attribute, Category, Codes
+from fairbits.domain.attribute import MISSING, Attribute, Codes
 from fairbits.domain.encoding import Encoding, table_rows
 from fairbits.domain.schema import Schema
 from fairbits.errors import MissingDependencyError, TableError
@@ -565,7 +565,7 @@ def _with_held(attribute: Attribute, codes: Codes, raw: RawTable) -> Attribute:
     held = raw.held(attribute, codes)
     if held is None:
         return attribute
-    if not isinstance(attribute, Category):
+    if attribute.kind != "category":
         return replace(attribute, held=held)
     spelled = [attribute.labels[i] if label == MISSING else held.text(i) for i, label in enumerate(attribute.labels)]
     labels = tuple(

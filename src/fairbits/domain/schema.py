@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import Attribute, Codes, Number
+from fairbits.domain.attribute import Attribute, Codes
 from fairbits.domain.rule import Rule
 from fairbits.errors import SchemaError, choose_from
 
@@ -420,10 +420,7 @@ def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -
     """The schema with ranges for protected numbers of many values, as many ranges as the limit of twins allows."""
     wide = [a.name for a in schema.attributes if a.protected and _is_wide(a)]
     for count in range(RANGES, 1, -1):
-        attributes = [
-            with_ranges(a, columns[a.name], count) if isinstance(a, Number) and a.name in wide else a
-            for a in schema.attributes
-        ]
+        attributes = [with_ranges(a, columns[a.name], count) if a.name in wide else a for a in schema.attributes]
         if twins_of(attributes) <= max_twins:
             return replace(schema, attributes=tuple(attributes), max_twins=max_twins)
     sizes = {a.name: a.twin_count for a in attributes if a.protected}
@@ -435,7 +432,7 @@ def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -
     )
 
 
-def with_ranges(attribute: Number, values: Codes, count: int) -> Number:
+def with_ranges(attribute: Attribute, values: Codes, count: int) -> Attribute:
     """The attribute cut into ranges that hold about as many people each; the median value stands for its range."""
     cuts = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
     place = np.searchsorted(cuts, values, side="right")

@@ -8,15 +8,17 @@ that twins take. They stand after the m combinations that everybody has.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import Codes
 from fairbits.domain.schema import Schema
+from fairbits.domain.words import shortened
 from fairbits.errors import SchemaError
 
 
@@ -263,3 +265,97 @@ def _product(domains: list[Codes]) -> Codes:
     """All combinations, the last domain changing fastest; one empty one where there are no domains."""
     grid = np.meshgrid(*domains, indexing="ij")
     return np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.empty((1, 0))
+
+
+#: Rows of the table that must have a combination of protected values.
+MIN_ROWS = 10
+#: Values of a protected number that a sentence lists.
+MAX_SHOWN = 8
+#: Which figures of a measurement rest on the values that twins take.
+TWIN_FIGURES = ("k_mean", "k_max", "q_inf_mean", "q_inf_max", "q_1_mean", "q_1_max", "split_rate", "flip_rate")
+#: What kind of figure it is: certain, at least so much, or an estimate.
+FigureKind = Literal["exact", "lower bound", "statistical"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One thing that was not asked.
+
+    Attributes
+    ----------
+    limit
+        "values" (twins take some values of a protected number only), "missing" (twins of others never lack a value),
+        "support" (some combinations of protected values hardly occur) or "training" (accuracy on rows that the model
+        may know).
+    figures
+        The figures that it limits, by their names in JSON.
+    kind
+        What these figures become, where it changes their kind.
+    attribute
+        The attribute that it is about.
+    count, of
+        How many values were asked, or combinations are supported, of how many.
+    values
+        The values that were asked, in words.
+    """
+
+    limit: Literal["values", "missing", "support", "training"]
+    figures: tuple[str, ...]
+    kind: FigureKind | None = None
+    attribute: str | None = None
+    count: int | None = None
+    of: int | None = None
+    values: str | None = None
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Limit:
+        """Undo ``document``; the sentence is made anew."""
+        return cls(**{**{name: document[name] for name in cls.__slots__}, "figures": tuple(document["figures"])})
+
+    @property
+    def text(self) -> str:
+        """The same in a sentence."""
+        name = shortened(self.attribute or "", 60)
+        if self.limit == "values":
+            return (
+                f"Twins take {self.count} values of {name} ({self.values}) and each person's own; others are not "
+                f"asked: the figures are lower bounds where all values count."
+            )
+        if self.limit == "missing":
+            return (
+                f"{name} may be missing in the table; twins of those who have a value never lack it "
+                f'(missing = "value" makes that a value of twins too).'
+            )
+        if self.limit == "support":
+            return (
+                f"Of {self.of:,} combinations of protected values, {self.count:,} are those of at least {MIN_ROWS} "
+                f"rows; the others are people whom the table hardly knows."
+            )
+        return "Accuracy is on rows that the model may have been trained on; on others it is likely lower."
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, the sentence included."""
+        return {**asdict(self), "figures": list(self.figures), "text": self.text}
+
+
+def twin_limits(schema: Schema) -> tuple[Limit, ...]:
+    """What the twins of a schema leave out."""
+    found = []
+    for column in schema.protected_columns:
+        attribute = schema.attributes[column]
+        if attribute.gap is not None and attribute.missing != "value":
+            found.append(Limit("missing", TWIN_FIGURES, attribute=attribute.name))
+        if attribute.representatives and attribute.twin_count <= schema.max_twins:  # more are refused
+            values = [attribute.read(code) for code in attribute.twin_values()]
+            shown = ", ".join(values if len(values) <= MAX_SHOWN else [*values[: MAX_SHOWN - 1], "…", values[-1]])
+            found.append(
+                Limit(
+                    "values",
+                    TWIN_FIGURES,
+                    kind="lower bound",
+                    attribute=attribute.name,
+                    count=attribute.twin_count,
+                    values=shown,
+                )
+            )
+    return tuple(found)

@@ -1,14 +1,13 @@
-from .ahead import compiled_ahead as compiled_ahead
 from .box_layers import BoxNetwork as BoxNetwork
 from .box_layers import box_network as box_network
-from .clock import work_time as work_time
-from .compilation import plan_of as plan_of
 from .distances import widest as widest
 from .evaluation import Evaluation as Evaluation
 from .evaluation import Partition as Partition
 from .evaluation import classes as classes
 from .evaluation import evaluate as evaluate
+from .evaluation import masked as masked
 from .evaluation import scores as scores
+from .evaluation import vectors as vectors
 from .forecast import Contributions as Contributions
 from .forecast import Foresight as Foresight
 from .forecast import arranged as arranged
@@ -27,10 +26,9 @@ from .kernels.box_people import FLIPPING as FLIPPING
 from .kernels.box_people import OPEN as OPEN
 from .kernels.box_people import STEADY as STEADY
 from .kernels.box_people import ask_people as ask_people
-from .kernels.class_vectors import vectors as vectors
 from .kernels.compiler import compiled as compiled
 from .kernels.compiler import linked as linked
-from .kernels.masked_twins import masked as masked
+from .kernels.compiler import work_time as work_time
 from .kernels.moves import NOTHING_KNOWN as NOTHING_KNOWN
 from .kernels.moves import SHORTNESS as SHORTNESS
 from .kernels.moves import Domain as Domain
@@ -42,6 +40,7 @@ from .nearest import NearestRow as NearestRow
 from .plan import ActivationCode as ActivationCode
 from .plan import Head as Head
 from .plan import Plan as Plan
+from .plan import plan_of as plan_of
 from .rounding import ScoreError as ScoreError
 from .rounding import margin_cuts as margin_cuts
 from .rounding import score_error as score_error

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.batches import spread, writeable
-from fairbits.engine.kernels.compiler import compiled, linked
+from fairbits.engine.kernels.compiler import compiled
+from fairbits.engine.threads import spread, writeable
 
 ROUNDING = 1e-5
 """Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share."""
@@ -41,7 +41,6 @@ def widest_chunk(outputs, found):  # noqa: PLR0912 - one person, step by step
     n, m, width = outputs.shape
     twins = np.empty((width, m), np.float32)
     distances, reach = np.empty(m, np.float32), np.empty(m, np.float32)
-    order, spare = np.empty(m, np.int64), np.empty(m, np.int64)
     for person in range(n):
         for twin in range(m):
             reach[twin] = 0
@@ -52,7 +51,7 @@ def widest_chunk(outputs, found):  # noqa: PLR0912 - one person, step by step
             mean /= np.float32(m)
             for twin in range(m):
                 reach[twin] += abs(outputs[person, twin, j] - mean)
-        order, spare = _farthest_first(reach, order, spare)
+        order = np.argsort(-reach, kind="mergesort")  # farthest first
         for twin in range(m):
             for j in range(width):
                 twins[j, twin] = outputs[person, order[twin], j]
@@ -73,37 +72,3 @@ def widest_chunk(outputs, found):  # noqa: PLR0912 - one person, step by step
             for other in range(one + 1, last):
                 best = max(best, distances[other])
         found[person] = best
-
-
-@linked
-def _farthest_first(reach, order, spare):
-    """Order twins by falling distance, equal ones as they stand, NaN last: ``np.argsort(-reach, kind="mergesort")``.
-
-    NumPy's own takes Numba a second to compile. Runs of sorted twins are merged into runs of twice the length, from
-    one array into the other; gives both, the sorted one first.
-    """
-    m = reach.shape[0]
-    for twin in range(m):
-        order[twin] = twin
-    length = 1
-    while length < m:
-        for start in range(0, m, 2 * length):
-            left, right = start, start + length
-            middle, end = right, right + length
-            for place in range(start, min(end, m)):
-                if left >= middle:
-                    later = True
-                elif right >= end or right >= m:
-                    later = False
-                else:
-                    here, there = reach[order[left]], reach[order[right]]
-                    later = there > here or (np.isnan(here) and not np.isnan(there))
-                if later:
-                    spare[place] = order[right]
-                    right += 1
-                else:
-                    spare[place] = order[left]
-                    left += 1
-        order, spare = spare, order
-        length *= 2
-    return order, spare

@@ -1,26 +1,34 @@
 """The front of the engine: batches of people in, figures per person out, on as many threads as asked for.
 
-Each person's figures depend on that person alone: neither the threads nor the order change a bit of them.
+A kernel takes whole tiles of people and says where the first tile is that it cannot use. Which person of it is to
+blame, and for what, is found out here: that may take its time. Each person's figures depend on that person alone:
+neither the threads nor the order change a bit of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.batches import run_batch, spread, writeable
 from fairbits.engine.kernels.evaluate import run_chunk
-from fairbits.engine.kernels.partition import Ruler, classes_chunk, ruler_of
+from fairbits.engine.kernels.partition import Ruler, masked_chunk, ruler_of, vectors_chunk
 from fairbits.engine.kernels.simd import PEOPLE
-from fairbits.engine.plan import Head, Plan
-from fairbits.engine.program import scratch
-from fairbits.errors import OptionError
+from fairbits.engine.plan import Head, Plan, scratch
+from fairbits.engine.threads import spread, writeable
+from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableError
 
 Partition = Literal["constrained", "grid"]
+
+Run = Callable[[NDArray[np.float64], int, int], int]
+"""Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the
+batch: (codes, n, start). Gives the row where the first tile in trouble begins, or -1."""
+
+#: Scalar work per twin, and per twin and class, in units of the engine's multiply-adds.
+_WORK, _VECTOR_WORK = 300, 600
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +109,7 @@ def evaluate(
 ) -> Evaluation:
     """Score all twins of every person and measure them, without keeping the scores."""
     bounded = plan.head is not Head.LINEAR
-    figures = empty_figures(len(codes))
+    figures = _empty_figures(len(codes))
     ruler = ruler_of(plan.m, epsilon, partition, bounded, threshold)
     _run(plan, codes, ruler=ruler, figures=figures, ready=np.empty((0, 0), np.float32), threads=threads)
     return Evaluation(**figures._asdict(), m=plan.m)
@@ -111,7 +119,7 @@ def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None
     """Scores of all twins of every person."""
     ready = np.empty((len(codes), plan.m), np.float32)
     ruler = Ruler(False, np.float32(0), np.float32(0), False, np.float32(0), np.zeros(0), np.float32(0.5))
-    _run(plan, codes, ruler=ruler, figures=empty_figures(0), ready=ready, threads=threads)
+    _run(plan, codes, ruler=ruler, figures=_empty_figures(0), ready=ready, threads=threads)
     return ready
 
 
@@ -129,18 +137,64 @@ def classes(
         raise OptionError(f"scores must have shape (n, m) with m >= 1, but got {scores.shape}.")
     if not np.isfinite(scores).all():
         raise OptionError("scores must be finite, but hold NaN or infinity.")
+    valid = np.ones(scores.shape, np.bool_)
+    found = masked(scores, valid, epsilon=epsilon, partition=partition, bounded=bounded, threads=threads)
+    return found.k, found.q_1
+
+
+def masked(
+    scores: NDArray[np.float32],
+    valid: NDArray[np.bool_],
+    *,
+    epsilon: float,
+    partition: Partition,
+    bounded: bool = True,
+    decides: bool = True,
+    threshold: float = 0.5,
+    threads: int | None = None,
+) -> Evaluation:
+    """Figures over the valid twins of people; someone without any has k = 1 and no span."""
     n, m = scores.shape
-    ruler = ruler_of(m, epsilon, partition, bounded)
-    figures = empty_figures(n)
+    figures, twins = _empty_figures(n), np.empty(n, np.int32)
+    ruler = ruler_of(m, epsilon, partition, bounded, threshold)
 
     def run(start: int, stop: int) -> None:
-        classes_chunk(writeable(scores[start:stop]), scratch(m * PEOPLE), start, ruler, figures)
+        part, mask = writeable(scores[start:stop]), writeable(valid[start:stop])
+        masked_chunk(part, mask, start, ruler, decides, figures, twins)
 
-    spread(run, n, m * 500, threads)
-    return figures.k, figures.q_1
+    spread(run, n, m * _WORK, threads)
+    return Evaluation(**figures._asdict(), m=m, twins=twins)
 
 
-def empty_figures(n: int) -> _Figures:
+def vectors(
+    scores: NDArray[np.float32],
+    valid: NDArray[np.bool_] | None = None,
+    *,
+    epsilon: float,
+    favourable: int,
+    threads: int | None = None,
+) -> Evaluation:
+    """Figures of people whose twins have a probability for every class.
+
+    Low and high are those of the favourable class; ``decisions`` counts the different most likely classes.
+    """
+    if scores.ndim != 3 or not 0 <= favourable < scores.shape[2]:
+        raise OptionError(f"scores must have shape (n, m, classes) and favourable be one, but got {scores.shape}.")
+    n, m, classes = scores.shape
+    mask = np.ones((n, m), np.bool_) if valid is None else valid
+    figures, twins, decisions = _empty_figures(n), np.empty(n, np.int32), np.empty(n, np.int32)
+    ruler = ruler_of(m, epsilon, "constrained", True)
+
+    def run(start: int, stop: int) -> None:
+        part = writeable(scores[start:stop]), writeable(mask[start:stop])
+        vectors_chunk(*part, start, favourable, ruler, figures, twins, decisions)
+
+    spread(run, n, m * classes * _VECTOR_WORK, threads)
+    counts = None if valid is None else twins
+    return Evaluation(**figures._asdict(), m=m, twins=counts, decisions=decisions)
+
+
+def _empty_figures(n: int) -> _Figures:
     """Empty arrays for the figures of n people."""
     whole, real = np.int32, np.float32
     kinds: tuple[Any, ...] = (whole, real, real, real, whole, whole, whole)
@@ -163,3 +217,54 @@ def _run(
 
     work = plan.m * (program.weights.size + 4 * program.bias.size + 50)
     run_batch(plan, codes, run, work=work, threads=threads)
+
+
+def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, threads: int | None) -> None:
+    """Run a kernel on all rows of codes, in chunks over threads."""
+    codes = np.asarray(codes, dtype=np.float64)
+    needed = int(max(plan.numeric_columns.max(initial=-1), plan.lookup_columns.max(initial=-1))) + 1
+    if codes.ndim != 2 or codes.shape[1] < needed:
+        raise TableError(f"codes must have shape (n, d) with d >= {needed}, but got {codes.shape}.")
+
+    def chunk(start: int, stop: int) -> None:
+        faulty = run(whole_tiles(writeable(codes[start:stop])), stop - start, start)
+        if faulty >= 0:
+            _complain(plan, codes, range(faulty, min(faulty + PEOPLE, stop)), run)
+
+    spread(chunk, len(codes), work, threads)
+
+
+def whole_tiles(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows, with the last one repeated until the tile is full; only the end of a batch needs it."""
+    missing = -len(rows) % PEOPLE
+    return np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)]) if missing else rows
+
+
+def _complain(plan: Plan, codes: NDArray[np.float64], rows: range, run: Run) -> None:
+    """The kernel met a code it has no use for, or a network that overflows, in one of these rows: say which."""
+    for row in rows:
+        _check_codes(plan, codes[row], row)
+    for row in rows:
+        if run(whole_tiles(writeable(codes[row : row + 1])), 1, row) >= 0:
+            raise ModelError.of_row(
+                f"the network must stay within float32, but it overflows for {ROW}; "
+                f"check its weights and the scale of the codes.",
+                row,
+            )
+    raise FairbitsError.of_row(f"the kernel refused the tile at {ROW}, but every row of it looks fine.", rows.start)
+
+
+def _check_codes(plan: Plan, codes: NDArray[np.float64], row: int) -> None:
+    for column, shift in zip(plan.numeric_columns, plan.numeric_shifts, strict=True):
+        if not abs(codes[column] - shift) <= np.finfo(np.float32).max:
+            raise TableError.of_row(
+                f"codes must be finite as float32, but column {column + 1} of {ROW} holds {codes[column]}.", row
+            )
+    for column, low, size in zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_sizes, strict=True):
+        code = codes[column]
+        if not (low <= code < low + size and code == np.floor(code)):
+            raise TableError.of_row(
+                f"codes of column {column + 1} must be whole numbers within {low}..{low + size - 1}, "
+                f"but {ROW} holds {code}.",
+                row,
+            )

@@ -21,8 +21,7 @@ from fairbits.domain import Encoding, Lookup
 from fairbits.engine.kernels.compiler import inlined
 from fairbits.engine.kernels.memory import load, splat, store_totals
 from fairbits.engine.kernels.simd import PEOPLE, fma, sub
-from fairbits.engine.plan import Plan
-from fairbits.engine.program import fold_head, round_up
+from fairbits.engine.plan import Plan, round_up
 
 Floats = NDArray[np.float32]
 Columns = NDArray[np.integer[Any]]
@@ -52,11 +51,11 @@ class Contributions(NamedTuple):
 
 def contributions_of(plan: Plan, columns: Columns) -> Contributions:
     """Contributions of some columns of codes to a plan's first layer."""
-    h = int(plan.program.widths[0])
-    rows = fold_head(plan).get("lookup_tables", plan.lookup_tables).reshape(-1, h)
     places = zip(plan.lookup_columns, plan.lookup_lows, plan.lookup_offsets, plan.lookup_sizes, strict=True)
     tabled = set(plan.adjoint.table_columns.tolist())
-    tables = {int(column): (0, int(low), rows[at : at + size]) for column, low, at, size in places if column in tabled}
+    tables = {
+        int(column): (0, int(low), plan.tables[at : at + size]) for column, low, at, size in places if column in tabled
+    }
     return _contributions(columns, tables)
 
 

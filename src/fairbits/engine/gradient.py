@@ -7,11 +7,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbits.engine.batches import run_batch, whole_tiles, writeable
+from fairbits.engine.evaluation import run_batch, whole_tiles
 from fairbits.engine.forecast import Foresight
 from fairbits.engine.kernels.gradients import gradients_chunk
-from fairbits.engine.plan import Plan
-from fairbits.engine.program import round_up, scratch
+from fairbits.engine.plan import Plan, round_up, scratch
+from fairbits.engine.threads import writeable
 from fairbits.errors import ROW, OptionError, choose_from
 
 Slope = Literal["margin", "score"]

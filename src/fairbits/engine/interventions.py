@@ -13,14 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.batches import run_batch
-from fairbits.engine.compilation import plan_of
-from fairbits.engine.evaluation import Partition
+from fairbits.engine.evaluation import Partition, run_batch
 from fairbits.engine.kernels.interventions import Counts, Decision, Held, Missing, accuracy_chunk, study_chunk
 from fairbits.engine.kernels.partition import ruler_of
 from fairbits.engine.kernels.simd import PEOPLE
-from fairbits.engine.plan import Head, Plan
-from fairbits.engine.program import scratch
+from fairbits.engine.plan import Head, Plan, plan_of, scratch
 from fairbits.errors import ModelError, TableError
 from fairbits.models import Do, Network
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.engine.batches import spread, writeable
 from fairbits.engine.kernels.compiler import compiled
+from fairbits.engine.threads import spread, writeable
 
 #: People who go through a tree together: their features stay in the first cache.
 _BLOCK = 128

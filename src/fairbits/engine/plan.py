@@ -1,30 +1,44 @@
-"""What the engine needs to know about a network, its encoding and the twins: plain arrays, checked once.
+"""A network, its encoding and the twins as plain arrays, and these made ready for the kernels.
 
 Because the encoding is affine, the first pre-activation of twin z of a person is ::
 
     bias + slopes of the numeric attributes + one table row per categorical attribute + twins[z]
 
 and only the last term depends on the protected attributes. Everything before it is paid once per person.
+
+- Softmax over logits l is 1 / (1 + sum of exp(l_j - l_f) over the others), so the last layer may as well
+  compute the margins l_f - l_j: one output less, and for two classes the same code as a sigmoid head.
+- Tables of attributes with few values are merged into one with a row per combination of values: 41 lookups
+  become a dozen, as long as the tables stay in the second-level cache.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.adjoint import Adjoint, reverse
-from fairbits.engine.program import Program, lower
+from fairbits.domain import Encoding, Twins
+from fairbits.engine.kernels.activations import IDENTITY, LEAKY_RELU, RELU
+from fairbits.engine.kernels.simd import PEOPLE
 from fairbits.errors import ModelError
-from fairbits.models import without_denormals
+from fairbits.models import Network, without_denormals
 
+Array = NDArray[Any]
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+TABLE_BYTES = 128 * 1024
+"""Merged tables may grow to this size: they share the second-level cache with the weights."""
+
+AT_ONCE = 4
+"""Rows of steps that the kernel of gradients multiplies with a gradient at the same time."""
 
 
 class ActivationCode(IntEnum):
@@ -48,7 +62,66 @@ class Head(IntEnum):
     LINEAR = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Program(NamedTuple):
+    """What a kernel gets; Numba takes named tuples apart. Arrays are flat, contiguous, writeable."""
+
+    bias: Array
+    twins: Array
+    widths: Array
+    curves: Array  # per layer: the smooth activation, or 0
+    slopes: Array  # per layer: the slope below zero
+    alphas: Array  # per layer: the alpha of the smooth activation
+    weights: Array
+    biases: Array
+    columns: Array  # of the numeric attributes, then of the categorical ones in the order of the merged tables
+    shifts: Array
+    numeric_slopes: Array
+    lookup_sizes: Array
+    lookup_strides: Array  # how many rows of the merged table a step of the attribute's code is
+    tables: Array  # the merged tables, then the twins; rows padded to a whole number of tiles
+    table_starts: Array  # first row of each merged table
+    table_members: Array  # first lookup of each merged table, and the end of the last
+    twin_rows: int  # the row of `tables` where the twins begin
+    linear: bool
+    near: int  # from here on: places in a tile's buffer
+    far: int
+    base: int
+    square: int
+    numeric: int
+    indices: int
+    rows: int
+    scores: int
+    size: int
+
+
+class Adjoint(NamedTuple):
+    """What the kernel of gradients gets beside the program: the layers transposed, and what a step of each code does.
+
+    The derivative by a code is a row of h numbers times the gradient at the first pre-activation. For a numeric
+    attribute that row is its slope. For a categorical one it is the mean of one step up and one down,
+    ``(table[up] - table[down]) / (up - down)``, which depends on the code, so there is a table of such rows. With two
+    values there is only one step to take, whatever the code: such attributes count as numeric here.
+    """
+
+    sources: Array  # the tape, from here on: the dense layers of the way there and back, in order
+    targets: Array
+    inputs: Array
+    outputs: Array
+    weights: Array
+    biases: Array
+    before: Array  # per layer: the place of its pre-activations in a tile's buffer
+    steady_columns: Array  # attributes whose step does not depend on the code
+    table_columns: Array  # attributes whose step is a row of `steps`
+    table_indices: Array  # where in the tile their indices are; repeated up to a multiple of `AT_ONCE`
+    table_starts: Array  # where in `steps` their rows begin; likewise
+    steps: Array  # rows padded to a whole number of tiles
+    trouble: int  # from here on: places in a tile's buffer; all from this one to the end must be finite
+    steady: int
+    found: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A network, its encoding and the twins of a person, as arrays.
 
@@ -75,19 +148,21 @@ class Plan:
     lookup_offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     lookup_tables: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))
     program: Program = field(init=False, repr=False)
-    adjoint: Adjoint = field(init=False, repr=False)
+    order: list[int] = field(init=False, repr=False)
+    tables: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
             array = np.ascontiguousarray(getattr(self, name), dtype=kind)
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ModelError(f"the plan's {name} must be finite, but hold NaN or infinity.")
-            if kind is np.float32:
-                array = without_denormals(array)
-            object.__setattr__(self, name, array)
-        _check_shapes(self)
-        object.__setattr__(self, "program", lower(self))
-        object.__setattr__(self, "adjoint", reverse(self, self.program))
+            object.__setattr__(self, name, without_denormals(array) if kind is np.float32 else array)
+        groups = _groups(self.lookup_sizes.tolist(), round_up(int(self.widths[0])) * 4)
+        #: Categorical attributes as kernels meet them, and their tables with the head folded in.
+        object.__setattr__(self, "order", [c for members in groups for c in members])
+        program, tables = _lowered(self, groups)
+        object.__setattr__(self, "program", program)
+        object.__setattr__(self, "tables", tables)
 
     @property
     def m(self) -> int:
@@ -99,6 +174,11 @@ class Plan:
         """How many values each categorical attribute has."""
         return np.diff(np.append(self.lookup_offsets, self.lookup_tables.shape[0]))
 
+    @cached_property
+    def adjoint(self) -> Adjoint:
+        """What gradients need beside the program."""
+        return _reversed(self)
+
 
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("bias", "twins", "alphas", "weights", "biases", "numeric_slopes", "lookup_tables"), np.float32),
@@ -108,55 +188,206 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def _expect(plan: Plan, name: str, shape: tuple[int, ...]) -> None:
-    actual = getattr(plan, name).shape
-    if actual != shape and not (0 in shape and 0 in actual):
-        raise ModelError(f"the plan's {name} must have shape {shape}, but got {actual}.")
+def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
+    """The plan for scoring people and their twins by a network."""
+    weights, biases = list(network.weights), list(network.biases)
+    if network.head == "sigmoid" and network.favourable == 0:  # its score is the sigmoid of the negated output
+        weights[-1], biases[-1] = -weights[-1], -biases[-1]
+    layer = encoding.first_layer(weights[0], biases[0])
+    width, added, protected = len(layer.bias), np.zeros((1, len(layer.bias))), set[int]()
+    if twins is not None:  # once per twin, summed in double precision
+        protected = {int(column) for column in twins.columns}
+        parts = [layer.contribution(int(c), twins.values[:, i]).astype(np.float64) for i, c in enumerate(twins.columns)]
+        added = np.sum(parts, axis=0)
+    numeric = [i for i in layer.slopes if i not in protected]
+    lookup = [i for i in layer.tables if i not in protected]
+    none = np.empty(0, np.float32)
+    return Plan(
+        bias=layer.bias,
+        twins=added,
+        widths=np.array(network.widths),
+        head=Head[network.head.upper()],
+        favourable=network.favourable if network.head == "softmax" else 0,
+        activations=np.array([ActivationCode[a.name.upper()] for a in network.activations_after], dtype=np.int64),
+        alphas=np.array([a.alpha for a in network.activations_after], dtype=np.float32),
+        weights=np.concatenate([none, *(array.ravel() for array in weights[1:])]),
+        biases=np.concatenate([none, *biases[1:]]),
+        numeric_columns=np.array(numeric, dtype=np.int64),
+        numeric_shifts=np.array([layer.slopes[i][0] for i in numeric], dtype=np.float64),
+        numeric_slopes=np.array([layer.slopes[i][1] for i in numeric], dtype=np.float32).reshape(-1, width),
+        lookup_columns=np.array(lookup, dtype=np.int64),
+        lookup_lows=np.array([layer.tables[i][0] for i in lookup], dtype=np.int64),
+        lookup_offsets=np.cumsum([0, *(len(layer.tables[i][1]) for i in lookup)])[:-1],
+        lookup_tables=np.concatenate([np.empty((0, width), np.float32), *(layer.tables[i][1] for i in lookup)]),
+    )
 
 
-def _check_shapes(plan: Plan) -> None:
-    widths = [int(width) for width in plan.widths]
-    if not widths or min(widths) < 1:
-        raise ModelError(f"the plan's widths must be one or more positive numbers, but got {widths}.")
-    h, a, c = widths[0], plan.numeric_columns.size, plan.lookup_columns.size
-    if plan.twins.ndim != 2 or plan.twins.shape[0] < 1:
-        raise ModelError(f"the plan's twins must have shape (m, {h}) with m >= 1, but got {plan.twins.shape}.")
-    macs = sum(i * o for i, o in pairwise(widths))
-    expected: dict[str, tuple[int, ...]] = {
-        "bias": (h,),
-        "twins": (plan.m, h),
-        "activations": (len(widths) - 1,),
-        "alphas": (len(widths) - 1,),
-        "weights": (macs,),
-        "biases": (sum(widths[1:]),),
-        "numeric_shifts": (a,),
-        "numeric_slopes": (a, h),
-        "lookup_lows": (c,),
-        "lookup_offsets": (c,),
-    }
-    for name, shape in expected.items():
-        _expect(plan, name, shape)
-    if c and (plan.lookup_tables.ndim != 2 or plan.lookup_tables.shape[1] != h):
-        raise ModelError(f"the plan's lookup_tables must have {h} columns, but got {plan.lookup_tables.shape}.")
-    if c and (plan.lookup_offsets[0] != 0 or plan.lookup_sizes.min() < 1):
-        raise ModelError("the plan's lookup_offsets must start at 0 and increase, within the rows of lookup_tables.")
-    for name in ("numeric_columns", "lookup_columns"):
-        if getattr(plan, name).min(initial=0) < 0:
-            raise ModelError(f"the plan's {name} must be 0 or more, but got {getattr(plan, name).tolist()}.")
-    columns = [*plan.numeric_columns.tolist(), *plan.lookup_columns.tolist()]
-    if len(set(columns)) < len(columns):
-        raise ModelError(f"the plan's columns must belong to one attribute each, but got {columns}.")
-    if plan.activations.size and not set(plan.activations.tolist()) <= set(ActivationCode):
-        raise ModelError(f"the plan's activations must be of Activation, but got {plan.activations.tolist()}.")
-    _check_head(plan, widths[-1])
-
-
-def _check_head(plan: Plan, outputs: int) -> None:
+def _lowered(plan: Plan, groups: list[list[int]]) -> tuple[Program, Floats]:
+    """The plan as flat arrays for the kernels, and the tables of its categorical attributes, the head folded in."""
+    widths, weights, biases = plan.widths, plan.weights, plan.biases
+    first = [plan.bias, plan.twins, plan.numeric_slopes, plan.lookup_tables]
+    first = [array.reshape(-1, int(widths[0])) for array in first]
     if plan.head is Head.SOFTMAX:
-        if outputs < 2 or not 0 <= plan.favourable < outputs:
-            raise ModelError(
-                f"a softmax head needs two or more outputs and a favourable one among them, but got "
-                f"outputs={outputs}, favourable={plan.favourable}."
-            )
-    elif outputs != 1:
-        raise ModelError(f"a {plan.head.name.lower()} head needs exactly one output, but got {outputs}.")
+        inputs, outputs = (int(width) for width in (0, *widths)[-2:])
+        if len(widths) == 1:
+            first = [_margins(array, plan.favourable) for array in first]
+        else:
+            last = weights[-inputs * outputs :].reshape(inputs, outputs)
+            weights = np.concatenate([weights[: -inputs * outputs], _margins(last, plan.favourable).ravel()])
+            biases = np.concatenate([biases[:-outputs], _margins(biases[-outputs:], plan.favourable)])
+        widths = np.append(widths[:-1], outputs - 1)
+    bias, twins, slopes, tables = first
+    h, sizes = int(widths[0]), plan.lookup_sizes
+    merged, strides = [np.zeros((0, h), np.float32)], [1]
+    for members in groups:
+        merged.append(_merge([tables[plan.lookup_offsets[c] :][: sizes[c]] for c in members]))
+        strides += [int(np.prod(sizes[members[place + 1 :]])) for place in range(len(members))]
+    # Identity, ReLU and leaky ReLU differ in their slope below zero only; layers are stored with it.
+    pairs = [*zip(plan.activations.tolist(), plan.alphas.tolist(), strict=True), (IDENTITY, 0.0)]
+    arrays: dict[str, Any] = {
+        "bias": bias,
+        "twins": twins,
+        "widths": widths,
+        "curves": [code if code > LEAKY_RELU else IDENTITY for code, _ in pairs],
+        "slopes": [{RELU: 0.0, LEAKY_RELU: alpha}.get(code, 1.0) for code, alpha in pairs],
+        "alphas": [alpha for _, alpha in pairs],
+        "weights": weights,
+        "biases": biases,
+        "columns": np.concatenate([plan.numeric_columns, plan.lookup_columns[plan.order]]),
+        "shifts": np.concatenate([plan.numeric_shifts, plan.lookup_lows[plan.order]]),
+        "numeric_slopes": slopes,
+        "lookup_sizes": sizes[plan.order],
+        "lookup_strides": strides[1:],
+        "tables": np.pad(np.concatenate([*merged, twins]), ((0, 0), (0, round_up(h) - h))),
+        "table_starts": np.cumsum([len(table) for table in merged])[:-1],
+        "table_members": np.cumsum([0, *map(len, groups)]),
+    }
+    whole = ("widths", "curves", "columns", "table_members")
+    kinds: dict[str, type] = {**dict.fromkeys(whole, np.int64), "shifts": np.float64}
+    # Flat copies: kernels are compiled for writeable arrays, and a copy is not changed behind our back.
+    flat: dict[str, Any] = {name: np.array(a, dtype=kinds.get(name, np.float32)).ravel() for name, a in arrays.items()}
+    # Places in a tile's buffer; `near` and `far` hold the layers in turn, `square` a tile to transpose. The twin, where
+    # each person has one only, is one more table row.
+    widest = round_up(int(widths.max()))
+    rows = {"near": widest, "far": widest, "base": round_up(h), "square": PEOPLE, "numeric": plan.numeric_columns.size}
+    rows |= {"indices": len(sizes), "rows": len(groups) + 1, "scores": plan.m, "size": 0}
+    places = dict(zip(rows, (np.cumsum([0, *rows.values()]) * PEOPLE).tolist(), strict=False))
+    twin_rows = sum(len(table) for table in merged)
+    return Program(**flat, twin_rows=twin_rows, linear=plan.head is Head.LINEAR, **places), tables
+
+
+def _margins(array: Array, favourable: int) -> Array:
+    """Favourable column minus each of the others."""
+    return array[..., favourable : favourable + 1] - np.delete(array, favourable, axis=-1)
+
+
+def _groups(sizes: list[int], row_bytes: int) -> list[list[int]]:
+    """Merge the two smallest tables again and again while all of them together stay small enough."""
+    groups = [(size, [index]) for index, size in enumerate(sizes)]
+    while len(groups) > 1:
+        groups.sort()
+        (one, members), (two, others), *rest = groups
+        rows = one * two + sum(size for size, _ in rest)
+        if rows * row_bytes > TABLE_BYTES:
+            break
+        groups = [(one * two, sorted(members + others)), *rest]
+    return [members for _, members in groups]
+
+
+def _merge(tables: list[Array]) -> Array:
+    """One row per combination of values, the last table's value moving fastest."""
+    merged = tables[0]
+    for table in tables[1:]:
+        merged = (merged[:, None, :] + table[None, :, :]).reshape(-1, table.shape[1])
+    return merged
+
+
+def round_up(count: int) -> int:
+    """The next multiple of a tile."""
+    return -(-count // PEOPLE) * PEOPLE
+
+
+def _reversed(plan: Plan) -> Adjoint:
+    program, lookups = plan.program, plan.order
+    h, outputs = int(program.widths[0]), int(program.widths[1:].sum())
+    steps = [_steps(plan.tables[plan.lookup_offsets[c] :][: plan.lookup_sizes[c]]) for c in lookups]
+    # An attribute with one value cannot move; its derivative stays zero.
+    steady = [place for place, rows in enumerate(steps) if len(rows) == 2]
+    moving = [place for place, rows in enumerate(steps) if len(rows) > 2]
+    slopes = np.concatenate([program.numeric_slopes.reshape(-1, h), *(steps[place][:1] for place in steady)])
+    rows = np.concatenate([np.zeros((0, h)), *(steps[place] for place in moving)])
+    starts = np.cumsum([0, *(len(steps[place]) for place in moving)])[:-1] * round_up(h)
+    padded = -(-len(moving) // AT_ONCE) * AT_ONCE
+    at_once = np.minimum(np.arange(padded), len(moving) - 1)
+    before = np.array([program.base, *program.scores + _starts(program.widths[1:]) * PEOPLE], np.int64)
+    trouble = program.scores + outputs * PEOPLE
+    return Adjoint(
+        **_tape(program, before, slopes, trouble + PEOPLE),
+        before=before,
+        steady_columns=np.array([*plan.numeric_columns, *plan.lookup_columns[lookups][steady]], np.int64),
+        table_columns=plan.lookup_columns[lookups][moving],
+        table_indices=program.indices + np.array(moving, np.int64)[at_once] * PEOPLE,
+        table_starts=starts.astype(np.int64)[at_once],
+        steps=np.pad(rows, ((0, 0), (0, round_up(h) - h))).astype(np.float32).ravel(),
+        trouble=trouble,
+        steady=trouble + PEOPLE,
+        found=trouble + (1 + len(slopes)) * PEOPLE,
+        size=trouble + (1 + len(slopes) + padded) * PEOPLE,
+    )
+
+
+def _tape(program: Program, before: Array, slopes: Array, steady: int) -> dict[str, Array]:
+    """Numeric attributes, layers forwards, layers backwards, steady steps: each a dense layer."""
+    widths = program.widths.tolist()
+    numeric, back = program.columns.size - program.lookup_sizes.size, widths[::-1]
+    buffers = [program.near, program.far] * len(widths)
+    weights = [program.numeric_slopes, program.weights, *_transposed(program), slopes.T.ravel()]
+    biases = [program.bias, program.biases, np.zeros(sum(back[1:]) + len(slopes))]
+    places = {
+        "sources": [program.numeric, *[program.near] * len(widths[1:]), *buffers[: len(widths)]],
+        "targets": [*before, *buffers[1 : len(widths)], steady],
+        "inputs": [numeric, *widths[:-1], *back],
+        "outputs": [*widths, *back[1:], len(slopes)],
+    }
+    tape = {name: np.array(values, np.int64) for name, values in places.items()}
+    numbers = {"weights": np.concatenate(weights), "biases": np.concatenate(biases)}
+    return tape | {name: values.astype(np.float32) for name, values in numbers.items()}
+
+
+def _starts(sizes: Array) -> Array:
+    return np.cumsum([0, *sizes])[:-1]
+
+
+def _steps(table: Array) -> Array:
+    """For every code the mean change of one step up and one down, as far as there is room."""
+    exact = table.astype(np.float64)
+    codes = np.arange(len(table))
+    up, down = np.minimum(codes + 1, len(table) - 1), np.maximum(codes - 1, 0)
+    return (exact[up] - exact[down]) / np.maximum(up - down, 1)[:, None]
+
+
+def _transposed(program: Program) -> list[Array]:
+    """The weights of every layer but the first, turned over, last layer first."""
+    shapes = list(pairwise(program.widths.tolist()))
+    starts = _starts(np.array([i * o for i, o in shapes], np.int64))
+    layers = [program.weights[at : at + i * o].reshape(i, o).T for at, (i, o) in zip(starts, shapes, strict=True)]
+    return [layer.ravel() for layer in reversed(layers)]
+
+
+class Scratch(NamedTuple):
+    """The working memory of one call of a kernel."""
+
+    tile: Array
+    counts: Array
+    bits: Array
+
+
+def scratch(size: int) -> Scratch:
+    """Working memory for a tile, aligned to whole vectors."""
+    buffer = np.zeros(size + 16, np.float32)
+    skip = -buffer.ctypes.data % 64 // 4
+    return Scratch(
+        tile=buffer[skip : skip + size],
+        counts=np.zeros(3 * PEOPLE, np.float32),
+        bits=np.zeros(2 * PEOPLE, np.float64),
+    )

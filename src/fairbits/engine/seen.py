@@ -22,9 +22,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from fairbits.engine.kernels.compiler import compiled, inlined, primitive
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.errors import OptionError, TableError
 
 Keys = NDArray[np.uint64]
@@ -124,7 +125,7 @@ def shift_of(table: Keys) -> np.uint64:
     return np.uint64(65 - len(table).bit_length())
 
 
-@primitive
+@intrinsic
 def prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     """Prefetch an entry of a flat array, without waiting for it."""
 

@@ -1,29 +1,29 @@
-"""The threads that kernels share: made once per process, since making them costs as much as a small batch."""
+"""Work shared among threads, in chunks of about a millisecond, so that threads end together.
+
+The threads are made once per process, since making them costs as much as a small batch.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbits.engine.kernels.simd import PEOPLE
 from fairbits.errors import OptionError
 
-#: Asked before work is shared out: whether another process of ours needs a core now.
-_others: list[Callable[[], bool]] = []
+CHUNK = 5e7
+"""Multiply-adds in a chunk: about a millisecond of one core, long beside a call from Python."""
 
-
-@contextmanager
-def leaving_a_core(while_true: Callable[[], bool]) -> Iterator[None]:
-    """Share work among one core less while another process of ours is at work. Results do not depend on threads."""
-    _others.append(while_true)
-    try:
-        yield
-    finally:
-        _others.remove(while_true)
+SMALL, SHARES = 4e6, 5
+"""Not worth handing to another thread; and how many chunks a thread gets of a small batch, to end with the others."""
 
 
 def available_cores() -> int:
@@ -60,8 +60,6 @@ def share(run: Callable[[int], None], starts: range, threads: int | None) -> Non
     earliest start, whatever the threads.
     """
     n_threads = min(thread_count(threads), len(starts))
-    if n_threads > 1 and _others:
-        n_threads = min(n_threads, max(1, thread_count(None) - sum(at_work() for at_work in _others)))
     if n_threads < 2:
         for start in starts:
             run(start)
@@ -90,3 +88,18 @@ def share(run: Callable[[int], None], starts: range, threads: int | None) -> Non
 @cache
 def _thread_pool(process: int, helpers: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork
     return ThreadPoolExecutor(helpers, thread_name_prefix="fairbits")
+
+
+def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | None) -> None:
+    """Call a function on consecutive ranges of people, of whole tiles and at most ``CHUNK`` multiply-adds each."""
+    n_threads = thread_count(threads)
+    if n * work < 2 * SMALL:
+        n_threads = 1
+    people = CHUNK / work if n_threads == 1 else min(CHUNK / work, max(SMALL / work, n / (n_threads * SHARES)))
+    step = max(1, round(people / PEOPLE)) * PEOPLE
+    share(lambda start: run(start, min(start + step, n)), range(0, n, step), n_threads)
+
+
+def writeable(array: NDArray[Any]) -> NDArray[Any]:
+    """Kernels are compiled for contiguous writeable arrays only; others are copied, a chunk at a time."""
+    return np.require(array, requirements=["C", "A", "W"])

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.batches import spread
 from fairbits.engine.kernels.compiler import compiled, linked
+from fairbits.engine.threads import spread
 from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble
 
 Doubles = NDArray[np.float64]

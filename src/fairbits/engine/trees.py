@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Schema, Twins
-from fairbits.engine.batches import CHUNK, SHARES, writeable
 from fairbits.engine.kernels.trees import trees_chunk
-from fairbits.engine.threads import share, thread_count
+from fairbits.engine.threads import CHUNK, SHARES, share, thread_count, writeable
 from fairbits.engine.tree_bins import NoPlan
 from fairbits.engine.tree_planner import TreePlanner
 from fairbits.engine.tree_program import Floats, Ints, TreePlan, TreeProgram

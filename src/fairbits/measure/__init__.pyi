@@ -46,15 +46,12 @@ from .local_law import filing_of as filing_of
 from .noise import Noise as Noise
 from .noise import noise_of as noise_of
 from .plausibility import Plausibility as Plausibility
-from .population import MIN_ROWS as MIN_ROWS
-from .population import Limit as Limit
 from .population import Measurement as Measurement
 from .population import Person as Person
 from .population import Stake as Stake
 from .population import measure_table as measure_table
 from .population import people_headline as people_headline
 from .population import quality_limits as quality_limits
-from .population import twin_limits as twin_limits
 from .target import MEASURES as MEASURES
 from .target import Measure as Measure
 from .target import check_measure as check_measure

@@ -1,9 +1,4 @@
-"""Group figures: how a model's decisions fall on the groups of a table, with intervals.
-
-Who belongs to which group: by one protected attribute, or by several at once.
-
-How everybody in a table is decided about, as they are: scores, decisions, labels.
-"""
+"""Group figures: who belongs to which group, and how a model's decisions fall on the groups, with intervals."""
 
 from __future__ import annotations
 
@@ -16,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MISSING, Attribute, Schema, Table, people_of
-from fairbits.errors import OptionError, TableError, rows_named
+from fairbits.errors import OptionError, TableError
 from fairbits.measure.intervals import Estimate, bounded_means, rate_of, ratio_ends, student_mean
-from fairbits.models import HasClassScores
 from fairbits.randomness import sampled_rows
-from fairbits.subject import Subject
+from fairbits.subject import Subject, scored_rows
 
 #: The code of a person whose value is missing.
 UNKNOWN = -1
@@ -131,10 +125,6 @@ def intersections(groupings: Sequence[Grouping]) -> list[tuple[Grouping, ...]]:
     return pairs + ([tuple(groupings)] if len(groupings) > 2 else [])
 
 
-#: People whom a model is asked about at once.
-_CHUNK = 65_536
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Decided:
     """The scores of everybody in a table as they are, the decisions and the labels, as far as they are known."""
@@ -154,24 +144,8 @@ def decided_rows(subject: Subject, *, rows: npt.NDArray[np.int64] | None = None)
     schema, table = subject.schema, subject.table if rows is None else subject.table.rows(rows)
     own = schema.favourable_index
     labels = None if table.labels is None or schema.regression else np.asarray(table.labels == own)
-    if table.scores is not None:
-        chosen = schema.rule.favours(table.scores) if len(schema.classes) == 2 else None
-        return Decided(table.scores, chosen, labels)
-    scores = np.empty(len(table))
-    decisions = np.empty(len(table), dtype=np.int64)
-    whole = len(schema.classes) > 2 and isinstance(subject.model, HasClassScores)
-    for start in range(0, len(table), _CHUNK):
-        piece = slice(start, start + _CHUNK)
-        with rows_named(start, place=table.place):
-            inputs = subject.encoding.encode(table.codes[piece])
-            if whole:
-                every = np.asarray(subject.model.class_scores(inputs))  # type: ignore[attr-defined]
-                scores[piece], decisions[piece] = every[:, own], schema.rule.most_likely(every)
-            else:
-                scores[piece] = np.asarray(subject.model.scores(inputs)).reshape(-1)
-    if len(schema.classes) == 2:
-        return Decided(scores, schema.rule.favours(scores), labels)
-    return Decided(scores, np.asarray(decisions == own) if whole else None, labels)
+    scores, decisions = scored_rows(subject.model, subject.encoding, schema, table)
+    return Decided(scores.astype(np.float64), None if decisions is None else decisions == own, labels)
 
 
 #: A group of fewer people is named and counted, but no ratio is formed with it (METHOD.md 10).

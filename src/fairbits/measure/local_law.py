@@ -81,7 +81,7 @@ def filing_of(
     if low:
         notes.append(f"below four fifths, a rule of thumb of other authorities: {', '.join(low)}.")
     if distributed is None:
-        notes.append("the distribution date of the tool was not given (--distributed).")
+        notes.append("the distribution date of the tool was not given (--in-use-since).")
     return Filing(subject.name, date or datetime.now(UTC).date().isoformat(), source, distributed, found, tuple(notes))
 
 

@@ -1,40 +1,41 @@
 """What the people in a table experience: figures with intervals, the worst off, and who gains and loses.
 
-Twins that could be somebody: those whose protected values enough rows of the table have, and each attribute alone.
-
 Three nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported,
 because at least ten rows of the table have that combination of protected values. Where rules leave people different
 twins, rows count for people to whom the rules leave the same ones. A value of a person's own counts as the range that
 it is in. Beside these, the twins that differ in one attribute only, the others at the person's own values.
-
-What happens to people, in one sentence: the first that every output says.
-
-What was not asked, beside the figure that it limits: one list of facts for the terminal, the page and JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Schema, Table, Truth, Twins, Validity, people_of, shortened, unsigned_zero
+from fairbits.domain import (
+    MIN_ROWS,
+    Codes,
+    FigureKind,
+    Limit,
+    Schema,
+    Table,
+    Truth,
+    Twins,
+    Validity,
+    people_of,
+    shortened,
+    twin_limits,
+    unsigned_zero,
+)
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
 from fairbits.measure.noise import Noise
-
-if TYPE_CHECKING:
-    from fairbits.measure.intervals import Estimate
-
-
-#: Rows of the table that must have a combination of protected values.
-MIN_ROWS = 10
 
 Keys = npt.NDArray[np.int64]
 
@@ -129,85 +130,12 @@ def _share_words(share: float, rows: int) -> str:
     return f"{round(share * rows):,}" if words == "0.0 %" else words
 
 
-#: Which figures of a measurement rest on the values that twins take.
-TWIN_FIGURES = ("k_mean", "k_max", "q_inf_mean", "q_inf_max", "q_1_mean", "q_1_max", "split_rate", "flip_rate")
-Kind = Literal["exact", "lower bound", "statistical"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """One thing that was not asked.
-
-    Attributes
-    ----------
-    limit
-        "values" (twins take some values of a protected number only), "missing" (twins of others never lack a value),
-        "support" (some combinations of protected values hardly occur) or "training" (accuracy on rows that the model
-        may know).
-    figures
-        The figures that it limits, by their names in JSON.
-    kind
-        What these figures become, where it changes their kind.
-    attribute
-        The attribute that it is about.
-    count, of
-        How many values were asked, or combinations are supported, of how many.
-    """
-
-    limit: Literal["values", "missing", "support", "training"]
-    figures: tuple[str, ...]
-    kind: Kind | None = None
-    attribute: str | None = None
-    count: int | None = None
-    of: int | None = None
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Limit:
-        """Undo ``document``; the sentence is made anew."""
-        return cls(**{**{name: document[name] for name in cls.__slots__}, "figures": tuple(document["figures"])})
-
-    @property
-    def text(self) -> str:
-        """The same in a sentence."""
-        name = shortened(self.attribute or "", 60)
-        if self.limit == "values":
-            return (
-                f"Twins take {self.count} values of {name} and each person's own; others were not asked, so that these "
-                f"figures are lower bounds for people of all values."
-            )
-        if self.limit == "missing":
-            return f"Nobody who has a value of {name} was asked about without it."
-        if self.limit == "support":
-            return (
-                f"Of {self.of:,} combinations of protected values, {self.count:,} are those of at least {MIN_ROWS} "
-                f"rows; the others are people whom the table hardly knows."
-            )
-        return "Accuracy is on rows that the model may have been trained on; on others it is likely lower."
-
-    def document(self) -> dict[str, Any]:
-        """As JSON, the sentence included."""
-        return {**asdict(self), "figures": list(self.figures), "text": self.text}
-
-
-def twin_limits(schema: Schema) -> tuple[Limit, ...]:
-    """What the twins of a schema leave out."""
-    found = []
-    for column in schema.protected_columns:
-        attribute = schema.attributes[column]
-        if attribute.representatives:
-            asked = attribute.twin_count
-            found.append(Limit("values", TWIN_FIGURES, kind="lower bound", attribute=attribute.name, count=asked))
-        if attribute.gap is not None and attribute.missing != "value":
-            found.append(Limit("missing", TWIN_FIGURES, attribute=attribute.name))
-    return tuple(found)
-
-
 def quality_limits(accuracy_on: str | None) -> tuple[Limit, ...]:
     """What limits the comparison with labels."""
     return () if accuracy_on in (None, "held-out") else (Limit("training", ("accuracy", "balanced_accuracy", "auc")),)
 
 
-def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> Kind:
+def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> FigureKind:
     """The kind of the figures about the twins of some rows: of all of them exact, unless a limit makes it less."""
     if any(one.kind == "lower bound" for one in limits):
         return "lower bound"
@@ -378,7 +306,7 @@ class Measurement:
         return tuple(found)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FigureKind:
         """What kind of figures about these rows they are: exact, or lower bounds where twins take some values only."""
         return kind_of(self.limits)
 

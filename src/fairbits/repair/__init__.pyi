@@ -25,6 +25,7 @@ from .records import RepairCandidate as RepairCandidate
 from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult
 from .records import document as document
+from .records import read_repair as read_repair
 from .run import repair_run as repair_run
 from .run import study as study
 from .writers.check import class_values as class_values

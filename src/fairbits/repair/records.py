@@ -6,7 +6,7 @@ What a repair leaves in the run's folder: repairs.parquet, and repair.json with 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +17,12 @@ from fairbits.data import Fitted
 from fairbits.domain import quality
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model
-from fairbits.store import write_json, write_parquet
+from fairbits.shape import reading
+from fairbits.store import read_json, record_from_json, record_to_json, write_json, write_parquet
 
+TABLE, DOCUMENT = "repairs.parquet", "repair.json"
+#: What a file does not hold.
+_IN_MEMORY: Mapping[str, None] = {"json": None}
 WARNING = "Blinding ends the direct use of protected attributes only: attributes that stand in for them (proxies) stay."
 
 
@@ -158,7 +162,7 @@ class RepairCandidate:
     name, words
         What it is called in files and options, and what was done, in a line.
     network
-        The model itself.
+        The model itself; None where the record was read back from a file.
     plan, held_out
         Its figures on the part of the evidence that candidates are chosen on, and on the part that judges.
     within_budget
@@ -199,7 +203,6 @@ class RepairCandidate:
 
     name: str
     words: str
-    network: Model = field(repr=False)
     plan: Figures
     held_out: Figures
     within_budget: bool
@@ -223,8 +226,9 @@ class RepairCandidate:
     fidelity: float | None = None
     fidelity_apart: float | None = None
     files: tuple[str, ...] = ()
-    source: Any = field(default=None, repr=False, compare=False)
-    fitted: Fitted | None = field(default=None, repr=False)
+    network: Any = field(default=None, repr=False, metadata=_IN_MEMORY)
+    source: Any = field(default=None, repr=False, compare=False, metadata=_IN_MEMORY)
+    fitted: Fitted | None = field(default=None, repr=False, metadata=_IN_MEMORY)
 
     @property
     def k_max_proved(self) -> int | None:
@@ -352,22 +356,22 @@ class RepairResult:
     before_plan: Figures
     before_held_out: Figures
     repairs: tuple[RepairCandidate, ...]
-    chosen: RepairCandidate | None
-    groups_before: tuple[RepairGroup, ...]
-    groups_after: tuple[RepairGroup, ...]
-    attack_before: Attacked | None
-    attack_after: Attacked | None
-    files: tuple[Path, ...] = ()  # the model, in the format that it came in first
-    subject_file: Path | None = None  # about the first of them, as every command takes it
+    chosen: RepairCandidate | None = field(default=None, metadata=_IN_MEMORY)  # its name is in the file
+    groups_before: tuple[RepairGroup, ...] = ()
+    groups_after: tuple[RepairGroup, ...] = ()
+    attack_before: Attacked | None = None
+    attack_after: Attacked | None = None
+    files: tuple[Path, ...] = ()
+    subject_file: Path | None = None
     warnings: tuple[str, ...] = ()
     reason: str = ""
-    identity: str = ""  # of the subject before the repair, in short
-    options: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, to make it again
-    measure: Measure = "q_inf"  # what was lowered
-    left_out: tuple[tuple[str, str], ...] = ()  # proposers that could not be used here, each with the reason
+    identity: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    measure: Measure = "q_inf"
+    left_out: tuple[tuple[str, str], ...] = ()
     estimates_before: Estimates | None = None
-    folder: Path | None = None  # of the run
-    written: tuple[FileCheck, ...] = ()  # every file that was written, asked again; those that were not kept too
+    folder: Path | None = field(default=None, metadata=_IN_MEMORY)
+    written: tuple[FileCheck, ...] = ()
 
     def __repr__(self) -> str:
         before = self.before_held_out.k_mean
@@ -396,7 +400,6 @@ class RepairResult:
         return tuple(repair.name for repair in self.repairs)
 
 
-TABLE, DOCUMENT = "repairs.parquet", "repair.json"
 _WHOLE = ("k_max", "k_max_rows")
 #: Fields of a candidate that are columns as they are.
 _PLAIN = (
@@ -460,47 +463,38 @@ def write(
 
 
 def document(result: RepairResult) -> dict[str, Any]:
-    """The content of repair.json."""
-    return {
-        "subject": result.subject,
-        "identity": result.identity,
-        "version": __version__,
-        "seed": result.seed,
-        "layers_from": 1,  # the first hidden layer is layer 1, as in layers.parquet; neurons count from 0
-        "max_accuracy_loss": result.max_accuracy_loss,
-        "options": dict(result.options),
-        "epsilon": result.epsilon,
-        "partition": result.partition,
-        "measure": result.measure,
-        "chosen": None if result.chosen is None else result.chosen.name,
-        "reason": result.reason,
-        "left_out": [{"proposal": name, "reason": reason} for name, reason in result.left_out],
-        "evidence": asdict(result.evidence),
-        "before": {"plan": asdict(result.before_plan), "held_out": asdict(result.before_held_out)},
-        "estimates_before": None if result.estimates_before is None else asdict(result.estimates_before),
-        "repairs": [_plain(repair) for repair in result.repairs],
-        "groups": {
-            "before": [asdict(group) for group in result.groups_before],
-            "after": [asdict(group) for group in result.groups_after],
-        },
-        "attack": {
-            "before": None if result.attack_before is None else asdict(result.attack_before),
-            "after": None if result.attack_after is None else asdict(result.attack_after),
-        },
-        "files": [path.name for path in result.files],
-        "written": [asdict(check) for check in result.written],
-        "subject_file": None if result.subject_file is None else result.subject_file.name,
-        "warnings": list(result.warnings),
-        "about_blinding": WARNING,
-    }
+    """The content of repair.json: the record, with the names of files and of the chosen repair."""
+    names = tuple(Path(path.name) for path in result.files)
+    about = None if result.subject_file is None else Path(result.subject_file.name)
+    found = _numbered(record_to_json(replace(result, files=names, subject_file=about)), +1)
+    chosen = None if result.chosen is None else result.chosen.name
+    # The first hidden layer is layer 1, as in layers.parquet; neurons count from 0.
+    return {**found, "chosen": chosen, "layers_from": 1, "version": __version__, "about_blinding": WARNING}
 
 
-def _plain(one: RepairCandidate) -> dict[str, Any]:
-    apart = ("network", "fitted", "source")
-    kept = {f.name: getattr(one, f.name) for f in fields(one) if f.name not in apart}
-    kept |= {name: asdict(kept[name]) for name in ("plan", "held_out", "proof", "estimates") if kept[name] is not None}
-    kept["neurons"] = [{"layer": do.layer + 1, "neuron": do.neuron, "value": do.value} for do in one.neurons]
-    return {**kept, "k_max_proved": one.k_max_proved}
+def read_repair(folder: Path) -> RepairResult | None:
+    """What a repair left in a run's folder; the models themselves are in their files."""
+    path = folder / DOCUMENT
+    if not path.is_file():
+        return None
+    with reading(path, "delete it, and run fairbits repair again"):
+        written = read_json(path)
+        found = record_from_json(RepairResult, _numbered(written, -1))
+        return replace(
+            found,
+            chosen=None if written["chosen"] is None else found[written["chosen"]],
+            files=tuple(folder / name for name in found.files),
+            subject_file=None if found.subject_file is None else folder / found.subject_file,
+            folder=folder,
+        )
+
+
+def _numbered(found: dict[str, Any], step: int) -> dict[str, Any]:
+    """A document whose held neurons count layers from 1 (``step`` +1), as files do, or from 0 (−1), as a ``Do``."""
+    for one in found["repairs"]:
+        for held in one["neurons"]:
+            held["layer"] += step
+    return found
 
 
 def _rows(result: RepairResult) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ def commands(
     if manifest.get("min_plausibility") is not None:
         words.append(f"--min-plausibility {manifest['min_plausibility']!r}")
     if manifest.get("as_is"):
-        words.append("--as-is")
+        words.append("--allow-inverted")
     if manifest["protected"]:
         words.append(f"--protected {shlex.quote(','.join(shortened(p, 200) for p in manifest['protected']))}")
     words.append("--out again")
@@ -83,7 +83,7 @@ def _repair_options(document: Mapping[str, Any]) -> list[str]:
         found.append(f"--trials {asked['trials']}")
     if asked.get("write_all"):
         found.append("--write-all")
-    attack = document["attack"]["before"]
+    attack = document["attack_before"]
     return [*found, f"--attack-budget {0 if attack is None else attack['evaluations']}"]
 
 

@@ -174,16 +174,11 @@ def _about(subject: Subject, evaluator: Evaluator) -> About:
         favourable=schema.favourable,
         regression=schema.regression,
         model=_model_words(subject),
-        notes=_notes(subject, evaluator),
+        notes=tuple(note for note in subject.notes if note not in between_notes(schema)),  # they stand as limits
         quality=subject.quality
         or quality_of(subject.model, subject.encoding, schema, subject.table, test=subject.test),
         blind=evaluator.blind,
     )
-
-
-def _notes(subject: Subject, evaluator: Evaluator) -> tuple[str, ...]:
-    """The subject's notes; which values twins take does not matter to a model that is blind to them."""
-    return tuple(note for note in subject.notes if not (evaluator.blind and note in between_notes(subject.schema)))
 
 
 def _model_words(subject: Subject) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairbits.debug import Attribution, LabelBits, NeuronEffect, NeuronSet, Vote, read_debug
 from fairbits.measure import Measure
-from fairbits.shape import check_record, reading
-from fairbits.store import read_json, read_parquet
+from fairbits.store import read_json
 
 DEBUG = "debug.json"
 OLDER = "Not known: this run was debugged by an earlier version; debug it again."
@@ -163,156 +163,103 @@ class Debugged:
 
 
 def debugged_of(folder: Path) -> Debugged | None:
-    """The record of debug.json and neurons.parquet."""
-    if not (folder / DEBUG).is_file():
+    """What a report says of a debugging."""
+    found = read_debug(folder)
+    if found is None:
         return None
-    with reading(folder / DEBUG, "delete it, and run fairbits debug again"):
-        return _debugged(folder, read_json(folder / DEBUG))
-
-
-def _debugged(folder: Path, found: dict[str, Any]) -> Debugged:
-    suspect, attribution = found["suspect_layer"], found["attribution"] or {}
-    origin, sets, trees = found["origin"], found.get("sets") or {}, found.get("units") == "trees"
-    subsets = [Together(tuple(s["attributes"]), s["q_inf"], s["q_1"]) for s in attribution.get("subsets", [])]
-    record = Debugged(
-        samples=found["samples"],
-        samples_worst=found["samples_worst"],
-        k_mean=found.get("reported", found.get("k_reported", found["k_mean"])),
-        accuracy=found["accuracy"],
-        suspect=suspect,
-        layers=tuple(_layer(layer, suspect) for layer in found["layers"]),
-        neurons=_splits(folder / "neurons.parquet") if trees else _neurons(folder / "neurons.parquet", suspect),
-        units="trees" if trees else "layers",
+    attribution, origin = found.attribution, found.origin
+    subsets = [] if attribution is None else [Together(s.attributes, s.q_inf, s.q_1) for s in attribution.subsets]
+    trees = found.units == "trees"
+    return Debugged(
+        samples=len(found.cases),
+        samples_worst=found.worst,
+        k_mean=float(found.figure[1::2].mean()) if len(found.figure) > 1 else found.k_mean,
+        accuracy=found.accuracy,
+        suspect=found.suspect,
+        layers=tuple(
+            ReportLayer(one.layer, one.width, one.delta, one.rho, one.votes, one.layer == found.suspect)
+            for one in found.layers
+        ),
+        neurons=tuple(_neuron(one) for one in found.neurons if trees or one.layer == found.suspect),
+        units=found.units,
         shares=_shares(attribution, subsets),
         together=tuple(subset for subset in subsets if len(subset.attributes) > 1),
         q_inf=subsets[-1].q_inf if subsets else None,
-        origin=str(origin.get("words", OLDER)),
-        splits=tuple(_split(one) for one in origin.get("shares", ())),
-        labels=_labels(origin.get("labels")),
-        notes=tuple(found["notes"]),
-        document=found,
-        rule=found.get("rule", "spread"),
-        measure=found.get("measure", "q_inf"),
-        vote=_vote(found.get("vote")),
-        sets=tuple(_sized(one) for one in sets.get("curve", ())),
-        minimal=_sized(sets["minimal"]) if sets.get("minimal") else None,
-    )
-    check_record(record)
-    return record
-
-
-def _split(one: dict[str, Any]) -> Split:
-    shared, own = one["shared"], one.get("own")
-    return Split(
-        attributes=tuple(one["attributes"]),
-        shared=shared["value"],
-        low=shared["low"],
-        high=shared["high"],
-        own=None if own is None else own["value"],
-        effect=one["effect"]["value"],
+        origin=origin.words,
+        splits=tuple(
+            Split(
+                one.attributes,
+                one.shared.value,
+                one.shared.low,
+                one.shared.high,
+                None if one.own is None else one.own.value,
+                one.effect.value,
+            )
+            for one in origin.shares
+        ),
+        labels=_labels(origin.labels),
+        notes=found.notes,
+        document=read_json(folder / DEBUG),
+        rule=found.rule,
+        measure=found.measure,
+        vote=_vote(found.vote),
+        sets=() if found.sets is None else tuple(_sized(one) for one in found.sets.curve),
+        minimal=None if found.sets is None or found.sets.minimal is None else _sized(found.sets.minimal),
     )
 
 
-def _labels(found: dict[str, Any] | None) -> str:
+def _labels(found: LabelBits | None) -> str:
     """What the labels carry, in a sentence."""
-    if not found:
+    if found is None:
         return ""
-    bits = found["bits"]
-    carried = "tell" if found.get("present", bits["low"] > 0) else "tell nothing measurable:"
+    carried = "tell" if found.present else "tell nothing measurable:"
     return (
-        f"Given the rest, the protected attributes {carried} {bits['value']:.4f} bits a row ({bits['low']:.4f} to "
-        f"{bits['high']:.4f}) about the label."
+        f"Given the rest, the protected attributes {carried} {found.bits.value:.4f} bits a row ({found.bits.low:.4f} "
+        f"to {found.bits.high:.4f}) about the label."
     )
 
 
-def _vote(found: dict[str, Any] | None) -> str:
+def _vote(found: Vote | None) -> str:
     """How sure the vote is, in a sentence."""
-    if not found or found.get("share") is None:
+    if found is None or found.share is None:
         return ""
-    share = found["share"]
     words = (
-        f"Layer {found['suspect']} has {share['value']:.0%} of the votes ({share['low']:.0%} to {share['high']:.0%}) "
-        f"and wins in {found['certainty']:.0%} of resamples of the cases"
+        f"Layer {found.suspect} has {found.share.value:.0%} of the votes ({found.share.low:.0%} to "
+        f"{found.share.high:.0%}) and wins in {found.certainty:.0%} of resamples of the cases"
     )
-    if found.get("runner_up") is not None:
-        close = "a close runner-up is" if found.get("close") else "the runner-up is"
-        words += f"; {close} layer {found['runner_up']} with {found['runner_up_share']['value']:.0%}"
+    if found.runner_up_share is not None:
+        close = "a close runner-up is" if found.close else "the runner-up is"
+        words += f"; {close} layer {found.runner_up} with {found.runner_up_share.value:.0%}"
     return f"{words}."
 
 
-def _sized(one: dict[str, Any]) -> Sized:
-    held = [f"neuron {do['neuron']} of layer {do['layer']}" for do in one["neurons"]]
-    share = one["explained"]
-    return Sized(one["size"], ", ".join(held), share["value"], share["low"], share["high"], one["accuracy"])
+def _sized(one: NeuronSet) -> Sized:
+    held = [f"neuron {do.neuron} of layer {do.layer + 1}" for do in one.neurons]
+    share = one.explained
+    return Sized(len(held), ", ".join(held), share.value, share.low, share.high, one.accuracy)
 
 
-def _layer(layer: dict[str, Any], suspect: int | None) -> ReportLayer:
-    names = ("layer", "width", "delta", "rho", "votes")
-    return ReportLayer(**{name: layer[name] for name in names}, suspect=layer["layer"] == suspect)
-
-
-def _shares(attribution: dict[str, Any], subsets: list[Together]) -> tuple[Share, ...]:
+def _shares(attribution: Attribution | None, subsets: list[Together]) -> tuple[Share, ...]:
+    if attribution is None:
+        return ()
     alone = {subset.attributes[0]: subset.q_inf for subset in subsets if len(subset.attributes) == 1}
-    total = sum(one["q_inf"] for one in attribution.get("shapley", [])) or 1.0
-    return tuple(
-        Share(one["attribute"], alone[one["attribute"]], one["q_inf"], one["q_inf"] / total)
-        for one in attribution.get("shapley", [])
-    )
+    total = sum(attribution.q_inf.values()) or 1.0
+    return tuple(Share(name, alone[name], bits, bits / total) for name, bits in attribution.q_inf.items())
 
 
-def _neurons(path: Path, suspect: int | None) -> tuple[Neuron, ...]:
-    """One record per neuron of the suspect layer, with its best value."""
-    if suspect is None or not path.is_file():
-        return ()
-    with reading(path, "delete it, and run fairbits debug again"):
-        return _read_neurons(row for row in _rows_of(path) if row["layer"] == suspect)
-
-
-def _splits(path: Path) -> tuple[Neuron, ...]:
-    """One record per split or tree that was held, whichever tree it is of."""
-    if not path.is_file():
-        return ()
-    with reading(path, "delete it, and run fairbits debug again"):
-        return _read_neurons(_rows_of(path))
-
-
-def _rows_of(path: Path) -> list[dict[str, Any]]:
-    return read_parquet(path, remedy="delete it, and run fairbits debug again", max_rows=_MAX_NEURONS).to_pylist()
-
-
-def _read_neurons(rows: Iterable[dict[str, Any]]) -> tuple[Neuron, ...]:
-    best: dict[tuple[int, int], dict[str, Any]] = {}
-    acd: dict[tuple[int, int], dict[str, Any]] = {}
-    curves: dict[tuple[int, int], list[tuple[float, float, bool]]] = {}
-    for row in rows:
-        number = row["layer"], row["neuron"]
-        acd[number] = row
-        row.setdefault("k_choosing", row["k_mean"])  # files of earlier versions know one figure only
-        row.setdefault("k_reported", row["k_mean"])
-        row.setdefault("choosing", row["k_choosing"])
-        row.setdefault("reported", row["k_reported"])
-        curves.setdefault(number, []).append((row["value"], row["reported"], row["kept"]))
-        if row["kept"] and (number not in best or row["choosing"] < best[number]["choosing"]):
-            best[number] = row
-    return tuple(
-        _neuron(number, acd[number], best.get(number, {}), sorted(set(curves[number]))) for number in sorted(acd)
-    )
-
-
-def _neuron(
-    place: tuple[int, int], row: dict[str, Any], best: dict[str, Any], curve: list[tuple[float, float, bool]]
-) -> Neuron:
+def _neuron(one: NeuronEffect) -> Neuron:
+    best = one.best
     return Neuron(
-        layer=place[0],
-        neuron=place[1],
-        acd=row["acd"],
-        hold=best.get("value"),
-        statistic=best.get("statistic"),
-        accuracy=best.get("accuracy"),
-        k_mean=best.get("reported"),
-        acd_choosing=row.get("acd_choosing", row["acd"]),
-        label=row.get("label") or "",
-        acd_low=row.get("acd_low"),
-        acd_high=row.get("acd_high"),
-        curve=tuple(curve),
+        layer=one.layer,
+        neuron=one.neuron,
+        acd=one.acd,
+        hold=None if best is None else best.value,
+        statistic=None if best is None else best.statistic,
+        accuracy=None if best is None else best.accuracy,
+        k_mean=None if best is None else best.reported,
+        acd_choosing=one.acd_choosing,
+        label=one.label,
+        acd_low=one.acd_low,
+        acd_high=one.acd_high,
+        curve=tuple(sorted({(tried.value, tried.reported, tried.kept) for tried in one.candidates})),
     )

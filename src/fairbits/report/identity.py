@@ -49,8 +49,7 @@ def _check(path: Path, command: str, here: Identity) -> None:
 
 def _but_protected(stored: Mapping[str, Any], here: Identity) -> dict[str, Any]:
     """The same identity, whatever was protected: a study of proxies looks at all protected attributes of a subject."""
-    kept = {name: here.ingredients[name] for name in ("protected", "protected_values") if name in here.ingredients}
-    return {**stored, "ingredients": {**stored.get("ingredients", {}), **kept}}
+    return {**stored, "ingredients": {**stored.get("ingredients", {}), "protected": here.ingredients["protected"]}}
 
 
 def stored_identity(entry: Mapping[str, Any]) -> Any:

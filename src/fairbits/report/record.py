@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairbits.certify import Contradiction, Statement
-from fairbits.measure import Estimate, Harm, Limit, Noise, Stake
+from fairbits.domain import Limit
+from fairbits.measure import Estimate, Harm, Noise, Stake
 from fairbits.report.debugged import Debugged
 from fairbits.report.manifest import FileHash
 from fairbits.report.repaired import Repaired

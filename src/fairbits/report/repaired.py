@@ -138,7 +138,7 @@ def repaired_of(folder: Path) -> Repaired | None:
 
 
 def _repaired(found: dict[str, Any]) -> Repaired:
-    before, evidence = found["before"]["held_out"], found["evidence"]
+    before, evidence = found["before_held_out"], found["evidence"]
     chosen = next((repair for repair in found["repairs"] if repair["name"] == found["chosen"]), None)
     first = found.get("layers_from", 0)  # files of earlier versions counted from 0 and did not say so
     mends = [_mend(repair, found["chosen"], first) for repair in found["repairs"]]
@@ -148,7 +148,7 @@ def _repaired(found: dict[str, Any]) -> Repaired:
         chosen=found["chosen"] or "",
         words=str(found.get("reason", "")) if chosen is None else _words(chosen, first),
         proof="" if chosen is None or not chosen.get("proof") else str(chosen["proof"]["text"]),
-        k_max_proved=None if chosen is None else chosen.get("k_max_proved"),
+        k_max_proved=None if chosen is None or not chosen["proof"] else chosen["proof"]["bound"],
         max_accuracy_loss=found["max_accuracy_loss"],
         accuracy_before=before["accuracy"],
         k_mean_before=before["k_mean"],
@@ -156,8 +156,10 @@ def _repaired(found: dict[str, Any]) -> Repaired:
         held_out_rows=evidence["held_out_rows"],
         rows_unseen=evidence["rows_unseen_by_model"],
         repairs=tuple(sorted(ranked, key=lambda mend: mend.k_mean)),
-        changes=() if chosen is None else _changes(before, chosen["held_out"], found["attack"]),
-        groups=_groups(found["groups"]),
+        changes=()
+        if chosen is None
+        else _changes(before, chosen["held_out"], found["attack_before"], found["attack_after"]),
+        groups=_groups({"before": found["groups_before"], "after": found["groups_after"]}),
         files=tuple(found["files"]),
         warnings=(*evidence["notes"], *found["warnings"]),
         document=found,
@@ -175,7 +177,7 @@ def _mend(repair: dict[str, Any], chosen: str | None, first: int) -> Mend:
         name=repair["name"],
         words=_words(repair, first),
         chosen=repair["name"] == chosen,
-        k_max_proved=repair.get("k_max_proved"),
+        k_max_proved=repair["proof"]["bound"] if repair.get("proof") else None,
         change_low=_opposite(repair.get("held_out_loss_high")),
         change_high=_opposite(repair.get("held_out_loss_low")),
         raises=str(repair.get("raises", "")),
@@ -201,13 +203,13 @@ def _words(repair: dict[str, Any], first: int) -> str:
     return "; ".join(parts) or str(repair["words"])
 
 
-def _changes(before: dict[str, Any], after: dict[str, Any], attack: dict[str, Any]) -> tuple[Change, ...]:
+def _changes(before: dict[str, Any], after: dict[str, Any], attack: Any, attacked: Any) -> tuple[Change, ...]:
     by = quality(regression=before["balanced_accuracy"] is None)
     found = [
         Change(words.format(quality=by), before.get(name), after.get(name), kind) for name, words, kind in _FIGURES
     ]
-    if attack["before"] and attack["after"]:
-        found += [Change(words, attack["before"][n], attack["after"][n], kind) for n, words, kind in _ATTACK]
+    if attack and attacked:
+        found += [Change(words, attack[n], attacked[n], kind) for n, words, kind in _ATTACK]
     return tuple(change for change in found if change.before is not None)
 
 

@@ -9,9 +9,9 @@ from typing import Any, Unpack
 import cloudpickle
 
 from fairbits.data import load_subject
-from fairbits.domain import GrantOptions
+from fairbits.domain import GrantOptions, joined
 from fairbits.errors import ModelError
-from fairbits.subject import Subject, difference_words, differences
+from fairbits.subject import Subject, differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Portable:
         found = differences(self.identity, subject.identity)
         if found:
             raise ModelError(
-                f"subject {self.name!r} is another one where the worker runs ({self.source!r}): "
-                f"{difference_words(found)}; give all machines the same model and table."
+                f"subject {self.name!r} is not the same where the worker runs ({self.source!r}): "
+                f"{joined(found)}; give all machines the same model and table."
             )
         return subject

@@ -84,7 +84,7 @@ class Workers:
 
     def manifest(self) -> dict[str, Any]:
         """What run.json says about the workers."""
-        return self.executor_options.manifest()
+        return {"workers": self.executor_options.workers, "ray": self.executor_options.ray}
 
     def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
         """Do all tasks of a search."""

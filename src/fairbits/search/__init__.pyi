@@ -11,6 +11,7 @@ from .registry import DEFAULT as DEFAULT
 from .registry import STRATEGIES as STRATEGIES
 from .registry import lacking as lacking
 from .registry import make_strategy as make_strategy
+from .resume import SETTINGS as SETTINGS
 from .resume import kept_budget as kept_budget
 from .resume import kept_settings as kept_settings
 from .run import Watch as Watch

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 
 from fairbits.errors import OptionError
+from fairbits.options import seconds_of as seconds_of  # noqa: PLC0414 - exported from here, too
 
 #: Limits that are one number.
 COUNTED = ("seconds", "evaluations", "cases", "queries")
-_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)")
 
 
 class BudgetSpent(Exception):
@@ -75,17 +73,3 @@ class Budget:
         if self.ends is not None:
             parts.append(f"tasks ended at {', '.join(f'{end:,}' for end in self.ends)}")
         return ", ".join(parts)
-
-
-def seconds_of(text: str) -> float:
-    """Seconds of a duration such as "90s", "1.5m" or "2h".
-
-    Examples
-    --------
-    >>> seconds_of("90s"), seconds_of("1.5m"), seconds_of("2h")
-    (90.0, 90.0, 7200.0)
-    """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise OptionError(f"the budget {text!r} is not a duration; write it like 60s, 15m or 1h.")
-    return float(match[1]) * _UNITS[match[2]]

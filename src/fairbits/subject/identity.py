@@ -1,74 +1,86 @@
-"""Which model, table and schema a figure is about: ingredient by ingredient, and by a probe of the scores themselves.
+"""Which model, table and schema a figure is about: a handful of ingredients, and a probe of the scores themselves.
 
-Every ingredient is a short text in run.json, so that whoever is refused reads which one differs. The probe tells
-models apart that have no bytes to be hashed: functions, estimators in memory, services.
+Every ingredient is a short text in run.json, readable where it is short and a hash where it is long, so that whoever is
+refused reads which one differs. The probe tells models apart that have no bytes to be hashed (functions, estimators in
+memory, services): the answers about a fixed sample of people and twins, with no randomness in it. A model that is no
+native network is asked twice: one that answers otherwise the second time has scores that vary, and its probe is
+compared as a sample and not score by score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import importlib.util
+import inspect
+import json
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from math import sqrt
+from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any
 
-from fairbits.domain import Encoding, Schema, Table, joined
-from fairbits.errors import OptionError
-from fairbits.models import Model, ModelOptions
-from fairbits.shape import fits
-from fairbits.subject import ingredients
-from fairbits.subject.probe import Probe, ask_probe
+import numpy as np
+import numpy.typing as npt
 
-#: Of two classes the favourable one is decided from this probability on.
-DEFAULT_THRESHOLD = 0.5
-#: Ingredient by ingredient: what it belongs to, and what it is called in a sentence.
-WORDS: dict[str, tuple[str, str]] = {
-    "kind": ("model", "kind differs"),
-    "weights": ("model", "weights differ"),
-    "biases": ("model", "biases differ"),
-    "activations": ("model", "activation differs"),
-    "splits": ("model", "splits differ"),
-    "thresholds": ("model", "thresholds differ"),
-    "missing_ways": ("model", "ways of missing values differ"),
-    "category_sets": ("model", "sets of categories differ"),
-    "leaves": ("model", "leaves differ"),
-    "base_score": ("model", "base score differs"),
-    "head": ("model", "head differs"),
-    "scored_class": ("model", "scored class differs"),
-    "held": ("model", "held neurons differ"),
-    "repeats": ("model", "number of repeated answers differs"),
-    "model_file": ("model", "file differs"),
-    "address": ("model", "address differs"),
-    "code": ("model", "code differs"),
-    "encoding": ("encoding", "inputs differ"),
-    "scaling": ("encoding", "scaling differs"),
-    "attributes": ("schema", "attributes differ"),
-    "target": ("schema", "target differs"),
-    "classes": ("schema", "classes differ"),
-    "favourable": ("schema", "favourable value differs"),
-    "protected": ("schema", "protected attributes differ"),
-    "protected_values": ("schema", "protected values differ"),
-    "rules": ("schema", "rules differ"),
-    "compared": ("schema", "compared scores differ"),
-    "threshold": ("decision rule", "threshold differs"),
-    "rows": ("table", "rows differ"),
-    "labels": ("table", "labels differ"),
-    "held_out": ("table", "held-out rows differ"),
-    "test_rows": ("table", "test rows differ"),
-    "test_labels": ("table", "test labels differ"),
-    "scores": ("table", "scores differ"),
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Numeric, Schema, Table, Twins, Unseen, joined
+from fairbits.errors import OptionError
+from fairbits.models import (
+    ForeignModel,
+    Loaded,
+    Model,
+    ModelOptions,
+    Network,
+    Repeated,
+    TorchModel,
+    TreeModel,
+    attribute,
+    fresh_scores,
+    is_reference,
+    is_url,
+    side_files,
+)
+from fairbits.shape import fits
+
+#: What can differ, as it is called in a sentence.
+INGREDIENTS = {
+    "model": "another model",
+    "origin": "another file or code of the model",
+    "options": "other options of the model",
+    "encoding": "another encoding",
+    "attributes": "other attributes or rules",
+    "target": "another target",
+    "protected": "other protected attributes",
+    "threshold": "another threshold",
+    "table": "another table",
 }
-#: Hashes say nothing to a reader.
-_HASHED = {"weights", "biases", "model_file", "encoding", "scaling", "attributes", "protected_values"}
-_HASHED |= {"splits", "thresholds", "missing_ways", "category_sets", "leaves"}
-_HASHED |= {"rows", "labels", "held_out", "test_rows", "test_labels", f"{ingredients.OPTION}headers"}
-#: Earlier versions kept all options as one, in a hash that nobody can read.
-EARLIER = "options"
-#: Ingredients that hold all of a model by themselves.
-_WHOLE = ("weights", "leaves", "model_file")
+#: Texts up to this length are kept as they are, so that a message can show them; what is shown is none of these.
+SHOWN, _HASHED = 200, ("model", "encoding", "attributes", "table")
+NONE = "none"
+#: Options that say what is granted and how a model is asked, and not what it answers.
+MANNER = frozenset(
+    (
+        *("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds"),
+        *("batch", "authorization_env", "credential_header", "train"),
+        *("timeout", "retries", "wait", "concurrency", "rate", "cache"),
+    )
+)
+#: Scores in a probe, and twins of one person among them.
+PROBED, MAX_TWINS = 256, 16
+#: Scores of it that are asked again before an identity is used a second time.
+AGAIN = 16
+#: Scores are the same where they differ by no more than this (for a regression: this share of the largest).
+ROUNDING = 1e-5
+#: Standard errors by which two samples of varying answers may lie apart.
+STANDARD_ERRORS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Everything that can change a score, as hashes, and a sample of the scores themselves."""
+    """Everything that can change a score, as short texts and hashes, and a sample of the scores themselves."""
 
     ingredients: Mapping[str, str]
     probe: Probe
@@ -77,10 +89,10 @@ class Identity:
     def id(self) -> str:
         """A short name. Scores are part of it only where nothing else tells two models apart."""
         parts = [f"{name}={value}" for name, value in sorted(self.ingredients.items())]
-        whole = any(self.ingredients.get(name, ingredients.NONE) != ingredients.NONE for name in _WHOLE)
+        whole = self.ingredients["model"] != NONE or self.ingredients["origin"].startswith("file ")
         if not whole and not self.probe.varies:
             parts += ["" if score is None else f"{score:.4f}" for score in self.probe.scores]
-        return ingredients.digest(*parts)
+        return digest(*parts)
 
     def document(self) -> dict[str, Any]:
         """As it is kept in run.json."""
@@ -95,69 +107,305 @@ def identity_of(
     *,
     test: Table | None = None,
     options: ModelOptions | None = None,
-    origin: Mapping[str, str] | None = None,
+    origin: str = NONE,
     threshold: float | None = DEFAULT_THRESHOLD,
 ) -> Identity:
-    """The identity of a subject."""
+    """The identity of a subject; ``origin`` was known when its model was read."""
+    described = [
+        (a.name, a.kind, a.low, a.upper, a.stride, a.labels, a.allowed, a.columns, a.immutable, a.missing, a.holds)
+        for a in schema.attributes
+    ]
+    rules = [rule.text for rule in schema.rules]
+    values = [[schema[name].twin_values().tolist(), schema[name].ranges] for name in schema.protected]
+    target = f"{schema.target}: {schema.favourable or 'a number'} of {', '.join(schema.classes)}"
+    known = (table.codes, table.labels, table.held_out, table.scores)
+    more = (None, None) if test is None else (test.codes, test.labels)
     found = {
-        **ingredients.of_model(model),
-        **(ingredients.of_origin(None, ModelOptions()) if origin is None else origin),
-        **ingredients.of_options(options or ModelOptions()),
-        **ingredients.of_encoding(encoding),
-        **ingredients.of_schema(schema),
-        "threshold": "none" if threshold is None else f"{threshold:.9g}",
-        **ingredients.of_table(table, test),
+        "model": _model_digest(model),
+        "origin": origin,
+        "options": _options_text(options or ModelOptions(), model.repeats if isinstance(model, Repeated) else 1),
+        "encoding": _encoding_digest(encoding),
+        "attributes": digest(json.dumps([described, rules, schema.scores])),
+        "target": NONE if schema.target is None else _shown(target),
+        "protected": f"{_shown(', '.join(schema.protected) or NONE)} {digest(json.dumps(values))}",
+        "threshold": NONE if threshold is None else f"{threshold:.9g}",
+        "table": digest(*(NONE if one is None else np.asarray(one) for one in (*known, *more))),
     }
     return Identity(found, ask_probe(model, encoding, schema, table))
 
 
-def differences(stored: Mapping[str, Any], here: Identity) -> dict[str, list[str]]:
-    """What differs between an identity on record and the one at hand.
+def differences(stored: Mapping[str, Any], here: Identity) -> list[str]:
+    """What differs between an identity on record and the one at hand: "another threshold (0.5 there, 0.4 here)".
 
-    The probe is looked at only where all ingredients agree: with other weights or rows its scores differ anyway.
+    The probe is looked at only where all ingredients agree: with another model or table its scores differ anyway.
     """
-    there: Mapping[str, str] = stored["ingredients"]
-    found: dict[str, list[str]] = {}
-    for name, words in _different(there, here.ingredients):
-        found.setdefault(_words(name)[0], []).append(words)
-    if not found:
-        moved = list(Probe.read(stored["probe"]).differences(here.probe))
-        if moved:
-            found["model"] = moved
-    return found
-
-
-def difference_words(found: Mapping[str, Sequence[str]]) -> str:
-    """Differences between two identities in words."""
-    return "; ".join(f"the {noun}'s {joined(list(words))}" for noun, words in found.items())
+    there, found = stored["ingredients"], []
+    for name, words in INGREDIENTS.items():
+        was, now = there.get(name, NONE), here.ingredients.get(name, NONE)
+        if was != now:
+            found.append(words if name in _HASHED else f"{words} ({was} there, {now} here)")
+    return found or [f"another model ({moved})" for moved in Probe.read(stored["probe"]).differences(here.probe)]
 
 
 def check_identity(record: Mapping[str, Any], here: Identity, *, what: str) -> None:
     """Refuse to go on with a record that is about something else, naming every ingredient that differs."""
     stored = record.get("identity")
-    whole = isinstance(stored, Mapping) and fits(stored.get("ingredients"), dict[str, str])
-    if not isinstance(stored, Mapping) or not whole or "probe" not in stored or EARLIER in stored["ingredients"]:
-        raise OptionError(
-            f"{what} does not say which model it is about (an earlier fairbits wrote it); make it again with this one."
-        )
+    if not isinstance(stored, Mapping) or not fits(stored.get("ingredients"), dict[str, str]) or "probe" not in stored:
+        raise OptionError(f"{what} does not say which model it is about; make it again.")
     if not Probe.sound(stored["probe"]):
         raise OptionError(f"{what} is damaged (its probe holds no scores); restore it from a copy, or make it again.")
     found = differences(stored, here)
     if found:
-        raise OptionError(
-            f"{what} was made with another {joined(list(found))}: {difference_words(found)}; restore what it was, "
-            f"or start a new run."
+        raise OptionError(f"{what} was made with {joined(found)}; restore what it was, or start a new run.")
+
+
+def digest(*parts: Any) -> str:
+    """A short hash of texts, bytes and arrays; the same on every machine."""
+    found = hashlib.sha256()
+    for part in parts:
+        content = part if isinstance(part, bytes) else str(part).encode(errors="surrogatepass")
+        if isinstance(part, np.ndarray):
+            plain = np.ascontiguousarray(part)
+            plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+            content = f"{plain.dtype.str}{plain.shape}".encode() + plain.tobytes()
+        found.update(f"{len(content)}:".encode())
+        found.update(content)
+    return found.hexdigest()[:16]
+
+
+def _shown(text: str) -> str:
+    """A text that can be read, or its hash where it is too long for a sentence."""
+    return text if text.isprintable() and len(text) <= SHOWN else digest(text)
+
+
+def _model_digest(model: Model) -> str:
+    """All of a network, the trees of a tree model, the weights of a module; nothing of a black box."""
+    if isinstance(model, Repeated):
+        return _model_digest(model.original)
+    if isinstance(model, Network):
+        activations = [f"{one.name} {one.alpha:.9g}" for one in model.activations_after]
+        return digest(*model.weights, *model.biases, *activations, model.head, model.favourable)
+    if isinstance(model, TreeModel):
+        trees = model.ensemble
+        nodes = (trees.roots, trees.output, trees.feature, trees.threshold, trees.left, trees.right, trees.missing)
+        ends = (trees.missing_left, trees.sets, trees.values, trees.base)
+        sets = [NONE if one is None else np.asarray(one) for one in (*trees.members, *trees.known)]
+        return digest(*nodes, *ends, *sets, trees.precision, trees.link, f"{trees.slope:.9g}", model.favourable)
+    if isinstance(model, TorchModel):
+        held = ", ".join(f"{do.layer}.{do.neuron}={do.value:.9g}" for do in model.held)
+        return digest(*_state(model.module), model.output, model.outputs, model.favourable, held)
+    return NONE
+
+
+def _state(module: Any) -> list[Any]:
+    """The parameters and buffers of a PyTorch module, or the weights of the Keras model inside."""
+    state, weights = attribute(module, "state_dict"), attribute(module, "get_weights")
+    if callable(state):
+        tensors = sorted((str(name), one) for name, one in state().items() if hasattr(one, "detach"))
+        return [part for name, tensor in tensors for part in (name, tensor.detach().cpu().numpy())]
+    return [np.asarray(array) for array in weights()] if callable(weights) else []
+
+
+def _encoding_digest(encoding: Encoding) -> str:
+    """Which inputs every attribute fills, and how numbers are scaled on the way."""
+    parts: list[Any] = [np.dtype(encoding.dtype).name, json.dumps(sorted(encoding.fixed.items()))]
+    for part in encoding.parts:
+        if isinstance(part, Numeric):
+            parts.append(f"{part.column} {part.shift:.9g} {part.scale:.9g} {part.gap}")
+        elif isinstance(part, Unseen):
+            parts.append("unseen")
+        else:
+            parts += [part.low, part.columns.astype(np.int64), part.table.astype(np.float32)]
+    return digest(*parts)
+
+
+def _options_text(options: ModelOptions, repeats: int) -> str:
+    """Options of the model that can change a score; those that nobody gave are left out."""
+    said = {entry.name: getattr(options, entry.name) for entry in fields(options) if entry.name not in MANNER}
+    said |= {"headers": digest(json.dumps(dict(options.headers), sort_keys=True))} if options.headers else {}
+    said |= {"repeats": repeats} if repeats > 1 else {}
+    given = {name: value for name, value in said.items() if value not in (None, {}, ())}
+    return _shown(json.dumps(given, ensure_ascii=False, sort_keys=True)) if given else NONE
+
+
+def origin_of(original: Any, options: ModelOptions) -> str:
+    """Where a model was read from: the bytes of its file, its address, or its code; computed when it is read."""
+    found = NONE
+    if isinstance(original, str) and is_url(original):
+        secret = "@" in original or "?" in original  # where people put names and keys
+        found = f"address {digest(original) if secret else _shown(original)}"
+    elif isinstance(original, str) and is_reference(original) and not Path(original).exists():
+        found = _referenced(original)
+    elif isinstance(original, str | Path):
+        file = Path(original)
+        beside = [file.parent / name for name in side_files(file)] if file.is_file() else []
+        parts = [one.read_bytes() if one.is_file() else b"" for one in (file, *beside)]
+        found = f"file {digest(*parts)}" if file.is_file() else NONE
+    elif original is not None:
+        found = code_of(original)
+    return found if options.factory is None else f"{found} {_referenced(options.factory)}"
+
+
+def _referenced(reference: str) -> str:
+    """The name of some code, and a hash of the module that it stands in."""
+    name = reference.partition(":")[0]
+    module = sys.modules.get(name)
+    spec = module.__spec__ if module is not None and module.__spec__ is not None else importlib.util.find_spec(name)
+    place = None if spec is None else spec.origin
+    content = Path(place).read_bytes() if place is not None and Path(place).is_file() else b""
+    return f"code {reference} {digest(content)}"
+
+
+def code_of(found: Any) -> str:
+    """The module and name of a function, or of an object's class, and a hash of the source where it can be had.
+
+    Installed libraries are named only: their source changes with every release, their scores are probed. So are values
+    that are bound to a function.
+    """
+    while isinstance(found, ForeignModel | Repeated | Loaded | partial | MethodType):
+        inner = {Loaded: "model", partial: "func", MethodType: "__func__"}.get(type(found), "original")
+        found = getattr(found, inner)
+    code: Any = found if isinstance(found, FunctionType | type) else type(found)
+    name = f"{attribute(code, '__module__')}:{attribute(code, '__qualname__')}"
+    if name.startswith("fairbits."):
+        return NONE
+    try:
+        file, source = inspect.getfile(code), inspect.getsource(code)
+    except (OSError, TypeError):  # typed at a prompt, or compiled
+        file, source = "", code.__code__.co_code.hex() if isinstance(code, FunctionType) else ""
+    known = [sysconfig.get_path(one) for one in ("stdlib", "platstdlib", "purelib", "platlib")]
+    installed = name.startswith("builtins:") or any(Path(file).is_relative_to(place) for place in known if file)
+    return f"code {name}" if installed else f"code {name} {digest(source)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Scores of a fixed sample, and how far a second answer came out otherwise."""
+
+    scores: tuple[float | None, ...] = ()
+    varied: float = 0.0
+    mean: float = 0.0
+    spread: float = 0.0
+    quantile: float = 0.0
+    largest: float = 0.0
+
+    @classmethod
+    def sound(cls, document: Any) -> bool:
+        """Whether a document from a file can be read as a probe."""
+        if not isinstance(document, Mapping) or not set(document) <= {one.name for one in fields(cls)}:
+            return False
+        figures = {name: value for name, value in document.items() if name != "scores"}
+        return fits(document.get("scores"), list[float | None]) and fits(figures, dict[str, float])
+
+    @classmethod
+    def of(cls, first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Probe:
+        """A probe from one or two rounds of answers."""
+        scores = np.asarray(first, dtype=np.float64)
+        kept = tuple(float(f"{score:.7g}") if np.isfinite(score) else None for score in scores)
+        if second is None or not len(scores):
+            return cls(kept)
+        away = np.abs(np.nan_to_num(scores) - np.nan_to_num(np.asarray(second, dtype=np.float64)))
+        varied = away > _tolerance(scores)
+        if not varied.any():
+            return cls(kept)
+        return cls(
+            kept,
+            varied=float(varied.mean()),
+            mean=float(away.mean()),
+            spread=float(np.sqrt((away**2).mean())),
+            quantile=float(np.quantile(away, 0.95)),
+            largest=float(away.max()),
         )
 
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Probe:
+        """A probe from a document; undoes ``document``."""
+        return cls(**{**document, "scores": tuple(document["scores"])})
 
-def _different(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in dict.fromkeys((*WORDS, *there, *here)):
-        was, now = there.get(name, ingredients.NONE), here.get(name, ingredients.NONE)
-        if was != now:
-            words = _words(name)[1]
-            yield name, words if name in _HASHED else f"{words} ({was} there, {now} here)"
+    @property
+    def varies(self) -> bool:
+        """Whether the model answered the same question in two ways."""
+        return self.varied > 0
+
+    def document(self) -> dict[str, Any]:
+        """As it is kept in JSON."""
+        return {**asdict(self), "scores": list(self.scores)}
+
+    def differences(self, other: Probe) -> Iterator[str]:
+        """Sentences on what tells the two models apart."""
+        if len(self.scores) != len(other.scores):
+            return  # another sample: the tables differ, which is said where tables are compared
+        there, here = (
+            np.array([np.nan if s is None else s for s in probe.scores], dtype=np.float64) for probe in (self, other)
+        )
+        if not len(there):
+            return
+        away = np.abs(np.nan_to_num(here) - np.nan_to_num(there))
+        strange = (away > _tolerance(np.concatenate([there, here]))) | (np.isnan(there) != np.isnan(here))
+        if not strange.any():
+            return
+        if not (self.varies or other.varies):
+            place = int(np.argmax(away))
+            yield (
+                f"scores differ: {int(strange.sum())} of {len(away)} probed, the furthest {there[place]:.4g} there and "
+                f"{here[place]:.4g} here"
+            )
+            return
+        yield from self._varying_differences(other, here - there)
+
+    def _varying_differences(self, other: Probe, moved: npt.NDArray[np.float64]) -> Iterator[str]:
+        """Two samples of answers that vary: one model gives both the same mean, spread and share of changes."""
+        n = len(moved)
+        noise = max(self.spread, other.spread)
+        share = (self.varied + other.varied) / 2
+        if abs(self.varied - other.varied) > STANDARD_ERRORS * sqrt(2 * share * (1 - share) / n + 1 / n**2):
+            yield f"answers vary otherwise ({self.varied:.0%} of those probed there, {other.varied:.0%} here)"
+        elif abs(moved.mean()) > STANDARD_ERRORS * noise / sqrt(n):
+            yield f"mean score differs by {moved.mean():+.3g}, more than its varying answers explain"
+        elif sqrt(float((moved**2).mean())) > 2 * noise:
+            yield f"scores differ by {sqrt(float((moved**2).mean())):.3g}, more than its varying answers explain"
 
 
-def _words(name: str) -> tuple[str, str]:
-    """What an ingredient belongs to and what it is called; options of the model have no line of their own."""
-    return WORDS.get(name, ("model", f"{name} differs"))
+def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) -> Probe:
+    """Ask a model about the sample: twice, unless it is a native network, which answers alike every time."""
+    if table.scores is not None:
+        return Probe()  # the model is not at hand; its scores are a part of the table
+    people = probed_people(schema, table)
+    if not len(people):
+        return Probe()
+    inputs = encoding.encode(people)
+    first = np.array(model.scores(inputs), dtype=np.float64)
+    return Probe.of(first) if isinstance(model, Network) else Probe.of(first, fresh_scores(model, inputs))
+
+
+def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema, table: Table) -> bool:
+    """Whether the model still gives the answers of a probe, tried on a few of them."""
+    if probe.varies or not probe.scores:
+        return True
+    chosen = _evenly(len(probe.scores), AGAIN)
+    now = Probe.of(model.scores(encoding.encode(probed_people(schema, table)[chosen])))
+    before = Probe(tuple(probe.scores[i] for i in chosen))
+    return not list(before.differences(now))
+
+
+def probed_people(schema: Schema, table: Table) -> Codes:
+    """The sample: rows spread evenly over the table, each with evenly spread combinations of protected values."""
+    if not len(table):
+        return np.empty((0, len(schema)))
+    if not schema.protected:
+        return table.codes[_evenly(len(table), PROBED)].copy()
+    twins = Twins(schema)
+    chosen = _evenly(twins.m, min(twins.m, MAX_TWINS))
+    rows = _evenly(len(table), PROBED // len(chosen))
+    people = np.repeat(table.codes[rows], len(chosen), axis=0)
+    people[:, twins.columns] = np.tile(twins.values[chosen], (len(rows), 1))
+    return people
+
+
+def _evenly(count: int, wanted: int) -> npt.NDArray[np.int64]:
+    return np.unique(np.rint(np.linspace(0, count - 1, min(count, wanted))).astype(np.int64))
+
+
+def _tolerance(scores: npt.NDArray[np.float64]) -> float:
+    """Probabilities are told apart absolutely, larger numbers beside their size."""
+    return ROUNDING * max(1.0, float(np.nanmax(np.abs(scores), initial=0.0)))

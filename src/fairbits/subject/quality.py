@@ -1,13 +1,10 @@
 """How well a model agrees with the labels: the figures that stand at the head of every output.
 
-Is the model the right way round? Held against the labels before anything is said about it.
-
-What a model decides about rows as they are, by the subject's one rule.
+And whether it is the right way round, held against the labels before anything is said about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -15,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema, Table, rule_words, shortened
-from fairbits.errors import ModelError
+from fairbits.errors import ModelError, rows_named
 from fairbits.models import HasClassScores, Model, Network, speaks_of
 from fairbits.randomness import sampled_rows
 
@@ -25,6 +22,13 @@ Z_95 = 1.959963984540054
 _FEW = 20
 #: Halvings of an interval until its ends are as exact as a double.
 _HALVINGS = 60
+
+#: Rows that are scored, at most: a native network, and any other model, which may be slow or far away.
+MAX_ROWS, MAX_FOREIGN_ROWS = 50_000, 10_000
+#: Rows that go through the model at a time.
+_CHUNK = 16_384
+#: A foreign model's probability may leave [0, 1] by so much and still be rounding.
+_ROUNDING = 1e-5
 
 Floats = npt.NDArray[Any]
 #: Which rows accuracy is about: such as the model was not trained on, such as it was, or nobody knows.
@@ -104,47 +108,90 @@ class Quality:
         return (first, f"Against the labels, {self.judged_words}: {', '.join(parts)}.")
 
 
-def agreement(
-    *,
-    favourable: str | None,
-    threshold: float | None,
-    favoured: npt.NDArray[np.bool_] | None,
-    decisions: npt.NDArray[np.int64] | None,
-    scores: Floats,
-    labels: Floats | None,
-    own: int,
-    probability: bool = True,
-    held_out: npt.NDArray[np.bool_] | None = None,
-) -> Quality:
-    """The figures from plain arrays; the labels of held-out rows alone are compared with, where there are some."""
-    rule = rule_words(favourable, threshold, probability=probability)
-    known: dict[str, Any] = {"rows": len(scores), "rule": rule, "threshold": threshold}
-    if favoured is not None and len(favoured):
-        known["favourable_rate"] = float(favoured.mean())
-    if favourable is not None and labels is not None and len(labels):
-        known["base_rate"] = float((labels == own).mean())
-    known["accuracy_on"] = "unknown" if held_out is None else "held-out" if held_out.any() else "training"
-    if held_out is not None and held_out.any():
-        scores = scores[held_out]
-        decisions = None if decisions is None else decisions[held_out]
-        labels = None if labels is None else labels[held_out]
-    known["accuracy_rows"] = None if labels is None else len(labels)
-    if favourable is None:
-        if labels is not None and len(labels):
-            known |= {"r2": variance_explained(scores, labels), "rank_correlation": rank_correlation(scores, labels)}
-            known["off"] = another_unit(scores, labels)
-        return Quality(**known)
-    if labels is None or not len(labels):
-        return Quality(**known)
-    positive = labels == own
+def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *, test: Table | None = None) -> Quality:
+    """Score the rows of a table as they are, once, and compare with their labels, or with those of a test table.
+
+    The labels of held-out rows alone are compared with, where there are some.
+    """
+    if test is not None and test.labels is not None and len(test):
+        judged = quality_of(model, encoding, schema, replace(test, held_out=np.ones(len(test), np.bool_)))
+        rows = quality_of(model, encoding, schema, table)
+        return replace(judged, rows=rows.rows, favourable_rate=rows.favourable_rate, base_rate=rows.base_rate)
+    max_rows = MAX_ROWS if isinstance(model, Network) else MAX_FOREIGN_ROWS
+    if table.scores is None and len(table) > max_rows:
+        table = table.rows(sampled_rows(len(table), max_rows, np.random.default_rng(0)))
+    found, decisions = scored_rows(model, encoding, schema, table)
+    scores, labels, own, rule = found.astype(np.float32), table.labels, schema.favourable_index, schema.rule
+    words = rule_words(schema.favourable, rule.threshold, probability=schema.score_range is None)
+    known: dict[str, Any] = {"rows": len(scores), "rule": words, "threshold": rule.threshold}
     if decisions is not None:
-        right = decisions == labels
-        known["accuracy"] = float(right.mean())
-        known["balanced_accuracy"] = balanced_accuracy(right, labels)
-    area = area_under_curve(scores, positive)
+        known["favourable_rate"] = float((decisions == own).mean())
+    if not schema.regression and labels is not None:
+        known["base_rate"] = float((labels == own).mean())
+    known["accuracy_on"] = "unknown" if table.held_out is None else "held-out" if table.held_out.any() else "training"
+    if labels is None:
+        return Quality(**known)
+    kept = np.arange(len(table))
+    if table.held_out is not None and table.held_out.any():
+        kept = np.flatnonzero(table.held_out)
+    scores, labels, known["accuracy_rows"] = scores[kept], labels[kept], len(kept)
+    if schema.regression:
+        known |= {"r2": variance_explained(scores, labels), "rank_correlation": rank_correlation(scores, labels)}
+        return Quality(**known, off=another_unit(scores, labels))
+    if decisions is not None:
+        right = decisions[kept] == labels
+        known |= {"accuracy": float(right.mean()), "balanced_accuracy": balanced_accuracy(right, labels)}
+    people = None if table.person is None else table.person[kept]
+    area = area_under_curve(scores, labels == own, people=people)
     if area is not None:
         known |= dict(zip(("auc", "auc_low", "auc_high"), area, strict=True))
     return Quality(**known)
+
+
+def scored_rows(
+    model: Model, encoding: Encoding, schema: Schema, table: Table
+) -> tuple[Floats, npt.NDArray[np.int64] | None]:
+    """Scores of rows as they are, by the model or from the table, and what is decided about each (None: nothing is)."""
+    if table.scores is not None:
+        return table.scores, schema.rule.decide(table.scores) if len(schema.classes) == 2 else None
+    found = []
+    for start in range(0, len(table), _CHUNK):
+        with rows_named(start, place=table.place):
+            found.append(_answered(model, encoding.encode(table.codes[start : start + _CHUNK]), schema))
+    scores = np.concatenate([one for one, _ in found])
+    bad, what, remedy = ~np.isfinite(scores), "that are not finite", "check its inputs"
+    if not bad.any() and schema.probabilities:
+        bad = (scores < -_ROUNDING) | (scores > 1 + _ROUNDING)
+        what = "outside 0 to 1"
+        remedy = (
+            'say what it puts out: output = "value" under [model] and threshold = … under [table] for points, hazards '
+            "or a margin, from which on a decision is favourable on their own scale (in Python output=, threshold=); "
+            'or output = "logit" for log-odds'
+        )
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise ModelError(
+            f"the model gave {bad.sum():,} scores {what} (first: {scores[first]:g} for the person in "
+            f"{table.place(first)}); {remedy}."
+        )
+    decisions = [one for _, one in found if one is not None]
+    return scores, np.concatenate(decisions) if decisions else None
+
+
+def _answered(
+    model: Model, inputs: npt.NDArray[np.floating], schema: Schema
+) -> tuple[Floats, npt.NDArray[np.int64] | None]:
+    """The scores of encoded rows, and the position of the class that each is decided for."""
+    if len(schema.classes) > 2 and isinstance(model, HasClassScores):
+        whole = np.asarray(model.class_scores(inputs))
+        return whole[:, schema.favourable_index], schema.rule.most_likely(whole)
+    scores = np.asarray(model.scores(inputs)).reshape(-1)
+    return scores, schema.rule.decide(scores) if len(schema.classes) == 2 else None
+
+
+def decided(model: Model, inputs: npt.NDArray[np.floating], schema: Schema) -> npt.NDArray[np.int64] | None:
+    """The position of the class that each encoded row is decided for, by the subject's one rule."""
+    return None if schema.regression else _answered(model, inputs, schema)[1]
 
 
 def balanced_accuracy(right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64]) -> float:
@@ -152,13 +199,16 @@ def balanced_accuracy(right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
-def area_under_curve(scores: Floats, positive: npt.NDArray[np.bool_]) -> tuple[float, float, float] | None:
+def area_under_curve(
+    scores: Floats, positive: npt.NDArray[np.bool_], *, people: npt.NDArray[np.int64] | None = None
+) -> tuple[float, float, float] | None:
     """The area under the ROC curve with a 95 % interval.
 
     The area is the Mann-Whitney statistic, ties counted half. The interval is method 5 of Newcombe (2006),
     "Confidence intervals for an effect size measure based on the Mann–Whitney statistic. Part 2": the areas that
     Hanley and McNeil's variance (1982), at that area, does not tell apart from the one seen. Unlike Wald's it stays
-    within 0 and 1 and has a width at 0 and 1 too; at one half it is the Mann-Whitney test.
+    within 0 and 1 and has a width at 0 and 1 too; at one half it is the Mann-Whitney test. Where several rows are one
+    person, they count for as many independent ones as the variance among people says (Kish's design effect).
 
     Examples
     --------
@@ -171,11 +221,20 @@ def area_under_curve(scores: Floats, positive: npt.NDArray[np.bool_]) -> tuple[f
         return None
     ranks = midranks(scores)
     area = (float(ranks[positive].sum()) - ones * (ones + 1) / 2) / (ones * zeros)
-    half = (ones + zeros) / 2 - 1
+    effect = 1.0
+    if people is not None:  # what each row moves the area by (DeLong 1988), against the sums over people
+        parts = np.empty(len(scores))
+        for own, sign, others in ((positive, 1, zeros), (~positive, -1, ones)):
+            above = (ranks[own] - midranks(scores[own])) / others
+            parts[own] = sign * (above - above.mean()) / own.sum()
+        person = np.unique(people, return_inverse=True)[1]
+        spread, rows = float((np.bincount(person, parts) ** 2).sum()), len(person) / (int(person.max()) + 1)
+        effect = max(1.0, spread / float((parts**2).sum())) if parts.any() else rows
+    half = (ones + zeros) / effect / 2 - 1
 
     def deviation(theta: float) -> float:
-        spread = 1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-        return Z_95 * float(np.sqrt(theta * (1 - theta) * spread / (ones * zeros)))
+        shared = 1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))
+        return Z_95 * float(np.sqrt(theta * (1 - theta) * max(shared, 1.0) / (ones * zeros / effect**2)))
 
     low = _halved(0.0, area, lambda theta: area - theta >= deviation(theta))
     high = _halved(area, 1.0, lambda theta: theta - area < deviation(theta))
@@ -248,71 +307,13 @@ def variance_explained(scores: Floats, target: npt.NDArray[np.float64]) -> float
     return 1.0 - missed / spread if spread else 0.0
 
 
-#: Rows that are scored, at most: a native network, and any other model, which may be slow or far away.
-MAX_ROWS, MAX_FOREIGN_ROWS = 50_000, 10_000
-#: Rows that go through the model at a time.
-_CHUNK = 16_384
-#: A foreign model's probability may leave [0, 1] by so much and still be rounding.
-_ROUNDING = 1e-5
-
-Ask = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
-
-
-def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *, test: Table | None = None) -> Quality:
-    """Score the rows of a table as they are, once, and compare with their labels, or with those of a test table."""
-    if test is not None and test.labels is not None and len(test):
-        judged = quality_of(model, encoding, schema, replace(test, held_out=np.ones(len(test), np.bool_)))
-        rows = quality_of(model, encoding, schema, table)
-        return replace(judged, rows=rows.rows, favourable_rate=rows.favourable_rate, base_rate=rows.base_rate)
-    max_rows = MAX_ROWS if isinstance(model, Network) else MAX_FOREIGN_ROWS
-    chosen = sampled_rows(len(table), max_rows, np.random.default_rng(0))
-    labels = None if table.labels is None else table.labels[chosen]
-    decisions: npt.NDArray[np.int64] | None
-    if len(schema.classes) > 2 and isinstance(model, HasClassScores):
-        whole = _in_chunks(lambda rows: np.asarray(model.class_scores(rows)), encoding, table, chosen)
-        scores, decisions = whole[:, schema.favourable_index], schema.rule.most_likely(whole)
-    else:
-        scores = _in_chunks(lambda rows: np.asarray(model.scores(rows)), encoding, table, chosen)
-        decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
-    _check_scores(scores, table, chosen, probabilities=schema.probabilities)
-    held_out = None if table.held_out is None else table.held_out[chosen]
-    return _agreement(schema, scores, decisions, labels, held_out)
-
-
-def quality_of_scores(schema: Schema, table: Table) -> Quality:
-    """The same from the scores that the table holds of a model that is not at hand."""
-    scores = np.asarray(table.scores, dtype=np.float32)
-    decisions = schema.rule.decide(scores) if len(schema.classes) == 2 else None
-    return _agreement(schema, scores, decisions, table.labels, table.held_out)
-
-
-def _agreement(
-    schema: Schema,
-    scores: npt.NDArray[np.float32],
-    decisions: npt.NDArray[np.int64] | None,
-    labels: npt.NDArray[np.float64] | None,
-    held_out: npt.NDArray[np.bool_] | None,
-) -> Quality:
-    return agreement(
-        favourable=schema.favourable,
-        threshold=schema.rule.threshold,
-        probability=schema.score_range is None,
-        favoured=None if decisions is None else decisions == schema.favourable_index,
-        decisions=decisions,
-        scores=scores,
-        labels=labels,
-        own=schema.favourable_index,
-        held_out=held_out,
-    )
-
-
 def against_labels(quality: Quality, model: Model, schema: Schema, *, named: bool) -> str | None:
     """Why a model is refused that decides against the labels, with what cures it; None where it does not."""
     if quality.off is not None:
         return (
             f"the model {quality.off}; let it predict the column {schema.target!r} in the table's own unit (the exp of "
             f"a log, a wage by the hour or by the year), or name the column that it predicts, or keep it as it is with "
-            f"--as-is."
+            f"--allow-inverted."
         )
     if not quality.reversed:
         return None
@@ -320,7 +321,7 @@ def against_labels(quality: Quality, model: Model, schema: Schema, *, named: boo
         f"the model decides against the labels: its AUC for {schema.favourable!r} is {quality.auc:.3f} (95 % interval "
         f"{quality.auc_low:.3f} to {quality.auc_high:.3f}), so it is probably read the wrong way round"
     )
-    keep = "or keep it as it is with --as-is"
+    keep = "or keep it as it is with --allow-inverted"
     single = speaks_of(model, schema)
     if named:
         own = ", ".join(schema.classes)
@@ -332,42 +333,3 @@ def against_labels(quality: Quality, model: Model, schema: Schema, *, named: boo
         order = ", ".join(f'"{name}"' for name in reversed(schema.classes))
         return f"{found}; write classes = [{order}] under [table] (in Python in the schema), {keep}."
     return f"{found}; list the classes in the order of its outputs, classes = […] under [table], {keep}."
-
-
-def _in_chunks(ask: Ask, encoding: Encoding, table: Table, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-    pieces = [
-        np.asarray(ask(encoding.encode(table.codes[chosen[start : start + _CHUNK]])), dtype=np.float32)
-        for start in range(0, len(chosen), _CHUNK)
-    ]
-    return np.concatenate(pieces)
-
-
-def _check_scores(
-    scores: npt.NDArray[np.float32], table: Table, chosen: npt.NDArray[np.int64], *, probabilities: bool
-) -> None:
-    bad, what, remedy = ~np.isfinite(scores), "that are not finite", "check its inputs"
-    if not bad.any() and probabilities:
-        bad = (scores < -_ROUNDING) | (scores > 1 + _ROUNDING)
-        what = "outside 0 to 1"
-        remedy = (
-            'say what it puts out: output = "value" under [model] and threshold = … under [table] for points, hazards '
-            "or a margin, from which on a decision is favourable on their own scale (in Python output=, threshold=); "
-            'or output = "logit" for log-odds'
-        )
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise ModelError(
-            f"the model gave {bad.sum():,} scores {what} (first: {scores[first]:g} for the person in "
-            f"{table.place(int(chosen[first]))}); {remedy}."
-        )
-
-
-def decided(model: Model, inputs: npt.NDArray[np.float32], schema: Schema) -> npt.NDArray[np.int64] | None:
-    """The position of the class that each encoded row is decided for."""
-    if schema.regression:
-        return None
-    if len(schema.classes) == 2:
-        return schema.rule.decide(model.scores(inputs))
-    if not isinstance(model, HasClassScores):
-        return None
-    return schema.rule.most_likely(np.asarray(model.class_scores(inputs)))

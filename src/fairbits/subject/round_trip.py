@@ -422,7 +422,7 @@ def scaling_doubt(
                 f"the model agrees far better with the labels when the table's numbers are {how} ({what} "
                 f"{other.value:.3f}, against {here.value:.3f} as they are), so it was probably trained on numbers in "
                 f"other units; hand over the pipeline with its scaler, or the table in the model's units, or keep it "
-                f"as it is with --as-is."
+                f"as it is with --allow-inverted."
             )
     return None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes
+from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes, twin_limits
 from fairbits.errors import ModelError, SchemaError
 from fairbits.models import (
     Endpoint,
@@ -26,14 +26,9 @@ from fairbits.models import (
     with_model_classes,
 )
 from fairbits.randomness import sampled_rows
-from fairbits.subject.identity import Identity, identity_of
-from fairbits.subject.ingredients import of_origin
-from fairbits.subject.probe import Probe, still_answers
-from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of, quality_of_scores
+from fairbits.subject.identity import NONE, Identity, Probe, identity_of, origin_of, still_answers
+from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of
 from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip, scaling_doubt, settled_order
-
-#: Values of a protected number that a note lists.
-MAX_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +58,7 @@ class Subject:
     as_is
         Whether it was accepted although it decides against the labels.
     origin
-        The ingredients of its identity that were known when it was read.
+        Which file, address or code its model was read from, for its identity.
     round_trip
         How the model's answers about untouched rows agree with those that are measured.
     doubt
@@ -83,7 +78,7 @@ class Subject:
     named: bool = False  # whether the model itself names its classes, so that their order is not guessed
     quality: Quality | None = None  # how it agrees with the labels, once it was checked
     as_is: bool = False  # whether it was accepted although it decides against the labels
-    origin: Mapping[str, str] | None = None  # the ingredients of its identity that were known when it was read
+    origin: str = NONE  # which file, address or code its model was read from, for its identity
     round_trip: RoundTrip = field(
         default_factory=RoundTrip
     )  # how answers about untouched rows agree with those that are measured
@@ -116,9 +111,9 @@ class Subject:
         ModelError
             If the model decides against the labels: the interval of its AUC lies below one half.
         """
-        if self.table.scores is not None:
-            return replace(self, quality=self.quality or quality_of_scores(self.schema, self.table))
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
+        if self.scores_only:
+            return replace(self, quality=found)
         against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         if against is None or self.as_is:
             return replace(self, quality=found)
@@ -258,7 +253,7 @@ def make_subject(
     options = options or ModelOptions()
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
-    rest |= {"original": original, "origin": of_origin(made_from, options)}
+    rest |= {"original": original, "origin": origin_of(made_from, options)}
     schema, from_model = with_model_classes(schema, loaded)
     named = names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
@@ -353,25 +348,8 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
-    """Notes on protected numbers of which twins take some values only."""
-    notes = []
-    for attribute in schema.attributes:
-        if attribute.protected and attribute.gap is not None and attribute.missing != "value":
-            notes.append(
-                f"{attribute.name} may be missing in the table; twins of those who have a value never lack it "
-                f'(missing = "value" makes that a value of twins too).'
-            )
-        if not attribute.protected or not attribute.representatives:
-            continue
-        if attribute.twin_count > schema.max_twins:
-            continue  # refused where the twins are made
-        values = [attribute.read(code) for code in attribute.twin_values()]
-        shown = ", ".join(values if len(values) <= MAX_SHOWN else [*values[: MAX_SHOWN - 1], "…", values[-1]])
-        notes.append(
-            f"twins take {len(values)} values of {attribute.name} ({shown}) and each person's own; others are not "
-            f"asked: the figures are lower bounds where all values count."
-        )
-    return tuple(notes)
+    """What twins leave out of protected attributes, as notes."""
+    return tuple(f"{limit.text[:1].lower()}{limit.text[1:]}" for limit in twin_limits(schema))
 
 
 def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:

@@ -54,31 +54,24 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
     for key in ("labels", "values", "columns", "cuts"):
         if not isinstance(fields.get(key, []), list | tuple):
             raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; they must be a list.")
-    _check_flags(name, fields)
+    for key in ("protected", "immutable"):
+        if not isinstance(fields.get(key, False), bool) and not (key == "protected" and is_observed(fields)):
+            also = ', or "observed" for a column that is no input of the model' if key == "protected" else ""
+            raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; use true or false{also}.")
     if "kind" not in fields:
         raise SchemaError(f"attribute {name!r} has no kind; use integer, category or real.")
     given: dict[str, Any] = {key: value for key, value in fields.items() if key not in ("values", "ranges", "cuts")}
     given["protected"] = bool(fields.get("protected", False))
     given["labels"] = tuple(text_of(label) for label in fields.get("labels", ()))
     given["columns"] = tuple(str(column) for column in fields.get("columns", ()))
-    attribute = Attribute.of(name=name, **given)
-    if "values" not in fields and "ranges" not in fields:
-        return attribute
+    attribute = Attribute(name=name, **given)
     allowed = tuple(_code(attribute, value) for value in fields.get("values", ()))
     if "values" in fields and not allowed:
         raise SchemaError(f"attribute {name!r} has values = [], so nobody could have one; list some or drop the key.")
-    ranges = _ranges(attribute, fields.get("ranges", {}))
     cuts = tuple(fields.get("cuts", ()))
     if not all(_is_number(cut) for cut in cuts):
         raise SchemaError(f"attribute {name!r} has cuts = {list(cuts)!r}; they must be numbers.")
-    return Attribute.of(name=name, **given, allowed=allowed, ranges=ranges, cuts=cuts)
-
-
-def _check_flags(name: str, fields: Mapping[str, Any]) -> None:
-    for key in ("protected", "immutable"):
-        if not isinstance(fields.get(key, False), bool) and not (key == "protected" and is_observed(fields)):
-            also = ', or "observed" for a column that is no input of the model' if key == "protected" else ""
-            raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; use true or false{also}.")
+    return replace(attribute, allowed=allowed, ranges=_ranges(attribute, fields.get("ranges", {})), cuts=cuts)
 
 
 def is_observed(fields: object) -> bool:
@@ -223,8 +216,19 @@ _TABLE_KEYS = (
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
-    "inputs",
+    *(
+        "path",
+        "encoding",
+        "columns",
+        "output",
+        "score_of",
+        "input_format",
+        "inputs",
+        "eats",
+        "factory",
+        "layers",
+        "batch",
+    ),
     *(
         "authorization_env",
         "credential_header",

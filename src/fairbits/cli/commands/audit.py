@@ -2,79 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Optional
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from fairbits.cli.grants import granting
-from fairbits.cli.options import (
-    AsIs,
-    Epsilon,
-    Json,
-    MeasureOrRun,
-    Out,
-    PartitionOrRun,
-    Protected,
-    Ray,
-    RepeatsOrRun,
-    Resume,
-    Skip,
-    SubjectOrRun,
-    Threads,
-    Workers,
-    audit_of,
-    stages_of,
-    threads_of,
-)
+from fairbits.cli.arguments import JSON, audit_of, force_option, out_option, resume_option, subject_argument
 from fairbits.cli.output import print_json
-from fairbits.cli.signals import gentle_stop
+from fairbits.cli.signals import INTERRUPTED, gentle_stop
 from fairbits.errors import ContradictionError
+from fairbits.options import AuditOptions, LoadingOptions, SubjectOptions, arguments_of, option
 
 if TYPE_CHECKING:
     from fairbits.audit import ScoresAudit
-    from fairbits.domain import GrantOptions
     from fairbits.subject import Subject
 
-#: Typer reads annotations at run time, and not in the newer spelling.
-_Number = Optional[int]  # noqa: UP045
-_Real = Optional[float]  # noqa: UP045
-_Text = Optional[str]  # noqa: UP045
 
-
-@granting
 def audit(
-    subject: SubjectOrRun = None,
-    budget: Annotated[_Text, typer.Option(help="About how long in all, e.g. 30s, 5m.", show_default="60s")] = None,
-    out: Out = None,
-    skip: Skip = None,
-    resume: Resume = None,
-    seed: Annotated[
-        _Number,
-        typer.Option(help="Same seed, same draws; seconds end them elsewhere each time.", show_default="0"),
-    ] = None,
-    within: Annotated[_Number, typer.Option(help="Stay within so many changed attributes of a real row.")] = None,
-    min_plausibility: Annotated[
-        _Real, typer.Option(help="Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P")
-    ] = None,
-    epsilon: Epsilon = None,
-    partition: PartitionOrRun = None,
-    measure: MeasureOrRun = None,
-    protected: Protected = None,
-    threads: Threads = 0,
-    workers: Workers = None,
-    ray: Ray = None,
-    repeats: RepeatsOrRun = None,
-    by: Annotated[_Text, typer.Option(help="A column of periods, such as month: figures for each.")] = None,
-    as_is: AsIs = False,
-    as_json: Json = False,
-    data_source: Annotated[_Text, typer.Option(help="For tables to file: where the data come from.")] = None,
-    distributed: Annotated[_Text, typer.Option(help="For tables to file: since when the tool is in use.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a run in the folder of --out.")] = False,
     *,
-    grants: GrantOptions,
+    subject: str | None = subject_argument(None),
+    options: AuditOptions,
+    about: SubjectOptions,
+    out: Path | None = out_option(),
+    resume: Path | None = resume_option(),
+    force: bool = force_option(),
+    opened: bool = option(False, "Open the page in a browser.", flag="--open"),
+    as_json: bool = JSON,
+    loading: LoadingOptions,
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
-    door = audit_of(subject, resume, protected=protected, repeats=repeats, as_is=as_is, grants=grants)
+    door = audit_of(subject, about, loading, resume)
     from fairbits.audit import AuditResult
     from fairbits.cli.render.audit import show
     from fairbits.cli.render.stages import stages
@@ -82,38 +39,26 @@ def audit(
 
     with stages(shown=not as_json, scores_only=door.subject.scores_only) as progress, gentle_stop() as stop:
         found = door.audit(
-            budget=budget,
             out=resume or out,
             resume=resume is not None,
-            skip=stages_of(skip),
-            seed=seed,
-            epsilon=epsilon,
-            partition=partition,
-            measure=measure,
-            threads=threads_of(threads),
-            workers=workers,
-            ray=ray,
-            within=within,
-            min_plausibility=min_plausibility,
-            by=by,
-            data_source=data_source,
-            distributed=distributed,
             force=force,
             progress=progress,
             stop=stop,
+            **arguments_of(options),
         )
     if not isinstance(found, AuditResult):
         _show_scores(door.subject, found, as_json=as_json)
-        return
-    if as_json:
+    elif as_json:
         whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
         print_json({**whole, "summary": summary_of(found.data)})
     else:
         show(found)
-    if found.data.contradictions:
+    if opened:
+        click.launch(str(found.page.resolve()))
+    if isinstance(found, AuditResult) and found.data.contradictions:
         raise ContradictionError(found.data.contradictions[0].said())
-    if found.stopped:
-        raise typer.Exit(130)
+    if isinstance(found, AuditResult) and found.stopped:
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _show_scores(subject: Subject, found: ScoresAudit, *, as_json: bool) -> None:

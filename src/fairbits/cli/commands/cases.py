@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
-
-from fairbits.cli.options import Json, RunPlace
+from fairbits.cli.arguments import JSON, open_run, run_argument
 from fairbits.cli.output import print_json, warn_of_damage
+from fairbits.options import option
 
 if TYPE_CHECKING:
     from fairbits.store import Case, Run
@@ -18,30 +17,25 @@ SHOWN = 20
 
 
 def cases(
-    run: RunPlace,
-    top: Annotated[
-        Optional[int],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option(help="How many cases.", show_default=f"{SHOWN}, in a file all"),
-    ] = None,
-    where: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Only cases for which this SQL condition holds, e.g. \"k >= 8 and occupation = 'Sales'\"."),
-    ] = None,
-    out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Write them to a file: .csv, .parquet or .json."),
-    ] = None,
-    time_limit: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="How long the condition of --where may take, e.g. 60s.", show_default="15s"),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file of --out if there is one.")] = False,
-    as_json: Json = False,
+    *,
+    run: str = run_argument(),
+    top: int | None = option(None, "How many cases.", shown=f"{SHOWN}, in a file all"),
+    where: str | None = option(
+        None, "Only cases for which this SQL condition holds, e.g. \"k >= 8 and occupation = 'Sales'\"."
+    ),
+    out: Path | None = option(None, "Write them to a file: .csv, .parquet or .json.", metavar="FILE"),
+    time_limit: str | None = option(
+        None,
+        "How long the condition of --where may take, e.g. 60s.",
+        metavar="DURATION",
+        shown="15s",
+        rare=True,
+    ),
+    force: bool = option(False, "Replace the file of --out if there is one."),
+    as_json: bool = JSON,
 ) -> None:
     """The cases of a run, ranked by severity: the most classes first, then the widest span."""
-    from fairbits.audit import AuditRun
-
-    opened = AuditRun.open(run)
+    opened = open_run(run, "cases")
     if out is not None:
         rows = opened.export(out, where=where, top=top, time_limit=time_limit, force=force)
         if as_json:

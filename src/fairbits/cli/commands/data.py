@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from fairbits.cli.command import StrictCommand
-from fairbits.cli.options import Json
+from fairbits.cli.arguments import JSON
+from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
+from fairbits.errors import OptionError, choose_from
+from fairbits.options import option
 
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn
     from fairbits.domain import Attribute
 
-data_app = typer.Typer(help="The built-in subjects: list, show, export, add, forget and train.", no_args_is_help=True)
-
-Name = Annotated[str, typer.Argument(help="A built-in subject, see `fairbits data list`.")]
+#: What can be done, with how many names, and with which options.
+ACTIONS: dict[str, tuple[str, int | None, frozenset[str]]] = {
+    "list": ("", 0, frozenset({"as_json"})),
+    "show": ("NAME", 1, frozenset({"as_json"})),
+    "export": ("NAME", 1, frozenset({"out", "codes", "force"})),
+    "add": ("NAME FILE", 2, frozenset()),
+    "forget": ("NAME", 1, frozenset()),
+    "train": ("NAME...", None, frozenset({"out", "seed"})),
+}
 #: What is told of every attribute; a kind that has no such field of its own has a constant.
 ATTRIBUTE = (
     *("name", "kind", "low", "high", "step", "labels", "protected", "immutable", "allowed", "missing"),
@@ -26,8 +32,51 @@ ATTRIBUTE = (
 )
 
 
-@data_app.command("list", cls=StrictCommand)
-def list_subjects(as_json: Json = False) -> None:
+def data(
+    *,
+    action: str = argument(
+        "list",
+        "list (all subjects), show NAME, export NAME (files: table, model, subject.toml), add NAME FILE (a table that "
+        "may not be shipped: compas, diabetes, meps15 or meps16), forget NAME, train NAME... (from a seed; or all).",
+    ),
+    names: tuple[str, ...] = argument((), "", metavar="[NAME]...", many=True),
+    out: Path | None = option(
+        None, "The folder to write to: export, train.", metavar="FOLDER", shown="./NAME, or networks"
+    ),
+    codes: bool = option(False, "Export codes instead of labels."),
+    force: bool = option(False, "Export into a folder that is not empty."),
+    seed: int = option(0, "Train: seed of the first attempt.", low=0),
+    as_json: bool = JSON,
+) -> None:
+    """The built-in subjects: list, show, export, add, forget and train."""
+    if action not in ACTIONS:
+        raise OptionError(f"{action!r} is nothing that can be done with data; {choose_from(action, ACTIONS)}")
+    words, count, allowed = ACTIONS[action]
+    if (count is not None and len(names) != count) or (count is None and not names):
+        raise OptionError(f"type: fairbits data {action} {words}".rstrip() + ".")
+    given = {"out": out is not None, "codes": codes, "force": force, "seed": seed != 0, "as_json": as_json}
+    strange = next((name for name, said in given.items() if said and name not in allowed), None)
+    if strange is not None:
+        raise OptionError(f"--{strange.removeprefix('as_')} does not apply to `fairbits data {action}`; leave it out.")
+    if action == "list":
+        _list(as_json=as_json)
+    elif action == "show":
+        _show(names[0], as_json=as_json)
+    elif action == "export":
+        _export(names[0], out or Path(names[0]), codes=codes, force=force)
+    elif action == "add":
+        from fairbits.data import add
+
+        print(f"kept as {add(names[0], Path(names[1]))}")
+    elif action == "forget":
+        from fairbits.data import forget
+
+        print(f"{names[0]} is forgotten" if forget(names[0]) else f"{names[0]} was not kept; nothing to do")
+    else:
+        _train(names, seed, out or Path("networks"))
+
+
+def _list(*, as_json: bool) -> None:
     """All built-in subjects, and whether their data are on this machine."""
     from fairbits.data import BUILT_IN
 
@@ -58,8 +107,7 @@ def list_subjects(as_json: Json = False) -> None:
     Console(highlight=False).print(table)
 
 
-@data_app.command(cls=StrictCommand)
-def show(name: Name, as_json: Json = False) -> None:
+def _show(name: str, *, as_json: bool) -> None:
     """One subject: what it is about, whose it is, its attributes and its network."""
     from fairbits.data import built_in, load_card
 
@@ -83,51 +131,20 @@ def show(name: Name, as_json: Json = False) -> None:
         show_subject(entry, about)
 
 
-@data_app.command(cls=StrictCommand)
-def export(
-    name: Name,
-    out: Annotated[Path, typer.Option(help="The folder to write to.", show_default="./NAME")] = Path(),
-    codes: Annotated[bool, typer.Option("--codes", help="Write codes instead of labels.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write into a folder that is not empty.")] = False,
-) -> None:
+def _export(name: str, folder: Path, *, codes: bool, force: bool) -> None:
     """Write a subject as files: table.csv, model.npz and the subject.toml that ties them together."""
     from fairbits.data import load_subject
     from fairbits.subject import export_subject
 
-    folder = out if out != Path() else Path(name)
     for path in export_subject(load_subject(name), folder, codes=codes, force=force):
         print(path)
 
 
-@data_app.command(cls=StrictCommand)
-def add(
-    name: Annotated[str, typer.Argument(help="compas, diabetes, meps15 or meps16.")],
-    file: Annotated[Path, typer.Argument(help="The publisher's file.")],
-) -> None:
-    """Give fairbits a table that it may not ship; checked, coded and kept in the cache folder."""
-    from fairbits.data import add as add_file
-
-    print(f"kept as {add_file(name, file)}")
-
-
-@data_app.command(cls=StrictCommand)
-def forget(name: Annotated[str, typer.Argument(help="A table that was added.")]) -> None:
-    """Remove a table that was added."""
-    from fairbits.data import forget as forget_table
-
-    print(f"{name} is forgotten" if forget_table(name) else f"{name} was not kept; nothing to do")
-
-
-@data_app.command(cls=StrictCommand)
-def train(
-    names: Annotated[list[str], typer.Argument(help="Built-in subjects, or 'all'.", metavar="NAME...")],
-    seed: Annotated[int, typer.Option(help="Seed of the first attempt.", min=0)] = 0,
-    out: Annotated[Path, typer.Option(help="The folder for NAME.npz and its card NAME.json.")] = Path("networks"),
-) -> None:
+def _train(names: tuple[str, ...], seed: int, out: Path) -> None:
     """Train the benchmark networks anew: the paper's shape, on the training rows, from a seed."""
     from fairbits.data import BUILT_IN, built_in, save_network, train_built_in
 
-    chosen = list(BUILT_IN) if names == ["all"] else [built_in(name).name for name in names]
+    chosen = list(BUILT_IN) if names == ("all",) else [built_in(name).name for name in names]
     for name in chosen:
         network, card = train_built_in(name, seed=seed)
         path = save_network(network, card, out)

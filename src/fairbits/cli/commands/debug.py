@@ -2,79 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Optional
+from dataclasses import replace
 
-import typer
-
-from fairbits.cli.grants import granting
-from fairbits.cli.options import (
-    Json,
-    Ray,
-    RunPlace,
-    Threads,
-    Workers,
-    threads_of,
-)
+from fairbits.cli.arguments import JSON, open_run, run_argument
 from fairbits.cli.output import print_json, warn_of_damage
-
-if TYPE_CHECKING:
-    from fairbits.domain import GrantOptions
+from fairbits.options import DebugOptions, LoadingOptions, arguments_of
 
 
-@granting
-def debug(
-    run: RunPlace,
-    all_layers: Annotated[bool, typer.Option("--all-layers", help="Neurons of all hidden layers.")] = False,
-    samples: Annotated[int, typer.Option(help="How many cases: the worst fifth, the others at random.")] = 1000,
-    no_layers: Annotated[
-        bool, typer.Option("--no-layers", help="Only attributes and labels: for models that give scores only.")
-    ] = False,
-    retrain: Annotated[
-        bool, typer.Option("--retrain", help="Train again from other seeds, however long that takes.")
-    ] = False,
-    trainings: Annotated[
-        Optional[int],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option(
-            help="How many models to train for data or training; 0: none.", show_default="8, or 4 on large tables"
-        ),
-    ] = None,
-    rule: Annotated[
-        str, typer.Option(help="spread, or paper: layers and neurons as the paper's public code finds them.")
-    ] = "spread",
-    seed: Annotated[int, typer.Option(help="Same seed, same cases.", min=0)] = 0,
-    threads: Threads = 0,
-    workers: Workers = None,
-    ray: Ray = None,
-    as_json: Json = False,
-    *,
-    grants: GrantOptions,
-) -> None:
+def debug(*, run: str = run_argument(), options: DebugOptions, as_json: bool = JSON, loading: LoadingOptions) -> None:
     """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
-    from fairbits.audit import AuditRun
     from fairbits.cli.render.progress import working
     from fairbits.engine import available_cores
 
-    count = threads_of(threads)
     # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
-    cores = count or available_cores()
-    apart = workers is None and ray is None and (retrain or trainings) and cores > 1
-    opened = AuditRun.open(run, **grants)
+    cores = options.threads or available_cores()
+    if not options.many and (options.retrain or options.trainings) and cores > 1:
+        options = replace(options, training_workers=min(cores, options.trainings or cores))
+    opened = open_run(run, "debug", loading)
     warn_of_damage(opened)
     with working(shown=not as_json) as progress:
-        found = opened.debug(
-            samples=samples,
-            all_layers=all_layers,
-            inside=not no_layers,
-            retrain=retrain,
-            rule=rule,
-            trainings=trainings,
-            seed=seed,
-            threads=count,
-            workers=workers,
-            ray=ray,
-            training_workers=min(cores, trainings or cores) if apart else None,
-            progress=progress,
-        )
+        found = opened.debug(progress=progress, **arguments_of(options))
     if as_json:
         from fairbits.store import plain
 

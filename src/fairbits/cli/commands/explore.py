@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
 
-import typer
-
-from fairbits.cli.grants import granting
-
-if TYPE_CHECKING:
-    from fairbits.domain import GrantOptions
+from fairbits.cli.arguments import open_run, run_argument
+from fairbits.options import LoadingOptions, option
 
 
-@granting
 def explore(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 0,
-    browser: Annotated[
-        Optional[bool],  # noqa: UP045 - typer reads the annotation at run time
-        typer.Option("--browser/--no-browser", help="Open the page.", show_default="on a terminal"),
-    ] = None,
     *,
-    grants: GrantOptions,
+    run: str = run_argument(),
+    port: int = option(0, "Port to listen on; 0 takes a free one."),
+    browser: bool | None = option(None, "Open the page.", flag="--browser/--no-browser"),
+    loading: LoadingOptions,
 ) -> None:
     """Serve a page, to this machine alone, where people can be changed and neurons switched. Ctrl-C ends it."""
     import secrets
 
-    from fairbits.audit import AuditRun
     from fairbits.explore import Explorer, build_app, hosts_of, listen, serve
 
-    opened = AuditRun.open(run, **grants)
+    opened = open_run(run, "explore", loading)
     listening = listen(port)
     with listening:
         explorer = Explorer(opened, subject=opened.subject)

@@ -4,81 +4,46 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from fairbits.cli.grants import granting
-from fairbits.cli.options import (
-    AsIs,
-    Epsilon,
-    Json,
-    PartitionOrRun,
-    Ray,
-    Skip,
-    Threads,
-    Workers,
-    stages_of,
-    threads_of,
-)
+from fairbits.cli.arguments import JSON
+from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
-from fairbits.cli.signals import FAILED, gentle_stop
+from fairbits.cli.signals import FAILED, INTERRUPTED, gentle_stop
+from fairbits.options import AcceptOptions, AuditOptions, LoadingOptions, option
 
 if TYPE_CHECKING:
-    from fairbits.domain import GrantOptions
     from fairbits.report import FleetMember
 
-#: Typer reads annotations at run time, and not in the newer spelling.
-_Text = Optional[str]  # noqa: UP045
-_Number = Optional[int]  # noqa: UP045
-_Place = Optional[Path]  # noqa: UP045
 
-
-@granting
 def fleet(
-    folder: Annotated[Path, typer.Argument(help="A folder with subject.toml files, in it or below.")],
-    workers: Workers = None,
-    ray: Ray = None,
-    budget: Annotated[_Text, typer.Option(help="About how long for each subject.", show_default="60s")] = None,
-    out: Annotated[_Place, typer.Option(help="Folder of the page and all runs.", show_default="runs/…")] = None,
-    rank: Annotated[
-        str, typer.Option(help="Order by people affected, found or proved k, or bits: people, found, proved, bits.")
-    ] = "people",
-    skip: Skip = None,
-    seed: Annotated[
-        _Number,
-        typer.Option(help="Same seed, same draws; seconds end them elsewhere each time.", min=0, show_default="0"),
-    ] = None,
-    epsilon: Epsilon = None,
-    partition: PartitionOrRun = None,
-    threads: Threads = 0,
-    as_is: AsIs = False,
-    as_json: Json = False,
     *,
-    grants: GrantOptions,
+    folder: Path = argument(help="A folder with subject.toml files, in it or below."),
+    options: AuditOptions,
+    out: Path | None = option(None, "Folder of the page and all runs.", metavar="FOLDER", shown="runs/…"),
+    rank: str = option(
+        "people", "Order by people affected, found or proved k, or bits: people, found, proved, bits.", metavar="WORD"
+    ),
+    about: AcceptOptions,
+    as_json: bool = JSON,
+    loading: LoadingOptions,
 ) -> None:
-    """Audit many models in one go and rank them by severity; one that fails never stops the others."""
-    from fairbits.audit import AuditOptions, audit_fleet
-    from fairbits.search import seconds_of
+    """Audit many models in one go and rank them by severity; one that fails never stops the others.
 
-    options = AuditOptions(
-        seconds=None if budget is None else seconds_of(budget),
-        seed=seed,
-        epsilon=epsilon,
-        partition=partition,
-        threads=threads_of(threads),
-        skip=stages_of(skip),
-        workers=workers,
-        ray=ray,
-    )
+    A budget is that of each model.
+    """
+    from fairbits.audit import audit_fleet
+
     with gentle_stop() as stop:
         found, page = audit_fleet(
             folder,
             options,
             out,
-            as_is=as_is,
+            as_is=about.as_is,
             rank=rank,
-            **grants,
+            **loading.given(),
             progress=None if as_json else _say,
             stop=stop,
         )
@@ -92,9 +57,9 @@ def fleet(
         show_page(fleet_page(found), everything=True)
         print(f"page  {page}")
     if stopped:
-        raise typer.Exit(130)
+        raise click.exceptions.Exit(INTERRUPTED)
     if found.failed:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _say(done: int, total: int, entry: FleetMember | None) -> None:

@@ -4,121 +4,67 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
-from fairbits.cli.command import StrictCommand
-from fairbits.cli.grants import granting
-from fairbits.cli.options import (
-    AsIs,
-    Json,
-    Protected,
-    Threads,
-    names_of,
-    threads_of,
-)
+from fairbits.cli.arguments import JSON, check_subject
+from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
+from fairbits.errors import OptionError
+from fairbits.options import (
+    FreezeOptions,
+    GateOptions,
+    LoadingOptions,
+    ProtectedOptions,
+    arguments_of,
+    option,
+)
 
 if TYPE_CHECKING:
-    from fairbits.domain import GrantOptions
     from fairbits.gates import GateResult
 
-#: The command that is meant where none is named.
-USUAL = "check"
-_File = Optional[Path]  # noqa: UP045 - typer reads the annotation at run time
-_Number = Optional[int]  # noqa: UP045
 
-
-class GateGroup(TyperGroup):
-    """`fairbits gate SUBJECT` is short for `fairbits gate check SUBJECT`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the usual command before anything that names no command."""
-        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
-            args = [USUAL, *args]
-        return super().parse_args(ctx, args)
-
-
-gate_app = typer.Typer(
-    cls=GateGroup,
-    help=(
-        "Pass, fail or inconclusive: a model against a policy, frozen people and an earlier model.\n\n"
-        "`fairbits gate SUBJECT` is short for `fairbits gate check SUBJECT`."
-    ),
-    no_args_is_help=True,
-)
-
-Given = Annotated[
-    str, typer.Argument(help="A built-in subject, a subject.toml, or the folder of a run.", show_default=False)
-]
-PolicyFile = Annotated[
-    _File, typer.Option("--policy", help="The policy.", show_default="fairbits.toml here or beside the subject")
-]
-
-
-@granting
-def check(
-    subject: Given,
-    policy: PolicyFile = None,
-    suite: Annotated[
-        _File, typer.Option(help="The frozen people.", show_default="gate/NAME/suite.parquet, else the table")
-    ] = None,
-    baseline: Annotated[
-        _File, typer.Option(help="An earlier model's answers.", show_default="gate/NAME/baseline.parquet")
-    ] = None,
-    out: Annotated[
-        _File, typer.Option(help="Folder for gate.json.", show_default="the run's own, or gate/NAME")
-    ] = None,
-    junit: Annotated[_File, typer.Option(help="Write JUnit XML to this file.")] = None,
-    sarif: Annotated[_File, typer.Option(help="Write SARIF 2.1.0 to this file.")] = None,
-    markdown: Annotated[_File, typer.Option(help="Write Markdown to this file.")] = None,
-    update_baseline: Annotated[
-        bool, typer.Option("--update-baseline", help="Take this model as the baseline from now on.")
-    ] = False,
-    frozen: Annotated[
-        bool, typer.Option("--frozen", help="Refuse to go on where suite or baseline is missing; write neither.")
-    ] = False,
-    propose: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Search so long, e.g. 10s, for people to add to the suite.", metavar="DURATION"),
-    ] = None,
-    protected: Protected = None,
-    threads: Threads = 0,
-    as_is: AsIs = False,
-    as_json: Json = False,
+def gate(
     *,
-    grants: GrantOptions,
+    subject: str | None = argument(
+        None, "A built-in subject, a subject.toml, or the folder of a run; with --waivers a policy.", metavar="SUBJECT"
+    ),
+    options: GateOptions,
+    out: Path | None = option(
+        None, "Folder for gate.json; with --freeze the file.", metavar="PLACE", shown="the run's own, or gate/NAME"
+    ),
+    junit: Path | None = option(None, "Write JUnit XML to this file.", metavar="FILE"),
+    sarif: Path | None = option(None, "Write SARIF 2.1.0 to this file.", metavar="FILE"),
+    markdown: Path | None = option(None, "Write Markdown to this file.", metavar="FILE"),
+    freeze: bool = option(False, "Freeze people of a run, or rows of a table, as a suite, and judge nothing."),
+    waivers: bool = option(False, "List who answers for what, until when, and judge nothing."),
+    about: ProtectedOptions,
+    as_json: bool = JSON,
+    freezing: FreezeOptions,
+    loading: LoadingOptions,
 ) -> None:
     """Score frozen people again and judge the model: exit 0 pass, 1 fail, 2 misuse, 3 inconclusive, 4 failure.
 
     The first run without a baseline writes it. Inside GitHub Actions the verdict also goes to the job's summary.
     """
-    names = None if protected is None else names_of(protected)
-    if propose is not None:
-        from fairbits.search import seconds_of
-
-        seconds_of(propose)
+    if freeze and waivers:
+        raise OptionError("--freeze and --waivers do not go together; give one of them.")
+    if waivers:
+        return _waivers(options.policy or subject, as_json=as_json)
+    if subject is None:
+        raise OptionError("no subject was given; name a built-in, a subject.toml or the folder of a run.")
+    check_subject(subject)
+    if freeze:
+        return _freeze(subject, out, freezing, loading, as_json=as_json)
+    if freezing != FreezeOptions():
+        raise OptionError("--add, --rows, --cases, --seed and --force say what is frozen; add --freeze.")
     from fairbits.cli.render.progress import progress_bar
-    from fairbits.gates import gate
+    from fairbits.gates import gate as judge
 
+    asked: dict[str, Any] = {**arguments_of(options), "protected": about.protected, "as_is": about.as_is}
     with progress_bar("asking again") as progress:
-        found = gate(
-            subject,
-            policy=policy,
-            suite=suite,
-            baseline=baseline,
-            out=out,
-            update_baseline=update_baseline,
-            frozen=frozen,
-            protected=names,
-            as_is=as_is,
-            threads=threads_of(threads),
-            propose=propose,
-            progress=progress,
-            **grants,
-        )
+        found = judge(subject, out=out, progress=progress, **asked, **loading.given())
     _write(found, junit, sarif, markdown)
     if as_json:
         print_json(found.document())
@@ -126,7 +72,7 @@ def check(
         from fairbits.cli.render.gate import show
 
         show(found)
-    raise typer.Exit(found.exit_code)
+    raise click.exceptions.Exit(found.exit_code)
 
 
 def _write(found: GateResult, junit: Path | None, sarif: Path | None, markdown: Path | None) -> None:
@@ -137,8 +83,6 @@ def _write(found: GateResult, junit: Path | None, sarif: Path | None, markdown: 
             write_text(path, make(found))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
-        from fairbits.errors import OptionError
-
         try:
             with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
                 file.write(gate_markdown(found))
@@ -146,23 +90,11 @@ def _write(found: GateResult, junit: Path | None, sarif: Path | None, markdown: 
             raise OptionError(f"cannot write the job's summary {summary!r}: {error.strerror or error}.") from None
 
 
-@granting
-def freeze(
-    run: Given,
-    out: Annotated[_File, typer.Option(help="The file.", show_default="gate/NAME/suite.parquet")] = None,
-    add: Annotated[_File, typer.Option(help="Add the run's worst cases to this suite.")] = None,
-    rows: Annotated[_Number, typer.Option(help="Rows of the table, at most.", min=1, show_default="20000")] = None,
-    cases: Annotated[_Number, typer.Option(help="Worst cases, at most.", min=0, show_default="1000")] = None,
-    seed: Annotated[_Number, typer.Option(help="Seed of the sample of rows.", min=0, show_default="the run's")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a suite that is there.")] = False,
-    as_json: Json = False,
-    *,
-    grants: GrantOptions,
-) -> None:
+def _freeze(run: str, out: Path | None, options: FreezeOptions, loading: LoadingOptions, *, as_json: bool) -> None:
     """Freeze people as a suite: rows of the table and the worst cases of a run, with their protected values."""
-    from fairbits.gates import freeze as freeze_people
+    from fairbits.gates import freeze
 
-    suite, path = freeze_people(run, out=out, add=add, rows=rows, cases=cases, seed=seed, force=force, **grants)
+    suite, path = freeze(run, out=out, **arguments_of(options), **loading.given())
     about = suite.description()
     if as_json:
         print_json({"suite": str(path), **about})
@@ -171,15 +103,11 @@ def freeze(
     print(f"{about['rows']:,} rows and {about['cases']:,} cases of {suite.subject}, suite {about['id']}.")
 
 
-def waivers(
-    policy: Annotated[_File, typer.Argument(help="The policy.", show_default="fairbits.toml")] = None,
-    as_json: Json = False,
-) -> None:
+def _waivers(policy: str | None, *, as_json: bool) -> None:
     """List who answers for what, until when."""
-    from fairbits.errors import OptionError
     from fairbits.gates import find_policy, read_policy, today
 
-    place = policy or find_policy(Path())
+    place = find_policy(Path()) if policy is None else Path(policy)
     if place is None:
         raise OptionError("there is no fairbits.toml here; name the policy.")
     day = today()
@@ -193,23 +121,3 @@ def waivers(
     from fairbits.cli.render.gate import show_waivers
 
     show_waivers(rows)
-
-
-def card(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
-    out: Annotated[_File, typer.Option(help="A file instead of the terminal.")] = None,
-) -> None:
-    """A Markdown section for a model card (Hugging Face, skops): figures of a run, and the gate's verdict."""
-    from fairbits.gates import card_section, write_text
-
-    text = card_section(run)
-    print(text if out is None else write_text(out, text), end="" if out is None else "\n")
-
-
-for command, summary in (
-    (check, "Judge a model: exit 0 pass, 1 fail, 2 misuse, 3 inconclusive, 4 failure."),
-    (freeze, "Freeze people of a run, or rows of a table, as a suite."),
-    (waivers, "List who answers for what, until when."),
-    (card, "A section for a model card: a run's figures, the verdict."),
-):
-    gate_app.command(short_help=summary, cls=StrictCommand)(command)

@@ -3,53 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from fairbits.cli.grants import granting
-from fairbits.cli.options import AsIs, Json, names_of
+from fairbits.cli.arguments import JSON
+from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
 from fairbits.errors import ModelError, OptionError
+from fairbits.options import AcceptOptions, LoadingOptions, names_of, option
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fairbits.domain import GrantOptions, Group
-
-#: Typer reads annotations at run time, and not in the newer spelling.
-_Text = Optional[str]  # noqa: UP045
-_Number = Optional[float]  # noqa: UP045
+    from fairbits.domain import Group
 
 MAX_TWINS = 1000
 
 
-@granting
 def init(
-    table: Annotated[Path, typer.Argument(help="A CSV, Parquet, Feather or Arrow file.")],
-    model: Annotated[_Text, typer.Option(help="The model: a file, module:function or an address.")] = None,
-    target: Annotated[_Text, typer.Option(help="The column that the model predicts.")] = None,
-    protected: Annotated[_Text, typer.Option(help="Protected attributes, separated by commas.")] = None,
-    favourable: Annotated[_Text, typer.Option(help="The value of the target whose probability is the score.")] = None,
-    threshold: Annotated[
-        _Number, typer.Option(help="A decision is favourable from this probability on.", show_default="0.5")
-    ] = None,
-    score_of: Annotated[_Text, typer.Option(help="The class that the model's single output speaks of.")] = None,
-    output: Annotated[_Text, typer.Option(help="What the model puts out: probability, logit or value.")] = None,
-    input_format: Annotated[
-        _Text, typer.Option("--input-format", "--eats", help="What goes into the model: frame, array or codes.")
-    ] = None,
-    factory: Annotated[_Text, typer.Option(help="module:function that builds the module of a file of weights.")] = None,
-    ignore: Annotated[_Text, typer.Option(help="Columns to leave out, separated by commas.")] = None,
-    max_twins: Annotated[int, typer.Option(help="At most so many twins (protected combinations).", min=1)] = MAX_TWINS,
-    delimiter: Annotated[str, typer.Option(help="What separates the columns of a CSV file.")] = ",",
-    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("subject.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take what the table suggests.")] = False,
-    as_is: AsIs = False,
-    as_json: Json = False,
     *,
-    grants: GrantOptions,
+    table: Path = argument(help="A CSV, Parquet, Feather or Arrow file."),
+    model: str | None = option(None, "The model: a file, module:function or an address."),
+    target: str | None = option(None, "The column that the model predicts."),
+    protected: str | None = option(None, "Protected attributes, separated by commas.", metavar="NAMES"),
+    favourable: str | None = option(None, "The value of the target whose probability is the score."),
+    threshold: float | None = option(None, "A decision is favourable from this probability on.", shown="0.5"),
+    score_of: str | None = option(None, "The class that the model's single output speaks of.", rare=True),
+    output: str | None = option(None, "What the model puts out: probability, logit or value.", rare=True),
+    input_format: str | None = option(
+        None, "What goes into the model: frame, array or codes.", was=("--eats",), rare=True
+    ),
+    factory: str | None = option(None, "module:function that builds the module of a file of weights.", rare=True),
+    ignore: str | None = option(None, "Columns to leave out, separated by commas.", metavar="NAMES"),
+    max_twins: int = option(MAX_TWINS, "At most so many twins (protected combinations).", low=1, rare=True),
+    delimiter: str = option(",", "What separates the columns of a CSV file.", rare=True),
+    out: Path = option(Path("subject.toml"), "The file to write.", metavar="FILE"),
+    force: bool = option(False, "Replace the file if there is one."),
+    yes: bool = option(False, "Ask nothing; take what the table suggests.", was=("-y",)),
+    about: AcceptOptions,
+    as_json: bool = JSON,
+    loading: LoadingOptions,
 ) -> None:
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
     from fairbits.audit import check_draft, check_ignored, draft_subject
@@ -61,7 +55,7 @@ def init(
     said = {"score_of": score_of, "output": output, "input_format": input_format, "factory": factory}
     options = ModelOptions.of({name: value for name, value in said.items() if value is not None})
     data = read_arrow(table, delimiter=delimiter)
-    ignored = tuple(names_of(ignore, "--ignore")) if ignore else ()
+    ignored = names_of(ignore, "--ignore") if ignore else ()
     check_ignored(ignored, data)
     silent = yes or as_json
     target = target or _ask("Which column does the model predict?", data.column_names, "--target", silent)
@@ -85,10 +79,10 @@ def init(
         delimiter=delimiter,
         out=out,
         force=force,
-        as_is=as_is,
+        as_is=about.as_is,
         options=options,
         data=data,
-        **grants,
+        **loading.given(),
     )
     from fairbits.cli.render.init import overview, show
 
@@ -104,14 +98,14 @@ def _ask(question: str, choices: list[str], option: str, silent: bool) -> str:
     """Ask a person; where nobody is to be asked, name the option that says it."""
     if silent:
         raise OptionError(f"{option} is missing; choose from the columns: {', '.join(choices)}.")
-    typer.echo(f"Columns: {', '.join(choices)}", err=True)
+    click.echo(f"Columns: {', '.join(choices)}", err=True)
     return _answer(question, option)
 
 
 def _answer(question: str, option: str, default: str | None = None) -> str:
     try:
-        return str(typer.prompt(question, default=default, err=True)).strip()
-    except typer.Abort:
+        return str(click.prompt(question, default=default, err=True)).strip()
+    except click.Abort:
         raise OptionError(f"nobody answered; give {option}, or --yes to be asked nothing.") from None
 
 
@@ -123,9 +117,9 @@ def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Gr
     for group in one_hot_groups(data, leave_out=leave_out):
         question = _question(group)
         try:
-            if silent or typer.confirm(question, default=True, err=True):
+            if silent or click.confirm(question, default=True, err=True):
                 kept.append(group)
-        except typer.Abort:
+        except click.Abort:
             raise OptionError(f"nobody answered whether {group.name!r} is one attribute; add --yes to agree.") from None
     return kept
 

@@ -3,60 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from fairbits.cli.grants import granting
-from fairbits.cli.options import (
-    AsIs,
-    Epsilon,
-    Json,
-    PartitionName,
-    Protected,
-    Repeats,
-    Subject,
-    Threads,
-    Top,
-    audit_of,
-    threads_of,
-)
+from fairbits.cli.arguments import JSON, audit_of, subject_argument
 from fairbits.cli.output import print_json
+from fairbits.options import LoadingOptions, MeasureOptions, SubjectOptions, arguments_of, option
 
 if TYPE_CHECKING:
     from fairbits.audit import Audit
-    from fairbits.domain import GrantOptions
-    from fairbits.measure import Limit, Measurement
+    from fairbits.domain import Limit
+    from fairbits.measure import Measurement
     from fairbits.subject import Subject as LoadedSubject
 
 
-@granting
 def measure(
-    subject: Subject,
-    epsilon: Epsilon = None,
-    partition: PartitionName = "constrained",
-    protected: Protected = None,
-    threads: Threads = 0,
-    top: Top = 10,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.", min=0)] = 0,
-    repeats: Repeats = 1,
-    as_is: AsIs = False,
-    as_json: Json = False,
     *,
-    grants: GrantOptions,
+    subject: str = subject_argument(),
+    options: MeasureOptions,
+    about: SubjectOptions,
+    top: int = option(10, "How many of the worst people to list.", low=0),
+    as_json: bool = JSON,
+    loading: LoadingOptions,
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
-    audit = audit_of(subject, protected=protected, repeats=repeats, as_is=as_is, grants=grants)
+    audit = audit_of(subject, about, loading)
     if audit.subject.scores_only or not audit.subject.schema.protected:
-        return _without_twins(audit, seed, as_json)
+        return _without_twins(audit, options.seed, as_json)
     from fairbits.cli.render.progress import progress_bar
     from fairbits.measure import documents_of  # brings the compiler along: only once the subject is known to be sound
 
     with progress_bar("measuring") as progress:
-        found = audit.measure(
-            epsilon=epsilon, partition=partition, threads=threads_of(threads), seed=seed, progress=progress
-        )
-    groups = audit.groups(seed=seed)
+        found = audit.measure(progress=progress, **arguments_of(options))
+    groups = audit.groups(seed=options.seed)
     if as_json:
         print_json({**report(audit.subject, found, top), "groups": documents_of(groups)})
     else:

@@ -1,68 +1,103 @@
-"""`fairbits paper`: the paper's tables, made anew with the built-in networks."""
+"""`fairbits paper`: the paper's tables, made anew with the built-in networks; and strategies compared on a subject."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
-
-from fairbits.cli.options import Json, PartitionName, Ray, Threads, Workers, executor_options_of, names_of, threads_of
+from fairbits.cli.arguments import JSON, audit_of
+from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
-from fairbits.errors import OptionError
+from fairbits.errors import OptionError, choose_from
+from fairbits.options import (
+    CompareOptions,
+    ExecutorOptions,
+    LoadingOptions,
+    ProtectedOptions,
+    arguments_of,
+    names_of,
+    option,
+    protected_option,
+    seconds_of,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from fairbits.paper import Results
 
-_Text = Optional[str]  # noqa: UP045 - typer reads annotations at run time
 PLACE = Path("runs", "paper")
-QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation", "mitigation")
+QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation", "mitigation", "compare")
 
 
 def paper(
-    question: Annotated[
-        str,
-        typer.Argument(help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation or mitigation."),
-    ],
-    subjects: Annotated[
-        _Text, typer.Option(help="Subjects, separated by commas.", show_default="the paper's ten")
-    ] = None,
-    strategies: Annotated[_Text, typer.Option(help="Strategies, separated by commas.")] = None,
-    budget: Annotated[str, typer.Option(help="How long each cell's search may take.")] = "5s",
-    repeats: Annotated[int, typer.Option(help="Runs of each cell (all but rq3).")] = 1,
-    full: Annotated[
-        bool, typer.Option("--full", help="As the paper: an hour (rq1, rq3), 15 min (rq2, field); 10 runs.")
-    ] = False,
-    queries: Annotated[int, typer.Option(help="Model queries of each run of the ablation.")] = 5_000_000,
-    networks: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="rq3: a folder of subjects (subject.toml files) in place of the built-in ones.", metavar="FOLDER"
-        ),
-    ] = None,
-    trials: Annotated[int, typer.Option(help="Settings that mitigation tries of each model's own training.")] = 20,
-    quick: Annotated[bool, typer.Option("--quick", help="Mitigation in its smallest form, as a smoke test.")] = False,
-    partition: PartitionName = "constrained",
-    threads: Threads = 0,
-    workers: Workers = None,
-    ray: Ray = None,
-    out: Annotated[Path, typer.Option(help="Folder of the tables; finished cells are not run again.")] = PLACE,
-    as_json: Json = False,
+    *,
+    question: str = argument(
+        help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation, mitigation; or compare SUBJECT: all "
+        "strategies on one subject at equal seconds."
+    ),
+    subject: str | None = argument(None, "Of compare: a built-in subject or a subject.toml."),
+    subjects: str | None = option(None, "Subjects, separated by commas.", metavar="NAMES", shown="the paper's ten"),
+    strategies: str | None = option(None, "Strategies, separated by commas, or all.", metavar="NAMES"),
+    budget: str | None = option(None, "How long each search may take.", metavar="DURATION", shown="5s, of compare 15s"),
+    repeats: int | None = option(None, "Runs of each cell (all but rq3).", shown="1, of compare 10"),
+    full: bool = option(False, "As the paper: an hour (rq1, rq3), 15 min (rq2, field); 10 runs."),
+    queries: int = option(5_000_000, "Model queries of each run of the ablation.", rare=True),
+    networks: Path | None = option(
+        None,
+        "rq3: a folder of subjects (subject.toml files) in place of the built-in ones.",
+        metavar="FOLDER",
+        rare=True,
+    ),
+    trials: int = option(20, "Settings that mitigation tries of each model's own training.", rare=True),
+    quick: bool = option(False, "Mitigation in its smallest form, as a smoke test.", rare=True),
+    partition: str = option("constrained", "constrained, or grid as in the paper's artifact.", rare=True),
+    seed: int = option(0, "Of compare: seed of the first run.", low=0),
+    epsilon: float | None = option(None, "Of compare: scores closer than this count as the same.", shown="0.025"),
+    protected: tuple[str, ...] | None = protected_option(),
+    options: ExecutorOptions,
+    out: Path | None = option(
+        None,
+        "Folder of what is made; finished cells are not run again.",
+        metavar="FOLDER",
+        shown="runs/paper, or runs/…",
+    ),
+    as_json: bool = JSON,
+    loading: LoadingOptions,
 ) -> None:
-    """The paper's tables, ours beside theirs; an experiment that was ended goes on where it was."""
-    from fairbits.cli.render.progress import steps
-    from fairbits.errors import choose_from
+    """The paper's tables, ours beside theirs; an experiment that was ended goes on where it was.
 
+    `fairbits paper compare SUBJECT`: which strategy finds more, how fast, how different: equal seconds, one oracle, all
+    counted.
+    """
     if question not in QUESTIONS:
         raise OptionError(f"question {question!r} is not known; {choose_from(question, QUESTIONS)}")
+    if (question == "compare") != (subject is not None):
+        raise OptionError(
+            "a subject is what `fairbits paper compare SUBJECT` is about; other questions have --subjects."
+        )
+    if subject is not None:
+        asked = CompareOptions(
+            budget="15s" if budget is None else budget,
+            repeats=10 if repeats is None else repeats,
+            seed=seed,
+            epsilon=epsilon,
+            partition=partition,
+            **arguments_of(options),
+        )
+        _compare(subject, strategies, asked, protected, out, loading, as_json=as_json)
+        return
+    budget, repeats, out = budget or "5s", 1 if repeats is None else repeats, out or PLACE
+    threads = options.threads
+    of_others = {"--epsilon": epsilon, "--protected": protected, "--seed": seed or None}
+    of_mitigation = {"--quick": quick or None, "--trials": None if trials == 20 else trials}
+    _refuse(question, of_others, "compare")
+    _refuse(question, of_mitigation if question != "mitigation" else {}, "mitigation")
     _check(question, strategies, repeats, full)
-    if question != "mitigation" and (quick or trials != 20):
-        raise OptionError(f"--{'quick' if quick else 'trials'} does not apply to {question!r}; it is for mitigation.")
+    from fairbits.cli.render.progress import steps
     from fairbits.paper import FULL_SECONDS, ExperimentPlan, ablation, datasets, mitigation_table, roster, rq3
-    from fairbits.search import seconds_of
 
     if networks is not None:
         from fairbits.paper import networks as networks_in
@@ -73,7 +108,6 @@ def paper(
     else:
         found = roster(None if subjects is None else names_of(subjects, "--subjects"))
     wanted = None if strategies is None else names_of(strategies, "--strategies")
-    executor_options = executor_options_of(workers, ray, threads)
     seconds = FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
     tables: tuple[Results, ...]
     with steps(seconds, shown=not as_json) as progress:
@@ -87,17 +121,13 @@ def paper(
                     out,
                     queries=queries,
                     repeats=repeats,
-                    threads=threads_of(threads),
-                    executor_options=executor_options,
+                    threads=threads,
+                    executor_options=options,
                     progress=progress,
                 ),
             )
         elif question == "mitigation":
-            tables = (
-                mitigation_table(
-                    found, out, trials=trials, quick=quick, threads=threads_of(threads), progress=progress
-                ),
-            )
+            tables = (mitigation_table(found, out, trials=trials, quick=quick, threads=threads, progress=progress),)
         elif question == "rq3":
             tables = rq3(
                 found,
@@ -105,8 +135,8 @@ def paper(
                 seconds=seconds,
                 strategies=wanted,
                 partition=partition,
-                threads=threads_of(threads),
-                executor_options=executor_options,
+                threads=threads,
+                executor_options=options,
                 progress=progress,
             )
         else:
@@ -119,15 +149,48 @@ def paper(
                 full=full,
                 strategies=wanted,
                 partition=partition,
-                threads=threads_of(threads),
+                threads=threads,
             )
-            tables = (plan.run(progress, executor_options=executor_options),)
+            tables = (plan.run(progress, executor_options=options),)
     if as_json:
         made = [asdict(table) for table in tables]
         print_json(made if len(made) > 1 else made[0])
         return
     _show(tables)
     print(f"Kept in {out}")
+
+
+def _compare(
+    subject: str,
+    strategies: str | None,
+    options: CompareOptions,
+    protected: tuple[str, ...] | None,
+    out: Path | None,
+    loading: LoadingOptions,
+    *,
+    as_json: bool,
+) -> None:
+    """All strategies, or some, on one subject."""
+    from fairbits.cli.render.progress import steps
+    from fairbits.cli.terminal import show_page
+    from fairbits.report import contest_of, contest_page
+
+    seconds = seconds_of(options.budget)
+    wanted = None if strategies in (None, "all") else list(names_of(strategies or "", "--strategies"))
+    door = audit_of(subject, ProtectedOptions(protected=protected, as_is=True), loading)
+    with steps(seconds, shown=not as_json) as progress:
+        found = door.compare(wanted, out=out, progress=progress, **arguments_of(options))
+    if as_json:
+        print_json(found.as_dict())
+        return
+    show_page(contest_page(contest_of(found.as_dict(), command=found.command), drawn=False))
+    print(f"Page with plots: {found.page}\nAll figures beside it, in compare.csv and compare.json.")
+
+
+def _refuse(question: str, given: Mapping[str, object], only: str) -> None:
+    strange = next((flag for flag, value in given.items() if value is not None), None)
+    if strange is not None:
+        raise OptionError(f"{strange} does not apply to {question!r}; it is for {only}.")
 
 
 def _check(question: str, strategies: str | None, repeats: int, full: bool) -> None:

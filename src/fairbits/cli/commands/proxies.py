@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
 
-import typer
-
-from fairbits.cli.grants import granting
-from fairbits.cli.options import AsIs, Json, Subject, audit_of, names_of
+from fairbits.cli.arguments import JSON, audit_of, subject_argument
 from fairbits.cli.output import print_json
 from fairbits.cli.render.progress import working
-
-if TYPE_CHECKING:
-    from fairbits.domain import GrantOptions
-
-#: Typer reads annotations at run time, and not in the newer spelling.
-_Text = Optional[str]  # noqa: UP045
-_Path = Optional[Path]  # noqa: UP045
+from fairbits.options import AcceptOptions, LoadingOptions, ProxiesOptions, arguments_of, option
 
 
-@granting
 def proxies(
-    subject: Subject,
-    justified: Annotated[_Text, typer.Option(help="Attributes that may decide, separated by commas.")] = None,
-    by: Annotated[_Text, typer.Option(help="A column of periods, such as month: figures for each.")] = None,
-    filing: Annotated[bool, typer.Option("--filing", help="The tables of New York City's Local Law 144.")] = False,
-    data_source: Annotated[_Text, typer.Option(help="For the filing: where the data come from.")] = None,
-    distributed: Annotated[_Text, typer.Option(help="For the filing: the tool's distribution date.")] = None,
-    out: Annotated[_Path, typer.Option(help="A folder for proxies.json.")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same figures.", min=0)] = 0,
-    as_is: AsIs = False,
-    as_json: Json = False,
     *,
-    grants: GrantOptions,
+    subject: str = subject_argument(),
+    options: ProxiesOptions,
+    filing: bool = option(False, "The tables of New York City's Local Law 144."),
+    out: Path | None = option(None, "A folder for proxies.json.", metavar="FOLDER"),
+    about: AcceptOptions,
+    as_json: bool = JSON,
+    loading: LoadingOptions,
 ) -> None:
     """What the score tells about protected attributes, also those that the model never sees, and through what."""
-    names = None if justified is None else names_of(justified, "--justified")
-    audit = audit_of(subject, as_is=as_is, grants=grants)
+    audit = audit_of(subject, about, loading)
     with working(shown=not as_json) as progress:
-        found = audit.proxies(
-            justified=names,
-            by=by,
-            seed=seed,
-            out=out,
-            progress=progress,
-            data_source=data_source,
-            distributed=distributed,
-        )
+        found = audit.proxies(out=out, progress=progress, **arguments_of(options))
     if as_json:
         print_json({**found.document(), "filing": found.filing().document()})
         return

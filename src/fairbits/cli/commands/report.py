@@ -4,81 +4,69 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import Any
 
-import typer
+import click
 
-from fairbits.cli.grants import granting
-from fairbits.cli.options import Json, RunPlace, Threads, Workers, threads_of
+from fairbits.cli.arguments import JSON, open_run, read_place, run_argument
 from fairbits.cli.output import print_json, warn_of_damage
+from fairbits.cli.signals import INTERRUPTED
 from fairbits.errors import ContradictionError, OptionError
+from fairbits.options import LoadingOptions, ThreadOptions, option
 
-if TYPE_CHECKING:
-    from fairbits.domain import GrantOptions
-
-_Place = Optional[Path]  # noqa: UP045 - typer reads the annotation at run time
 _SIGNED = "Signed files"
 
 
-@granting
 def report(
-    run: RunPlace,
-    out: Annotated[_Place, typer.Option(help="Folder for the files.", show_default="the run's own")] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Make the run again and compare: exit 0 where both are the same, else 1.")
-    ] = False,
-    sign: Annotated[
-        _Place,
-        typer.Option(
-            help="Sign manifest.json with this Ed25519 key (OpenSSH or PEM).",
-            metavar="KEY",
-            rich_help_panel=_SIGNED,
-        ),
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            help="Compare all files with manifest.json, and that with its signature: exit 0 or 1.",
-            rich_help_panel=_SIGNED,
-        ),
-    ] = False,
-    key: Annotated[
-        _Place,
-        typer.Option(help="The public key that must have signed.", metavar="PUB", rich_help_panel=_SIGNED),
-    ] = None,
-    threads: Threads = 0,
-    workers: Workers = None,
-    as_json: Json = False,
     *,
-    grants: GrantOptions,
+    run: str = run_argument(),
+    out: Path | None = option(
+        None, "Folder for the files; with --card a file.", metavar="PLACE", shown="the run's own"
+    ),
+    card: bool = option(False, "A Markdown section for a model card: the run's figures, and the gate's verdict."),
+    check: bool = option(False, "Make the run again and compare: exit 0 where both are the same, else 1."),
+    sign: Path | None = option(
+        None, "Sign manifest.json with this Ed25519 key (OpenSSH or PEM).", metavar="KEY", group=_SIGNED
+    ),
+    verify: bool = option(
+        False, "Compare all files with manifest.json, and that with its signature: exit 0 or 1.", group=_SIGNED
+    ),
+    key: Path | None = option(None, "The public key that must have signed.", metavar="PUB", group=_SIGNED),
+    options: ThreadOptions,
+    workers: int | None = option(None, "Processes that share the work of --check.", rare=True),
+    as_json: bool = JSON,
+    loading: LoadingOptions,
 ) -> None:
     """Write report.html, report.md, summary.json and manifest.json from whatever the run has; sign and verify them."""
-    chosen = [name for name, wanted in (("--check", check), ("--sign", sign), ("--verify", verify)) if wanted]
+    asked = {"--card": card, "--check": check, "--sign": sign, "--verify": verify}
+    chosen = [name for name, wanted in asked.items() if wanted]
     if len(chosen) > 1:
         raise OptionError(f"{' and '.join(chosen)} do not go together; give one of them.")
     if key is not None and not verify:
         raise OptionError(f"--key is {str(key)!r}, which says whose signature --verify must find; add --verify.")
+    place = read_place(run)
     if verify:
-        _verify(out or run, key, as_json=as_json)
+        _verify(out or place, key, as_json=as_json)
+        return
+    if card:
+        _card(place, out)
         return
     if check:
-        _check(run, threads, workers, as_json=as_json, grants=grants)
+        _check(run, options.threads, workers, loading, as_json=as_json)
         return
     opened_key = None if sign is None else _key(sign)  # before anything is written
     from fairbits.audit import is_scores_audit
 
-    if is_scores_audit(run):
-        _scores(run, out, opened_key, as_json=as_json, grants=grants)
+    if is_scores_audit(place):
+        _scores(place, out, opened_key, loading, as_json=as_json)
         return
-    from fairbits.audit import AuditRun
     from fairbits.cli.render.progress import progress_bar
     from fairbits.store import read_json
 
-    opened = AuditRun.open(run, **grants)
+    opened = open_run(run, "report", loading)
     warn_of_damage(opened)
     with progress_bar("measuring") as progress:
-        page = opened.report(out=out, threads=threads_of(threads), progress=progress)
+        page = opened.report(out=out, threads=options.threads, progress=progress)
     fingerprint = None if opened_key is None else _sign(page.parent, opened_key)
     summary = read_json(page.parent / "summary.json")
     if as_json:
@@ -92,12 +80,12 @@ def report(
         raise ContradictionError(words["words"])
 
 
-def _scores(run: Path, out: Path | None, key: Any, *, as_json: bool, grants: GrantOptions) -> None:
+def _scores(run: Path, out: Path | None, key: Any, loading: LoadingOptions, *, as_json: bool) -> None:
     """The report of a table of scores, which has no cases."""
     from fairbits.audit import report_scores
     from fairbits.store import read_json
 
-    page = report_scores(run, out=out, **grants)
+    page = report_scores(run, out=out, **loading.given())
     signed = {} if key is None else {"signed": _sign(page.parent, key)}
     if as_json:
         print_json({"report": str(page), **signed, "summary": read_json(page.parent / "summary.json")})
@@ -112,7 +100,7 @@ def _key(path: Path) -> Any:
     from fairbits.report import open_key
 
     def ask() -> str:
-        return str(typer.prompt("Passphrase of the key", hide_input=True, err=True))
+        return str(click.prompt("Passphrase of the key", hide_input=True, err=True))
 
     return open_key(path, passphrase=ask if sys.stdin is not None and sys.stdin.isatty() else None)
 
@@ -143,23 +131,31 @@ def _verify(folder: Path, key: Path | None, *, as_json: bool) -> None:
         elif not found.signed:
             print("Not signed: whoever changed a file could have changed the manifest too.")
     if not found.good:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
-def _check(run: Path, threads: int, workers: int | None, *, as_json: bool, grants: GrantOptions) -> None:
+def _card(run: Path, out: Path | None) -> None:
+    """A section for a model card (Hugging Face, skops)."""
+    from fairbits.gates import card_section, write_text
+
+    text = card_section(run)
+    print(text if out is None else write_text(out, text), end="" if out is None else "\n")
+
+
+def _check(run: str, threads: int | None, workers: int | None, loading: LoadingOptions, *, as_json: bool) -> None:
     """Make the run again, say whether it came out the same, and with what it was made."""
     from dataclasses import asdict
 
-    from fairbits.audit import AuditRun, settings_again
+    from fairbits.audit import settings_again
     from fairbits.cli.render.search import live
     from fairbits.cli.signals import gentle_stop
 
-    opened = AuditRun.open(run, **grants)
+    opened = open_run(run, "report", loading)
     with live(settings_again(opened)[0], shown=not as_json) as progress, gentle_stop() as stop:
-        found = opened.check(threads=threads_of(threads), workers=workers, progress=progress, stop=stop)
+        found = opened.check(threads=threads, workers=workers, progress=progress, stop=stop)
         stopped = stop()
     if stopped:
-        raise typer.Exit(130)
+        raise click.exceptions.Exit(INTERRUPTED)
     if as_json:
         print_json({"run": str(opened.folder), **asdict(found)})
     elif found.equal:
@@ -167,4 +163,4 @@ def _check(run: Path, threads: int, workers: int | None, *, as_json: bool, grant
     else:
         print(f"Not the same again: {'; '.join(found.differences)}.")
     if not found.equal:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)

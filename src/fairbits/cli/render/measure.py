@@ -15,8 +15,8 @@ from fairbits.cli.console import Console
 from fairbits.cli.render.bars import histogram
 from fairbits.cli.render.groups import groups_text
 from fairbits.cli.render.people import harmless, people_text
-from fairbits.domain import shortened
-from fairbits.measure import MIN_ROWS, people_headline
+from fairbits.domain import MIN_ROWS, shortened
+from fairbits.measure import people_headline
 from fairbits.text import one_line
 
 if TYPE_CHECKING:

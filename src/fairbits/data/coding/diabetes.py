@@ -6,8 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.bins import bin_labels, equal_bins, whole_bin_labels
-from fairbits.data.coding.raw import Coded, Raw, finish, floats, need_columns, positions, read_text
+from fairbits.data.coding.raw import (
+    Coded,
+    Raw,
+    bin_labels,
+    equal_bins,
+    finish,
+    floats,
+    need_columns,
+    positions,
+    read_text,
+    whole_bin_labels,
+)
 from fairbits.domain import Attribute, Integer, Schema
 
 #: name: (raw column, its name at OpenML, smallest and largest value of the 768 rows, digits of a label)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairbits.engine.kernels.box_counts import SHARE_ROUNDING, count_people, least_value, share_above, share_flipping
 from fairbits.engine.kernels.box_neurons import bound_neurons, forward, lower
 from fairbits.engine.kernels.box_people import FLIPPING, OPEN, STEADY, ask_everybody, margin_error
-from fairbits.engine.kernels.compiler import compiled, linked_raw
+from fairbits.engine.kernels.compiler import compiled, linked
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -109,7 +109,7 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
             if gaps.shape[0]:
                 for z in range(m):
                     lows[box, z], highs[box, z] = added[0, z] - cut - error, added[0, z] - cut + error
-                gaps[box] = _largest(added[0]) - _smallest(added[0]) + 2.0 * error
+                gaps[box] = added[0].max() - added[0].min() + 2.0 * error
             continue
         forward(layers, first, last, mask, centre)
         bound_neurons(layers, first, last, mask, states[box], low, high, centre, rows, slopes[0], front)
@@ -120,7 +120,7 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
                 layers, side, cut if side == 0 else below, error, low, high, centre, first, last, mask, rows,
                 slopes[side], front, blur, added[side],
             )  # fmt: skip
-        lowest_below, lowest_above = _smallest(added[0]), _smallest(added[1])
+        lowest_below, lowest_above = added[0].min(), added[1].min()
         split[box] = -1
         steady[box], flipping[box] = 0.0, 0.0
         if gaps.shape[0]:
@@ -134,7 +134,7 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
             split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur)
         if floors[0] + lowest_below >= 0.0 or floors[1] + lowest_above > 0.0:
             status[box], steady[box] = STEADY, 1.0
-        elif floors[0] + _largest(added[0]) >= 0.0 and floors[1] + _largest(added[1]) > 0.0:
+        elif floors[0] + added[0].max() >= 0.0 and floors[1] + added[1].max() > 0.0:
             status[box], flipping[box] = FLIPPING, 1.0
         else:
             status[box] = OPEN
@@ -144,38 +144,16 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
             calm = 0.0
             for side in range(2):
                 calm += share_above(
-                    layers, slopes[side], constants[side] + _smallest(added[side]), first, last, mask, parts, spare
+                    layers, slopes[side], constants[side] + added[side].min(), first, last, mask, parts, spare
                 )
             steady[box] = calm * (1.0 - SHARE_ROUNDING)
             flipping[box] = (1.0 - SHARE_ROUNDING) * share_flipping(
-                layers, slopes[0], constants[0] + _largest(added[0]), slopes[1], constants[1] + _largest(added[1]),
+                layers, slopes[0], constants[0] + added[0].max(), slopes[1], constants[1] + added[1].max(),
                 first, last, mask, parts, spare,
             )  # fmt: skip
 
 
-@linked_raw
-def _smallest(values: Any) -> Any:
-    """``values.min()``, which takes Numba ten times as long to compile; NaN where there is one."""
-    best = values[0]
-    for value in values:
-        if np.isnan(value):
-            return value
-        best = min(best, value)
-    return best
-
-
-@linked_raw
-def _largest(values: Any) -> Any:
-    """``values.max()``; NaN where there is one."""
-    best = values[0]
-    for value in values:
-        if np.isnan(value):
-            return value
-        best = max(best, value)
-    return best
-
-
-@linked_raw
+@linked
 def _side(
     layers: Any, side: int, cut: float, error: float, low: Any, high: Any, centre: Any, first: Any, last: Any,
     mask: Any, rows: Any, slopes: Any, front: Any, blur: Any, added: Any,
@@ -201,7 +179,7 @@ def _side(
     return floor, constant
 
 
-@linked_raw
+@linked
 def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any) -> Any:
     """The attribute over whose range the two bounds change most; numeric ones first; -1 where the box is one person."""
     best, chosen = -1.0, -1

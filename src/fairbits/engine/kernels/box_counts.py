@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.engine.kernels.compiler import linked, linked_raw
+from fairbits.engine.kernels.compiler import linked
 
 #: Steps into which the range of a linear function over a box is cut to count people.
 BINS = 128
@@ -38,7 +38,7 @@ def least_value(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> 
     return total
 
 
-@linked_raw
+@linked
 def count_people(first: Any, last: Any, mask: Any) -> Any:
     """How many people a box holds."""
     total = 1.0
@@ -53,7 +53,7 @@ def count_people(first: Any, last: Any, mask: Any) -> Any:
     return total
 
 
-@linked_raw
+@linked
 def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
     layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
@@ -135,7 +135,7 @@ def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
     return smallest, step, above + step * rounded, SUM_ROUNDING * (span + above)
 
 
-@linked_raw
+@linked
 def share_above(
     layers: Any, slopes: Any, constant: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
@@ -149,7 +149,7 @@ def share_above(
     return total
 
 
-@linked_raw
+@linked
 def share_flipping(
     layers: Any,
     below: Any,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.engine.kernels.box_counts import least_value
-from fairbits.engine.kernels.compiler import linked, linked_raw
+from fairbits.engine.kernels.compiler import linked
 
 #: What is known about a neuron in a box: always off, always on, or either.
 OFF, EITHER, ON = -1, 0, 1
@@ -80,7 +80,7 @@ def lower(  # noqa: PLR0912 - one pass through the layers
     return constant + least_value(layers, slopes, first, last, masks), constant
 
 
-@linked_raw
+@linked
 def _least_twin(layers: Any, front: Any) -> Any:
     """The least that any twin adds to a linear function."""
     best = np.inf
@@ -92,7 +92,7 @@ def _least_twin(layers: Any, front: Any) -> Any:
     return best
 
 
-@linked_raw
+@linked
 def _settle(state: Any, low: Any, high: Any, begin: int, width: int) -> None:
     """Let neurons whose sign is known by now, or was known of a larger box, have bounds that say so."""
     for k in range(begin, begin + width):
@@ -106,7 +106,7 @@ def _settle(state: Any, low: Any, high: Any, begin: int, width: int) -> None:
             low[k] = min(low[k], 0.0)
 
 
-@linked_raw
+@linked
 def forward(layers: Any, first: Any, last: Any, masks: Any, centre: Any) -> None:
     """Pre-activations at the middle of a box: where a neuron is on there, its lower bound follows it, else it is 0.
 

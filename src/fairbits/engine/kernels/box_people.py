@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.engine.kernels.compiler import compiled, linked_raw
+from fairbits.engine.kernels.compiler import compiled, linked
 
 #: The smallest number that float32 holds in full precision, and the largest sum that it holds with room to spare.
 TINY, LARGEST = 2.0**-126, 1e37
@@ -14,7 +14,7 @@ TINY, LARGEST = 2.0**-126, 1e37
 OPEN, STEADY, FLIPPING = 0, 1, 2
 
 
-@linked_raw
+@linked
 def next_value(bits: Any, after: int) -> Any:
     """The next member of a set that is written as a bit mask, or −1."""
     for v in range(after + 1, 64):
@@ -23,7 +23,7 @@ def next_value(bits: Any, after: int) -> Any:
     return -1
 
 
-@linked_raw
+@linked
 def _passed(layers: Any, level: int, start: int, offset: int, heights: Any, errors: Any, spare: Any) -> None:
     """Carry errors of hidden layer ``level - 1`` to the next one: ``heights`` are the most that its neurons put out.
 
@@ -52,7 +52,7 @@ def _passed(layers: Any, level: int, start: int, offset: int, heights: Any, erro
                 spare[k] = np.inf
 
 
-@linked_raw
+@linked
 def _last_error(layers: Any, heights: Any, errors: Any) -> Any:
     """The error of the margin, from those of the last hidden layer."""
     last = layers.widths.shape[0] - 1
@@ -72,7 +72,7 @@ def _last_error(layers: Any, heights: Any, errors: Any) -> Any:
     return total if size < LARGEST and total < LARGEST else np.inf  # NaN too: then nothing is known
 
 
-@linked_raw
+@linked
 def margin_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, errors: Any) -> Any:
     """How far the model's own margin can be from that of real arithmetic for anybody in a box, whatever the library.
 
@@ -108,7 +108,7 @@ def margin_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, error
     return _last_error(layers, high[begin : begin + widths[widths.shape[0] - 1]], here)
 
 
-@linked_raw
+@linked
 def _margin(layers: Any, person: Any, z: int, rows: Any, errors: Any) -> Any:
     """The margin of one twin of one person, and how far the model's own can be from it."""
     widths = layers.widths
@@ -149,7 +149,7 @@ def _margin(layers: Any, person: Any, z: int, rows: Any, errors: Any) -> Any:
     return total, _last_error(layers, here[:width], off) + layers.point_slack
 
 
-@linked_raw
+@linked
 def _verdict(layers: Any, cut: float, below: float, person: Any, rows: Any, errors: Any, margins: Any) -> Any:
     """What is certain of one person, whatever the library; and the largest error. ``margins`` gets all twins'."""
     ups, downs, largest = 0, 0, 0.0
@@ -167,7 +167,7 @@ def _verdict(layers: Any, cut: float, below: float, person: Any, rows: Any, erro
     return (FLIPPING if ups > 0 and downs > 0 else OPEN), largest
 
 
-@linked_raw
+@linked
 def ask_everybody(
     layers: Any, cut: float, below: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, errors: Any,
     margins: Any, box: int, status: Any, steady: Any, flipping: Any,

@@ -16,9 +16,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.extending import models, register_model
-
-from fairbits.engine.kernels.compiler import primitive
+from numba.extending import intrinsic, models, register_model
 
 WORDS = 8
 """64-bit words in a vector: two AVX2 registers a plane, so four planes and an adder's operands fit into sixteen."""
@@ -56,7 +54,7 @@ def _full_add(builder: Any, one: ir.Value, two: ir.Value, three: ir.Value) -> tu
     return total, builder.or_(carry, second)
 
 
-@primitive
+@intrinsic
 def start(_typing: Any, shape: Any, _value: Any) -> Any:
     """Counters that all hold one value."""
     kind = CountersType(shape.count)
@@ -75,7 +73,7 @@ def start(_typing: Any, shape: Any, _value: Any) -> Any:
     return kind(shape, types.int64), codegen
 
 
-@primitive
+@intrinsic
 def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: Any) -> Any:
     """Count the rows of four bitsets: eight words of each, at an offset in bytes from four consecutive addresses.
 
@@ -105,7 +103,7 @@ def add_four(_typing: Any, counters: Any, addresses: Any, _first: Any, _offset: 
     return counters(counters, addresses, types.int64, types.int64), codegen
 
 
-@primitive
+@intrinsic
 def overflown(_typing: Any, counters: Any) -> Any:
     """Whether any counter has overflown."""
 
@@ -118,7 +116,7 @@ def overflown(_typing: Any, counters: Any) -> Any:
     return types.boolean(counters), codegen
 
 
-@primitive
+@intrinsic
 def write_out(_typing: Any, counters: Any, _address: Any) -> Any:
     """Write the planes, then the overflown rows, to an address with room for planes + 1 vectors."""
 

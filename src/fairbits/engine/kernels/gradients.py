@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid_slope, steepen
-from fairbits.engine.kernels.compiler import compiled, inlined_raw
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.evaluate import add_lookups, dense, harmless, prefetch_codes, read_codes
 from fairbits.engine.kernels.memory import load, splat, store, store_totals, transpose
 from fairbits.engine.kernels.simd import PEOPLE, add, div, fma, leaky, leaky_slope, minimum, mul, sub
@@ -21,7 +21,7 @@ ZERO, ONE = np.float32(0), np.float32(1)
 INFINITY = np.float32(np.inf)
 
 
-@inlined_raw
+@inlined
 def read_twins(program, twins, first, tile):
     """Put the row of each person's twin behind the rows of the merged tables."""
     at = program.rows + program.table_starts.size * PEOPLE
@@ -29,7 +29,7 @@ def read_twins(program, twins, first, tile):
         tile[np.uint64(at + person)] = np.float32(program.twin_rows + twins[np.uint64(first + person)])
 
 
-@inlined_raw
+@inlined
 def activation(program, adjoint, tile, layer):
     """Put the outputs of a layer into ``near``; its pre-activations stay where they are."""
     before, count = adjoint.before[layer], program.widths[layer]
@@ -41,7 +41,7 @@ def activation(program, adjoint, tile, layer):
         activate(tile, before, program.near, count, program.curves[layer], program.alphas[layer])
 
 
-@inlined_raw
+@inlined
 def activation_slope(program, adjoint, tile, layer, target):
     """Turn the gradient at a layer's outputs, in place, into that at its pre-activations."""
     before, count = adjoint.before[layer], program.widths[layer]
@@ -54,7 +54,7 @@ def activation_slope(program, adjoint, tile, layer, target):
         steepen(tile, before, target, count, program.curves[layer], program.alphas[layer])
 
 
-@inlined_raw
+@inlined
 def head_slope(program, adjoint, tile, layer, score):
     """Put the gradient at the outputs x of the last layer into ``near``.
 
@@ -87,7 +87,7 @@ def head_slope(program, adjoint, tile, layer, score):
             store(tile, program.near + j * PEOPLE, mul(scale, load(tile, program.near + j * PEOPLE)))
 
 
-@inlined_raw
+@inlined
 def there_and_back(program, adjoint, tile, h, score):
     """Run the layers forwards and in reverse, and the steady steps at the end.
 
@@ -110,14 +110,14 @@ def there_and_back(program, adjoint, tile, h, score):
         bias += outputs
 
 
-@inlined_raw
+@inlined
 def step_place(adjoint, tile, attribute, person):
     """Where a person's row of an attribute's steps begins."""
     row = np.int64(tile[np.uint64(adjoint.table_indices[np.uint64(attribute)] + person)])
     return row, adjoint.table_starts[np.uint64(attribute)]
 
 
-@inlined_raw
+@inlined
 def transpose_layer(tile, gradient, h, stride):
     """Transpose the gradient at the first layer, in place: from people in the lanes to neurons in the lanes."""
     for j in range(h, stride):
@@ -126,7 +126,7 @@ def transpose_layer(tile, gradient, h, stride):
         transpose(tile, gradient + j * PEOPLE)
 
 
-@inlined_raw
+@inlined
 def table_steps(adjoint, tile, gradient, stride):
     """Multiply each person's gradient with the rows of steps that the codes point at, four rows at a time."""
     attributes = adjoint.table_starts.size
@@ -146,7 +146,7 @@ def table_steps(adjoint, tile, gradient, stride):
             store_totals(tile, adjoint.found + person * attributes + attribute, a, b, c, d)
 
 
-@inlined_raw
+@inlined
 def finite(adjoint, tile, end):
     """Whether all results up to a position of the tile's buffer are finite."""
     trouble = splat(ZERO)
@@ -156,7 +156,7 @@ def finite(adjoint, tile, end):
     return harmless(trouble)
 
 
-@inlined_raw
+@inlined
 def write(adjoint, tile, first, people, moves, result):
     """Write the derivatives of the tile's people to their columns."""
     steady, moving = adjoint.steady_columns, adjoint.table_columns
@@ -169,7 +169,7 @@ def write(adjoint, tile, first, people, moves, result):
             result[row, np.uint64(moving[j])] = tile[np.uint64(at + j)]
 
 
-@inlined_raw
+@inlined
 def write_inner(tile, gradient, stride, first, people, inner):
     """Write the gradients at the first layer."""
     for person in range(people):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
-from fairbits.engine.kernels.compiler import compiled, inlined_raw
+from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.evaluate import HALF, INFINITY, ONE, ZERO, dense, first_layer, harmless, read_codes
 from fairbits.engine.kernels.memory import load, lowest, splat, splat_at, store
 from fairbits.engine.kernels.partition import sweep, to_bins
@@ -64,7 +64,7 @@ class Decision(NamedTuple):
     threshold: np.float32
 
 
-@inlined_raw
+@inlined
 def start_tile(program, codes, first, tile):
     """Put the people of a tile through the first layer, without the part of the twins."""
     usable = read_codes(program, codes, first, tile)
@@ -73,7 +73,7 @@ def start_tile(program, codes, first, tile):
     return usable
 
 
-@inlined_raw
+@inlined
 def shared_layers(program, tile, twin, held):
     """Run one twin through the layers that no intervention changes, and the pre-activation after them."""
     widths, h = program.widths, program.widths[0]
@@ -98,7 +98,7 @@ def shared_layers(program, tile, twin, held):
                 store(tile, held.kept + j * PEOPLE, load(tile, near + j * PEOPLE))
 
 
-@inlined_raw
+@inlined
 def later_layers(program, tile, held, do, weight, bias):
     """Run one intervention through the rest of the network."""
     widths, layers = program.widths, program.widths.size - 1
@@ -122,7 +122,7 @@ def later_layers(program, tile, held, do, weight, bias):
     return near
 
 
-@inlined_raw
+@inlined
 def places(program, held):
     """Where the weights and biases of the layer after the intervened one begin."""
     weight, bias = np.int64(0), np.int64(0)
@@ -132,7 +132,7 @@ def places(program, held):
     return weight, bias
 
 
-@inlined_raw
+@inlined
 def count_classes(tile, start, m, tolerance):
     """k of the tile's people, as ``partition.sweep`` counts it, without the sizes of the classes."""
     opened = splat(INFINITY)
@@ -152,7 +152,7 @@ def count_classes(tile, start, m, tolerance):
     return k
 
 
-@inlined_raw
+@inlined
 def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold):
     """Keep the scores of one twin under one intervention, and count the favourable decisions."""
     outputs = program.widths[program.widths.size - 1]
@@ -181,7 +181,7 @@ def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold
     return trouble
 
 
-@inlined_raw
+@inlined
 def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, missing, first):
     """Count the classes under one intervention of the block and write the people's figures."""
     tile, at, width = scratch.tile, held.scores + slot * m * PEOPLE, ruler.tolerance

@@ -13,8 +13,8 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
 
-from fairbits.engine.kernels.compiler import primitive
 from fairbits.engine.kernels.simd import INTEGERS, PEOPLE, TILE, VECTOR, VECTORS, WIDTH, lanes
 
 
@@ -23,7 +23,7 @@ def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.V
     return builder.gep(data, [index])
 
 
-@primitive
+@intrinsic
 def load(_typing: Any, array: Any, index: Any) -> Any:
     """The tile that starts at ``index`` of a flat float32 array."""
 
@@ -39,7 +39,7 @@ def load(_typing: Any, array: Any, index: Any) -> Any:
     return lanes(array, types.intp), codegen
 
 
-@primitive
+@intrinsic
 def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
     """Write a tile to ``index`` of a flat float32 array."""
 
@@ -54,7 +54,7 @@ def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
     return types.void(array, types.intp, lanes), codegen
 
 
-@primitive
+@intrinsic
 def prefetch(_typing: Any, array: Any, index: Any) -> Any:
     """Prefetch a place that will be read soon; it may lie beyond the array, since a prefetch cannot fail."""
 
@@ -71,7 +71,7 @@ def prefetch(_typing: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), codegen
 
 
-@primitive
+@intrinsic
 def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any:
     """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then."""
 
@@ -106,7 +106,7 @@ def _everywhere(builder: Any, scalar: ir.Value) -> ir.Value:
     return tile
 
 
-@primitive
+@intrinsic
 def splat(_typing: Any, _number: Any) -> Any:
     """The same number for every person."""
 
@@ -116,7 +116,7 @@ def splat(_typing: Any, _number: Any) -> Any:
     return lanes(types.float32), codegen
 
 
-@primitive
+@intrinsic
 def splat_at(_typing: Any, array: Any, index: Any) -> Any:
     """The number at `index` of a flat float32 array, for every person."""
 
@@ -126,7 +126,7 @@ def splat_at(_typing: Any, array: Any, index: Any) -> Any:
     return lanes(array, types.intp), codegen
 
 
-@primitive
+@intrinsic
 def lowest(_typing: Any, _value: Any) -> Any:
     """The smallest figure among the people of the tile, as a scalar."""
 
@@ -161,7 +161,7 @@ def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
     return [_mix(builder, fours[i], fours[i + 4], order) for order in FOURS for i in (0, 1, 2, 3)]
 
 
-@primitive
+@intrinsic
 def transpose(_typing: Any, array: Any, index: Any) -> Any:
     """Transpose, in place, the square of 24 tiles that starts at ``index`` of a flat float32 array."""
 
@@ -188,7 +188,7 @@ def transpose(_typing: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), codegen
 
 
-@primitive
+@intrinsic
 def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
     """Add up the lanes of each of four tiles, and write the four sums to `index` of a flat float32 array."""
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.batches import spread
 from fairbits.engine.forecast import Contributions, Foresight, foresee
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.seen import GOLDEN, mixed
+from fairbits.engine.threads import spread
 
 CHANGES = 2
 """How many changes a member makes at most."""

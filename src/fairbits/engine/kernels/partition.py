@@ -1,8 +1,8 @@
-"""How many classes the twins' scores of each person of a tile fall into, without sorting them.
+"""How many classes the twins' scores of each person fall into, without sorting them.
 
 Sorting is a scalar affair. Sweeping is not: with `opened` the lowest score of the current class, one pass
 over the twins finds both how many scores the classes cover so far and the score that opens the next class,
-for all people of the tile at once. There are as many passes as the person with the most classes needs.
+for all people of a tile at once. There are as many passes as the person with the most classes needs.
 
 A sweep from the lowest score and one from the highest find equally many classes, the fewest there can be, of other
 sizes: which of two outputs is called favourable must not decide. Of the two, the one that shows more bits counts.
@@ -13,29 +13,18 @@ sizes: which of two outputs is called favourable must not decide. Of the two, th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.kernels.compiler import compiled, inlined
+from fairbits.engine.kernels.compiler import compiled, inlined, linked
 from fairbits.engine.kernels.memory import load, lowest, splat, store
 from fairbits.engine.kernels.simd import PEOPLE, add, div, floor, if_greater, minimum, sub
 from fairbits.errors import OptionError
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 INFINITY = np.float32(np.inf)
-
-
-def entropy_terms(m: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """c log2 c for c = 0..m, so that the kernels need no logarithm."""
-    counts = np.arange(m + 1, dtype=np.float64)
-    return counts * np.log2(np.maximum(counts, 1.0))
-
-
-def last_bin(epsilon: float, bounded: bool) -> np.float32:
-    """The bin of a score of 1: it closes the last bin of the unit interval and opens none."""
-    return np.float32(np.ceil(1.0 / epsilon - 1e-9) - 1.0) if bounded else INFINITY
 
 
 def tolerance_of(epsilon: float) -> float:
@@ -55,8 +44,8 @@ class Ruler(NamedTuple):
     epsilon: np.float32  # the width of a bin
     tolerance: np.float32  # scores further apart are in different classes
     grid: bool
-    last: np.float32
-    terms: NDArray[np.float64]
+    last: np.float32  # the bin of a score of 1: it closes the last bin of the unit interval and opens none
+    terms: NDArray[np.float64]  # c log2 c for c = 0..m, so that the kernels need no logarithm
     threshold: np.float32  # a score from here on is a favourable decision, between two classes
 
 
@@ -66,10 +55,12 @@ def ruler_of(m: int, epsilon: float, partition: str, bounded: bool, threshold: f
         raise OptionError(f"epsilon must be a positive number, but got {epsilon}.")
     if partition not in ("constrained", "grid"):
         raise OptionError(f"partition must be 'constrained' or 'grid', but got {partition!r}.")
-    last = last_bin(epsilon, bounded)
+    last = np.float32(np.ceil(1.0 / epsilon - 1e-9) - 1.0) if bounded else INFINITY
+    counts = np.arange(m + 1, dtype=np.float64)
+    terms = counts * np.log2(np.maximum(counts, 1.0))
     tolerance = np.float32(tolerance_of(epsilon))
     grid = partition == "grid"
-    return Ruler(True, np.float32(epsilon), tolerance, grid, last, entropy_terms(m), np.float32(threshold))
+    return Ruler(True, np.float32(epsilon), tolerance, grid, last, terms, np.float32(threshold))
 
 
 @inlined
@@ -143,18 +134,179 @@ def sweep(scores, start, m, tolerance, terms, scratch, figures, first, people): 
 
 
 @compiled
-def classes_chunk(ready, scratch, start, ruler, figures):
-    """k and Q1 of every row of scores."""
-    n, m = ready.shape
-    tile = scratch.tile
-    for first in range(0, n, PEOPLE):
-        people = min(PEOPLE, n - first)
-        for person in range(PEOPLE):
-            row = first + min(person, people - 1)
-            for twin in range(m):
-                tile[twin * PEOPLE + person] = ready[row, twin]
+def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
+    """Figures of every row of scores, over the twins that are valid.
+
+    Twins differ from person to person, so people are taken one at a time: the scores of the twins that exist are put
+    side by side, and each sweep leaves out what the class before it has covered.
+    """
+    n, m = scores.shape
+    rest, turned = np.empty(m, np.float32), np.empty(m, np.float32)
+    for person in range(n):
+        row = start + person
+        count, favourable = 0, 0
+        low, high = np.float32(np.inf), np.float32(-np.inf)
+        low_twin, high_twin = 0, 0
+        for twin in range(m):
+            if not valid[person, twin]:
+                continue
+            score = scores[person, twin]
+            if score < low:
+                low, low_twin = score, twin
+            if score > high:
+                high, high_twin = score, twin
+            if score >= ruler.threshold:
+                favourable += 1
+            rest[count] = score
+            count += 1
+        figures.low_twin[row], figures.high_twin[row] = low_twin, high_twin
+        figures.favourable[row] = favourable if decides else 0
+        twins[row] = count
+        if count == 0:
+            low, high = np.float32(0), np.float32(0)
+        figures.low[row], figures.high[row] = low, high
         width = ruler.tolerance
         if ruler.grid:
-            to_bins(tile, 0, m, ruler.epsilon, ruler.last)
+            for i in range(count):
+                rest[i] = min(np.floor(rest[i] / ruler.epsilon), ruler.last)
             width = HALF
-        sweep(tile, 0, m, width, ruler.terms, scratch, figures, start + first, people)
+        for i in range(count):
+            turned[i] = -rest[i]
+        k, bits = _sweep(rest, count, width, ruler.terms)
+        if k > 1:  # downwards too: of two partitions the one that shows more bits counts, see ``partition``
+            bits = min(bits, _sweep(turned, count, width, ruler.terms)[1])
+        figures.k[row] = max(k, 1)
+        # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
+        figures.q_1[row] = np.float32(ruler.terms[count] / count - bits / count) if k > 1 else np.float32(0)
+
+
+@linked
+def _sweep(rest: Any, count: Any, width: Any, terms: Any) -> Any:
+    """Classes of the first `count` scores, and the sum of c log2 c over them. Overwrites the scores."""
+    k, bits = 0, 0.0
+    opened = np.float32(np.inf)
+    for i in range(count):
+        opened = min(opened, rest[i])
+    while count > 0:
+        left = 0
+        upcoming = np.float32(np.inf)
+        for i in range(count):
+            score = rest[i]
+            outside = score - opened > width
+            rest[left] = score
+            left += outside
+            upcoming = min(upcoming, score if outside else np.float32(np.inf))
+        k += 1
+        bits += terms[count - left]
+        opened, count = upcoming, left
+    return k, bits
+
+
+@compiled
+def vectors_chunk(scores, valid, start, favourable, ruler, figures, twins, decisions):
+    """Figures of every row of probabilities: whole vectors are compared, in the max norm.
+
+    Complete linkage: no class holds two twins further than ε apart in any of the probabilities. The sweep of one
+    dimension carries over: twins in the order of the probability that differs most among them, a class is opened by the
+    first one that is not covered, and takes in, in that order, everyone within ε of all its members. In the max norm
+    that is a box: a class need only know the lowest and the highest of each probability. It is done upwards and
+    downwards; of the two the one with fewer classes counts, and among equals the one that shows more bits, so that
+    nothing hangs on which class is called favourable. For two classes this is the sweep of the scores itself.
+    """
+    n, m, classes = scores.shape
+    rest, order = np.empty(m, np.int64), np.empty(m, np.int64)
+    lows, highs = np.empty(classes, np.float32), np.empty(classes, np.float32)
+    votes = np.empty(classes, np.int64)
+    for person in range(n):
+        row = start + person
+        count = 0
+        votes[:] = 0
+        own = scores[person, :, favourable]
+        for twin in np.argsort(own, kind="mergesort"):
+            if valid[person, twin]:
+                rest[count] = twin
+                count += 1
+                votes[_decision(scores, person, twin, favourable)] += 1
+        twins[row] = count
+        decisions[row] = (votes > 0).sum()
+        figures.favourable[row] = votes[favourable]
+        first = rest[0] if count > 0 else 0
+        last = rest[0] if count > 0 else 0
+        for i in range(count):  # the first twin with the highest score, as everywhere
+            if own[rest[i]] > own[last]:
+                last = rest[i]
+        figures.low_twin[row], figures.high_twin[row] = first, last
+        figures.low[row] = own[first] if count > 0 else np.float32(0)
+        figures.high[row] = own[last] if count > 0 else np.float32(0)
+        k, bits = 0, 0.0
+        widest = _widest(scores, person, rest, count)
+        place = 0
+        for twin in np.argsort(scores[person, :, widest], kind="mergesort"):
+            if valid[person, twin]:
+                order[place] = twin
+                place += 1
+        for direction in range(2):
+            for i in range(count):
+                rest[i] = order[i] if direction == 0 else order[count - 1 - i]
+            classes_here, bits_here, left = 0, 0.0, count
+            while left > 0:
+                before = left
+                left = _cover(scores, person, rest, left, lows, highs, ruler.tolerance)
+                classes_here += 1
+                bits_here += ruler.terms[before - left]
+            if direction == 0 or classes_here < k or (classes_here == k and bits_here < bits):
+                k, bits = classes_here, bits_here
+            if k <= 1:
+                break
+        figures.k[row] = max(k, 1)
+        # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
+        figures.q_1[row] = np.float32((ruler.terms[count] - bits) / count) if k > 1 else np.float32(0)
+
+
+@linked
+def _decision(scores, person, twin, favourable):
+    """The most likely class; a tie goes to the favourable one."""
+    best = favourable
+    for j in range(scores.shape[2]):
+        if scores[person, twin, j] > scores[person, twin, best]:
+            best = j
+    return best
+
+
+@linked
+def _widest(scores, person, rest, count):
+    """The class whose probability differs most among the twins; the first of equals."""
+    best, span = 0, np.float32(-1)
+    for j in range(scores.shape[2]):
+        low, high = np.float32(np.inf), np.float32(-np.inf)
+        for i in range(count):
+            low, high = min(low, scores[person, rest[i], j]), max(high, scores[person, rest[i], j])
+        if high - low > span:
+            best, span = j, high - low
+    return best
+
+
+@linked
+def _cover(scores, person, rest, count, lows, highs, tolerance):
+    """Take one class out of the first `count` twins, keeping the order of the others; gives how many are left."""
+    classes = scores.shape[2]
+    for j in range(classes):
+        lows[j] = highs[j] = scores[person, rest[0], j]
+    left = 0
+    for i in range(1, count):
+        twin = rest[i]
+        inside = True
+        for j in range(classes):
+            score = scores[person, twin, j]
+            if score - lows[j] > tolerance or highs[j] - score > tolerance:
+                inside = False
+                break
+        if inside:
+            for j in range(classes):
+                score = scores[person, twin, j]
+                lows[j] = min(lows[j], score)
+                highs[j] = max(highs[j], score)
+        else:
+            rest[left] = twin
+            left += 1
+    return left

@@ -17,9 +17,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.extending import models, register_model
-
-from fairbits.engine.kernels.compiler import primitive
+from numba.extending import intrinsic, models, register_model
 
 WIDTH = 8
 VECTORS = 3
@@ -152,7 +150,7 @@ def lanewise(formula: Callable[..., Vector]) -> Any:
     }
     typer = typers[count]
     typer.__name__ = typer.__qualname__ = getattr(formula, "__name__", "lanewise")
-    return primitive(typer)
+    return intrinsic(typer)
 
 
 add = lanewise(lambda x, y: x + y)

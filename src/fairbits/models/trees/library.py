@@ -43,6 +43,9 @@ def compared(loaded: Loaded, read: Read, content: bytes, file: Path, schema: Sch
     if not installed(name):
         return replace(loaded, notes=(*loaded.notes, f"not compared with {_NAMES[name]}: it is not installed."))
     texts = read.features.categories if name == "catboost" else {}
+    order = None  # of several outputs, where ours stand in the schema's order
+    if read.labels is not None and loaded.classes is not None and read.ensemble.outputs > 1:
+        order = [read.labels.index(label) for label in loaded.classes]
 
     def ask(rows: Any) -> Any:
         """In a child: the library's reader trusts files more than ours does."""
@@ -53,12 +56,13 @@ def compared(loaded: Loaded, read: Read, content: bytes, file: Path, schema: Sch
             raise outcome.error
         if outcome.fault:
             raise ModelError(f"{_NAMES[name]} {outcome.fault}")
-        return np.array(outcome.known["answer"])
+        found = np.array(outcome.known["answer"])
+        return found if order is None else found[:, order]
 
     def library(why: str) -> Loaded:
         return through_library(content, file, schema, options, why)
 
-    return replace(loaded, owner=Owner(ask, (), "inputs", classes=read.labels, library=library))
+    return replace(loaded, owner=Owner(ask, (), "inputs", library=library))
 
 
 def answer(given: Any, notify: sandbox.Notify) -> None:

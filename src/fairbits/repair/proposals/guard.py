@@ -1,24 +1,16 @@
 """The guard: any model that gives scores, held so close to the average over a person's twins that k is bounded.
 
-The bound holds for everybody in the domain, found or not, because of how the score is made (see ``clip``). The average
+The bound holds for everybody in the domain, found or not, because of how the score is made. The average
 over the twins, weighted by how often each combination occurs, is also known as the discrimination-free price (Lindholm,
 Richman, Tsanakas, Wüthrich: ASTIN Bulletin 2022). Attributes that stand in for protected ones (proxies) stay.
-
-The arithmetic of the guard, on plain arrays: averages over twins, the shift of the log-odds, and the clip.
 
 A guarded score is ``C + a · (S − C)`` with ``a = min(1, tau / max|S − C|)``: a convex combination of the person's own
 score S and the average C over their twins, so that it stays a probability (or a vector of them) and lies within tau of
 C. C is the same for all twins, whatever the model, so two of them differ by 2·tau at most.
 
-Rules about protected attributes inside an exported guard: which twins can exist, told from a person's inputs.
-
 A rule such as ``age < 18 -> status != "married"`` leaves some people fewer twins; the average is then over those that
-are left, their weights made to add up to 1 again. Every format evaluates the same small program (``Rule.program``)
-with operations of its own.
-
-The decision threshold of a guarded model, fitted to the training rows again: one shift of the log-odds.
-
-Averages over twins lie closer together than single scores, so the old threshold favours the more frequent class.
+are left, their weights made to add up to 1 again. Averages lie closer together than single scores, so the old threshold
+favours the more frequent class: a shift of the log-odds is fitted to the training rows.
 """
 
 from __future__ import annotations
@@ -58,7 +50,7 @@ Doubles = npt.NDArray[np.float64]
 
 #: Room for rounding, as a share of a score (see :func:`least_size`). Scores are float32, whose steps are 6e-8 of a
 #: score; four roundings lie between two twins and the count of their classes. At exactly ε/2 they make k = 2 of 1.
-HAIR = 2.0**-20
+ROUNDING = 2.0**-20
 #: Log-odds beyond this are not told apart in float32 probabilities.
 _TINY = 1e-9
 
@@ -124,21 +116,15 @@ def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.b
 
 
 def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
-    """Scores moved towards the average until no further from it than tau, less room for rounding."""
-    if tau == 0:
-        return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
-    room = np.maximum(tau - HAIR * np.maximum(least_size(tau), np.abs(centre)), 0.0)
-    return np.asarray(centre + np.clip(own - centre, -room, room))
+    """Outputs (…, values) moved towards the average until none lies further from it than tau, less room for rounding.
 
-
-def clipped_vectors(own: Doubles, centre: Doubles, tau: float) -> Doubles:
-    """Vectors of probabilities moved towards the average until no further from it than tau; they still add up to 1."""
-    if tau == 0:
-        return np.asarray(np.broadcast_to(centre, np.broadcast_shapes(own.shape, centre.shape)))
+    All values of a person move by the same factor, so that probabilities still add up to 1.
+    """
     apart = own - centre
-    far = np.abs(apart).max(axis=-1, keepdims=True)
-    factor = np.minimum(1.0, max(tau - HAIR, 0.0) / np.maximum(far, np.finfo(np.float64).tiny))
-    return np.asarray(centre + factor * apart)
+    size = np.maximum(least_size(tau), np.abs(centre).max(axis=-1, keepdims=True))
+    room = np.maximum(tau - ROUNDING * size, 0.0)
+    far = np.maximum(np.abs(apart).max(axis=-1, keepdims=True), np.maximum(room, np.finfo(np.float64).tiny))
+    return np.asarray(centre + room / far * apart)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -408,23 +394,24 @@ class Guard:
         # By the rules alone: that a real row breaks one is no part of the person's other attributes, and files that do
         # without the table must decide as the guard does.
         self._validity = Validity(schema, self._evaluator.twins)
-        self._parts = [(self.encoding.parts[i], place) for place, i in enumerate(self._evaluator.twins.columns)]
         #: What protected attributes become among the inputs, each with the ends of its domain there.
         self.protected_parts = [
             (part, np.sort(part.encode(np.array([schema.attributes[i].low, schema.attributes[i].upper]))[:, 0]))
             for i, part in ((i, self.encoding.parts[i]) for i in self._evaluator.twins.columns)
             if not isinstance(part, Unseen)
         ]
+        parts = [self.encoding.parts[i] for i in self._evaluator.twins.columns]
         #: Which inputs protected attributes fill, and what each twin has there, (m, protected inputs).
-        self.protected_inputs = np.concatenate([part.columns for part, _ in self._parts])
+        self.protected_inputs = np.concatenate([part.columns for part in parts])
         values = self._evaluator.twins.values
-        encoded = [part.encode(values[:, place]) for part, place in self._parts]
+        encoded = [part.encode(values[:, place]) for place, part in enumerate(parts)]
         self.twin_inputs = np.concatenate(encoded, axis=1).astype(self.encoding.dtype)
         self.shift = 0.0
         if refit and known.labels is not None and len(known) and not many:
-            self.shift = fitted_shift(
-                self._average(known.codes), self._evaluator, known.codes, known.labels, subject.schema
+            average = self._in_pieces(
+                lambda some: self._centre(self._asked_twins(some), self._valid(some)), known.codes, _SCORES
             )
+            self.shift = fitted_shift(average[:, 0], self._evaluator, known.codes, known.labels, subject.schema)
 
     def _bound(self) -> int:
         vector = self._evaluator.by_vector
@@ -452,16 +439,6 @@ class Guard:
         return self._evaluator.native
 
     @property
-    def threshold(self) -> float:
-        """The score from which on a decision is favourable, for two classes."""
-        return self._evaluator.threshold
-
-    @property
-    def classes(self) -> int:
-        """How many classes it decides between (0 for a regression)."""
-        return len(self.schema.classes)
-
-    @property
     def proof(self) -> str:
         """Why the bound holds, in a sentence; for a model that varies, that nothing is proved."""
         if self.varies:
@@ -481,11 +458,6 @@ class Guard:
             f"twins differ by at most {2 * self.tau:.4g} and k ≤ {self.k_max} at ε = {self.epsilon:.4g}. Decisions of "
             f"twins may still differ where the threshold lies between their scores."
         )
-
-    @property
-    def constant(self) -> bool:
-        """Whether all twins of everybody get one decision by the way scores are made: where they get one score."""
-        return self.tau == 0 and not self.varies
 
     def with_guarantee(self, guarantee: int | None = None, *, tau: float | None = None) -> Guard:
         """The same guard under another bound; nothing is fitted or asked again.
@@ -528,220 +500,7 @@ class Guard:
         Array
             Scores, (n,).
         """
-        rows = self._checked(inputs)
-        if self._whole:
-            return self.class_scores(rows)[:, self.schema.favourable_index]
-        pieces = [self._scores(piece) for piece in self._pieces(rows)]
-        return np.concatenate(pieces) if pieces else np.empty(0, np.float32)
-
-    def average(self, inputs: npt.ArrayLike) -> Array:
-        """The average over the twins of each encoded row.
-
-        Parameters
-        ----------
-        inputs
-            Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,), or (n, classes) with three classes or more.
-        """
-        pieces = [self._centre(piece) for piece in self._pieces(self._checked(inputs))]
-        return np.concatenate(pieces).astype(np.float32) if pieces else np.empty(0, np.float32)
-
-    def people_scores(self, codes: Codes) -> Array:
-        """The guarded score of each person, as ``scores`` gives it, by the engine's kernels.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-        """
-        if self._whole:
-            return self.people_class_scores(codes)[:, self.schema.favourable_index]
-        known = self._declared(codes)
-        asked = self._asked_about(codes, known)
-        centre = self._average(asked)
-        if self.tau == 0:
-            return centre.astype(np.float32)
-        own = self._lifted(_finite(self.model.scores(self.encoding.encode(asked))))
-        return clipped(np.where(known, own, centre), centre, self.tau).astype(np.float32)
-
-    def people_class_scores(self, codes: Codes) -> Array:
-        """The guarded probabilities of all classes of each person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, classes).
-        """
-        if not self._whole:
-            return self.schema.rule.both(self.people_scores(codes))
-        known = self._declared(codes)
-        asked = self._asked_about(codes, known)
-        centre = self._average(asked)
-        if self.tau == 0:
-            return centre.astype(np.float32)
-        own = _finite(self.model.class_scores(self.encoding.encode(asked)))  # type: ignore[attr-defined]
-        return clipped_vectors(np.where(known[:, None], own, centre), centre, self.tau).astype(np.float32)
-
-    def _declared(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Who has a value of the schema in every protected attribute: the others get the average, (n,)."""
-        known = np.ones(len(codes), bool)
-        for column in self._evaluator.twins.columns:
-            attribute = self.schema.attributes[column]
-            known &= attribute.valid(codes[:, column])
-            if attribute.gap is not None and attribute.missing != "value":
-                known &= codes[:, column] != attribute.gap
-        return known
-
-    def _asked_about(self, codes: Codes, known: npt.NDArray[np.bool_]) -> Codes:
-        """People to ask about: whoever lacks a protected value stands as the first twin, whose score is not used."""
-        if known.all():
-            return codes
-        asked = codes.copy()
-        asked[np.ix_(~known, self._evaluator.twins.columns)] = self._evaluator.twins.values[0]
-        return asked
-
-    def _declared_inputs(self, rows: Inputs) -> npt.NDArray[np.bool_]:
-        """The same of encoded rows: what stands in the protected inputs is a value of the schema, (n,)."""
-        known = np.ones(len(rows), bool)
-        for part, ends in self.protected_parts:
-            own = rows[:, part.columns].astype(np.float64)
-            if isinstance(part, Lookup):
-                known &= (np.abs(own[:, None, :] - part.table[None]).sum(axis=2) <= 1e-6).any(axis=1)
-            else:
-                room = 1e-6 * max(1.0, float(np.abs(ends).max()))
-                known &= ((own >= ends[0] - room) & (own <= ends[1] + room)).all(axis=1)  # false of NaN
-        return known
-
-    def _asked_inputs(self, rows: Inputs, known: npt.NDArray[np.bool_]) -> Inputs:
-        if known.all():
-            return rows
-        asked = rows.copy()
-        asked[np.ix_(~known, self.protected_inputs)] = self.twin_inputs[0]
-        return asked
-
-    def twin_scores(self, codes: Codes) -> Array:
-        """Guarded scores of every twin of every person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Scores, (n, m).
-        """
-        if self._whole:
-            return self.twin_class_scores(codes)[:, :, self.schema.favourable_index]
-        result = np.empty((len(codes), self.m), np.float32)
-        for rows in self._people(len(codes)):
-            own = self._evaluator.scores(codes[rows])
-            centre = self._lifted(averaged(own, self.weights, self._valid(codes[rows])))
-            result[rows] = clipped(self._lifted(own), centre[:, None], self.tau)
-        return result
-
-    def twin_class_scores(self, codes: Codes) -> Array:
-        """Guarded probabilities of all classes for every twin of every person.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, m, classes).
-        """
-        result = np.empty((len(codes), self.m, len(self.schema.classes)), np.float32)
-        for rows in self._people(len(codes), width=len(self.schema.classes)):
-            own = self._evaluator.class_scores(codes[rows]).astype(np.float64)
-            centre = averaged(own, self.weights, self._valid(codes[rows]))
-            result[rows] = clipped_vectors(own, centre[:, None, :], self.tau)
-        return result
-
-    def fits(self, evaluator: Evaluator) -> bool:
-        """Whether an evaluator means the same twins, so that all of them can be asked about at once.
-
-        Parameters
-        ----------
-        evaluator
-            The model, and how people are evaluated.
-
-        Returns
-        -------
-        bool
-            True where it does.
-        """
-        return self._evaluator.asks_alike(evaluator)
-
-    def _average(self, codes: Codes) -> npt.NDArray[np.float64]:
-        """The average over the twins of each person, lifted; by the engine's kernels where there are any."""
-        pieces = []
-        for rows in self._people(len(codes), width=len(self.schema.classes) if self._whole else 1):
-            ask = self._evaluator.class_scores if self._whole else self._evaluator.scores
-            pieces.append(averaged(ask(codes[rows]), self.weights, self._valid(codes[rows])))
-        found = np.concatenate(pieces) if pieces else np.empty(0)
-        return found if self._whole else self._lifted(found)
-
-    def _lifted(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        # `shift` is 0 while it is being fitted, so that fitting sees the plain average.
-        return moved(scores, getattr(self, "shift", 0.0), regression=self.schema.regression)
-
-    def _people(self, n: int, *, width: int = 1) -> list[slice]:
-        step = max(1, _SCORES // (self.m * width))
-        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-    def _pieces(self, rows: Inputs) -> list[Inputs]:
-        step = max(1, _ROWS // self.m)
-        return [rows[start : start + step] for start in range(0, len(rows), step)]
-
-    def _valid(self, codes: Codes) -> npt.NDArray[np.bool_] | None:
-        return self._validity.twins(codes) if self.by_rules else None
-
-    def _checked(self, inputs: npt.ArrayLike) -> Inputs:
-        return checked_rows(inputs, self.inputs, "the guard", self.encoding.dtype)
-
-    def _twins_of(self, rows: Inputs) -> Inputs:
-        """All twins of encoded rows, (n · m, inputs): only protected inputs differ."""
-        twins = np.repeat(rows[:, None, :], self.m, axis=1)
-        twins[:, :, self.protected_inputs] = self.twin_inputs
-        return twins.reshape(-1, rows.shape[1])
-
-    def _centre(self, rows: Inputs) -> npt.NDArray[np.float64]:
-        """The average over the twins of encoded rows, lifted."""
-        twins = self._twins_of(rows)
-        ask = self.model.class_scores if self._whole else self.model.scores  # type: ignore[attr-defined]
-        found = _finite(ask(twins))
-        found = found.reshape(len(rows), self.m, *found.shape[1:])
-        if not self.schema.regression:
-            found = np.clip(found, 0, 1)
-        centre = averaged(found, self.weights, self._valid_inputs(rows))
-        return centre if self._whole else self._lifted(centre)
-
-    def _scores(self, rows: Inputs) -> Array:
-        centre = self._centre(rows)
-        if self.tau == 0:
-            return centre.astype(np.float32)
-        known = self._declared_inputs(rows)
-        own = _finite(self.model.scores(self._asked_inputs(rows, known)))
-        own = self._lifted(own if self.schema.regression else np.clip(own, 0, 1))
-        return clipped(np.where(known, own, centre), centre, self.tau).astype(np.float32)
+        return self._score(self._of_inputs(inputs))
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
         """The guarded probability of every class of each encoded row.
@@ -763,20 +522,7 @@ class Guard:
         """
         if self.schema.regression:
             raise ModelError("a guarded regression has no classes; use its scores.")
-        rows = self._checked(inputs)
-        if not self._whole:
-            return self.schema.rule.both(self.scores(rows))
-        pieces = []
-        for piece in self._pieces(rows):
-            known, centre = self._declared_inputs(piece), self._centre(piece)
-            own = _finite(self.model.class_scores(self._asked_inputs(piece, known)))  # type: ignore[attr-defined]
-            pieces.append(clipped_vectors(np.where(known[:, None], own, centre), centre, self.tau))
-        found = np.concatenate(pieces) if pieces else np.empty((0, len(self.schema.classes)))
-        return found.astype(np.float32)
-
-    def _valid_inputs(self, rows: Inputs) -> npt.NDArray[np.bool_] | None:
-        """Which twins of encoded rows can exist: what the rules look at is read back from the inputs."""
-        return None if self.twin_rules is None else self.twin_rules.valid(rows)
+        return self._classes(self._of_inputs(inputs))
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The decided class of each encoded row.
@@ -798,19 +544,193 @@ class Guard:
         """
         if self.schema.regression:
             raise ModelError("a regression decides no class; use its scores.")
+        found = self._of_inputs(inputs)
+        return self.schema.rule.most_likely(found) if self._whole else self.schema.rule.decide(found[:, 0])
+
+    def people_scores(self, codes: Codes) -> Array:
+        """The guarded score of each person, as ``scores`` gives it, by the engine's kernels.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Scores, (n,).
+        """
+        return self._score(self._of_people(codes))
+
+    def people_class_scores(self, codes: Codes) -> Array:
+        """The guarded probabilities of all classes of each person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, classes).
+        """
+        return self._classes(self._of_people(codes))
+
+    def twin_scores(self, codes: Codes) -> Array:
+        """Guarded scores of every twin of every person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Scores, (n, m).
+        """
+        return self._score(self._of_twins(codes))
+
+    def twin_class_scores(self, codes: Codes) -> Array:
+        """Guarded probabilities of all classes for every twin of every person.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Array
+            Probabilities, (n, m, classes).
+        """
+        return self._classes(self._of_twins(codes))
+
+    def fits(self, evaluator: Evaluator) -> bool:
+        """Whether an evaluator means the same twins, so that all of them can be asked about at once.
+
+        Parameters
+        ----------
+        evaluator
+            The model, and how people are evaluated.
+
+        Returns
+        -------
+        bool
+            True where it does.
+        """
+        return self._evaluator.asks_alike(evaluator)
+
+    # Everything inside is a table of outputs: one column with the score, or the probabilities of three classes or more.
+
+    def _score(self, outputs: Array) -> Array:
+        return outputs[..., self.schema.favourable_index if self._whole else 0]
+
+    def _classes(self, outputs: Array) -> Array:
+        return outputs if self._whole else self.schema.rule.both(outputs[..., 0])
+
+    def _of_people(self, codes: Codes) -> Array:
+        """Guarded outputs of people: twins are asked about by the engine's kernels, where there are any."""
+
+        def held(people: Codes) -> Doubles:
+            known = self._declared(people)
+            asked = people.copy()
+            asked[np.ix_(~known, self._evaluator.twins.columns)] = self._evaluator.twins.values[0]
+            return self._held(self._asked_twins(asked), self._valid(asked), self.encoding.encode(asked), known)
+
+        return self._in_pieces(held, codes, _SCORES).astype(np.float32)
+
+    def _of_inputs(self, inputs: npt.ArrayLike) -> Array:
+        """Guarded outputs of encoded rows: in twins, only protected inputs differ."""
+
+        def held(rows: Inputs) -> Doubles:
+            known = self._declared_inputs(rows)
+            asked = rows.copy()
+            asked[np.ix_(~known, self.protected_inputs)] = self.twin_inputs[0]
+            twins = np.repeat(rows[:, None, :], self.m, axis=1)
+            twins[:, :, self.protected_inputs] = self.twin_inputs
+            outputs = self._asked(twins.reshape(-1, rows.shape[1])).reshape(len(rows), self.m, -1)
+            return self._held(outputs, None if self.twin_rules is None else self.twin_rules.valid(rows), asked, known)
+
+        rows = checked_rows(inputs, self.inputs, "the guard", self.encoding.dtype)
+        return self._in_pieces(held, rows, _ROWS).astype(np.float32)
+
+    def _of_twins(self, codes: Codes) -> Array:
+        """Guarded outputs of every twin of every person, (n, m, outputs)."""
+
+        def held(people: Codes) -> Doubles:
+            own = self._asked_twins(people)
+            centre = self._centre(own, self._valid(people))[:, None]
+            return clipped(self._lifted(own), centre, self.tau)
+
+        return self._in_pieces(held, codes, _SCORES).astype(np.float32)
+
+    def _in_pieces(self, ask: Callable[[Any], Doubles], people: npt.NDArray[Any], limit: int) -> Doubles:
+        """What is said about people, as many at a time as have so many twins."""
+        step = max(1, limit // (self.m * max(1, len(self.schema.classes))))
+        pieces = [ask(people[start : start + step]) for start in range(0, max(1, len(people)), step)]
+        return np.concatenate(pieces)
+
+    def _held(
+        self, twins: Doubles, valid: npt.NDArray[np.bool_] | None, asked: Inputs, known: npt.NDArray[np.bool_]
+    ) -> Doubles:
+        """The average over the twins, and the person's own outputs within reach of it.
+
+        Whoever lacks a protected value is asked about as the first twin, and gets the average.
+        """
+        centre = self._centre(twins, valid)
+        if self.tau == 0:
+            return centre
+        return clipped(np.where(known[:, None], self._lifted(self._asked(asked)), centre), centre, self.tau)
+
+    def _asked(self, inputs: Inputs) -> Doubles:
+        """The model's outputs in double precision, (n, outputs), all of them numbers: no bound holds for NaN."""
+        ask = self.model.class_scores if self._whole else self.model.scores  # type: ignore[attr-defined]
+        found = np.asarray(ask(inputs), np.float64)
+        if not np.isfinite(found).all():
+            raise ModelError(
+                "the model gave a score that is not finite for somebody or for one of their twins; check its inputs."
+            )
+        found = found if self._whole else found[:, None]
+        return found if self.schema.regression else np.clip(found, 0, 1)
+
+    def _asked_twins(self, codes: Codes) -> Doubles:
+        """The outputs of all twins of people, (n, m, outputs)."""
         if self._whole:
-            return self.schema.rule.most_likely(self.class_scores(inputs))
-        return self.schema.rule.decide(self.scores(inputs))
+            return self._evaluator.class_scores(codes).astype(np.float64)
+        return self._evaluator.scores(codes).astype(np.float64)[:, :, None]
 
+    def _centre(self, twins: Doubles, valid: npt.NDArray[np.bool_] | None) -> Doubles:
+        return self._lifted(averaged(twins, self.weights, valid))
 
-def _finite(scores: Any) -> npt.NDArray[np.float64]:
-    """Scores of people or their twins in double precision, all of them numbers: no bound holds for NaN."""
-    found = np.asarray(scores, np.float64)
-    if not np.isfinite(found).all():
-        raise ModelError(
-            "the model gave a score that is not finite for somebody or for one of their twins; check its inputs."
-        )
-    return found
+    def _lifted(self, outputs: Doubles) -> Doubles:
+        return moved(outputs, self.shift, regression=self.schema.regression)
+
+    def _valid(self, codes: Codes) -> npt.NDArray[np.bool_] | None:
+        return self._validity.twins(codes) if self.by_rules else None
+
+    def _declared(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        """Who has a value of the schema in every protected attribute: the others get the average, (n,)."""
+        known = np.ones(len(codes), bool)
+        for column in self._evaluator.twins.columns:
+            attribute = self.schema.attributes[column]
+            known &= attribute.valid(codes[:, column])
+            if attribute.gap is not None and attribute.missing != "value":
+                known &= codes[:, column] != attribute.gap
+        return known
+
+    def _declared_inputs(self, rows: Inputs) -> npt.NDArray[np.bool_]:
+        """The same of encoded rows: what stands in the protected inputs is a value of the schema, (n,)."""
+        known = np.ones(len(rows), bool)
+        for part, ends in self.protected_parts:
+            own = rows[:, part.columns].astype(np.float64)
+            if isinstance(part, Lookup):
+                known &= (np.abs(own[:, None, :] - part.table[None]).sum(axis=2) <= 1e-6).any(axis=1)
+            else:
+                room = 1e-6 * max(1.0, float(np.abs(ends).max()))
+                known &= ((own >= ends[0] - room) & (own <= ends[1] + room)).all(axis=1)  # false of NaN
+        return known
 
 
 def check_guarantee(guarantee: int) -> int:

@@ -117,7 +117,7 @@ class Proposer(Protocol):
 
     @property
     def name(self) -> str:
-        """What ``--also`` and the files call it."""
+        """What ``--with`` and the files call it."""
 
     def propose(self, planner: Planner) -> Iterable[Proposal]:
         """Models that are worth judging.

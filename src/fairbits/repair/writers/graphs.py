@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fairbits.domain import Lookup, Numeric, Schema
 from fairbits.errors import CapabilityError, ModelError
 from fairbits.models import Network, activation_node, import_onnx, write_graph
-from fairbits.repair.proposals.guard import HAIR, Guard, least_size
+from fairbits.repair.proposals.guard import ROUNDING, Guard, least_size
 from fairbits.repair.proposals.thresholds import TINY, GroupThresholds
 
 #: Numbers that the twins' terms may take in a graph: beyond that it is slower than asking m times.
@@ -289,7 +289,7 @@ class _GuardGraph(_Graph):
         if self.network.widths[-1] > 1:
             size = self.node("ReduceMax", [size, self.constant([-1], np.int64)], keepdims=1)
         size = self.node("Max", [size, self.constant(least_size(self.guard.tau), np.float64)])
-        hair = self.node("Mul", [size, self.constant(HAIR, np.float64)])
+        hair = self.node("Mul", [size, self.constant(ROUNDING, np.float64)])
         room = self.node("Sub", [self.constant(self.guard.tau, np.float64), hair])
         room = self.node("Max", [room, self.constant(0.0, np.float64)])
         far = self.node("Max", [far, self.constant(np.finfo(np.float64).tiny, np.float64)])

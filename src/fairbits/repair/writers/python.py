@@ -12,7 +12,7 @@ import numpy as np
 
 from fairbits.domain import Encoding, Schema, table_columns
 from fairbits.models import HasClassScores, Network
-from fairbits.repair.proposals.guard import HAIR, Guard, TwinRules, least_size
+from fairbits.repair.proposals.guard import ROUNDING, Guard, TwinRules, least_size
 from fairbits.repair.proposals.thresholds import GroupThresholds
 from fairbits.repair.writers import standalone
 from fairbits.repair.writers.check import (
@@ -145,7 +145,7 @@ def script_of(
         "twins": twins,
         "weights": model.weights.tolist(),
         "tau": model.tau,
-        "hair": HAIR,
+        "margin": ROUNDING,
         "size": least_size(model.tau),
         "shift": model.shift,
         "rules": None if model.twin_rules is None else _rules(model.twin_rules, schema),

@@ -479,10 +479,10 @@ class Guarded(Written):
                 mine[name][~known] = value
             own = with_values(table, np.arange(people), {name: array_of(list(one)) for name, one in mine.items()})
         apart = np.where(known[:, None], self._moved(self._asked(own)) - centre, 0.0)
-        far = np.maximum(np.abs(apart).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         size = np.maximum(data["size"], np.abs(centre).max(axis=1, keepdims=True))
-        room = np.maximum(data["tau"] - data["hair"] * size, 0.0)
-        return centre + np.minimum(1.0, room / far) * apart
+        room = np.maximum(data["tau"] - data["margin"] * size, 0.0)
+        far = np.maximum(np.abs(apart).max(axis=1, keepdims=True), np.maximum(room, np.finfo(np.float64).tiny))
+        return centre + room / far * apart
 
     def _asked(self, table: Any) -> Any:
         found = self.model(table)

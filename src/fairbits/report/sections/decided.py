@@ -41,11 +41,11 @@ def sources_of(subject: Subject) -> tuple[DecisionSource, ...]:
     """The files of a subject with their hashes, as ``sha256sum`` gives them."""
     parts = subject.identity.ingredients
     where = "built in" if subject.source is not None else "from memory"
-    rows = f"{len(subject.table):,} rows, {where} ({parts.get('rows', 'no hash')})"
+    rows = f"{len(subject.table):,} rows, {where} ({parts['table']})"
     found = [
         DecisionSource("model", "not at hand: the table holds its scores")
         if subject.scores_only
-        else _source("model", subject.original, _model_words(subject, parts.get("weights", "none"))),
+        else _source("model", subject.original, _model_words(subject, parts["model"])),
         _source("table", subject.table.file, rows),
     ]
     if subject.test is not None and subject.test.file is not None:
@@ -60,11 +60,11 @@ def made_by(run: Run) -> str:
     return run.made_by
 
 
-def _model_words(subject: Subject, weights: str) -> str:
+def _model_words(subject: Subject, digest: str) -> str:
     if isinstance(subject.original, str):  # an address, or a reference to code
         return subject.original.partition("?")[0]
     words = "built in" if subject.original is None and subject.source else "an object in memory, from no file"
-    return words if weights == "none" else f"{words} (weights {weights})"
+    return words if digest == "none" else f"{words} (model {digest})"
 
 
 def _source(what: str, origin: Any, otherwise: str) -> DecisionSource:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairbits.blocks import Block, Columns, Paragraph, TableBlock, Tag, figure, label, shown
-from fairbits.domain import shortened
-from fairbits.measure import MIN_ROWS, Estimate
+from fairbits.domain import MIN_ROWS, shortened
+from fairbits.measure import Estimate
 from fairbits.numerals import number, percent
 from fairbits.report.section import Section
 

@@ -31,7 +31,7 @@ def filing_facts(document: Mapping[str, Any], created: str) -> list[tuple[str, T
     return [
         ("date of the audit", created[:10]),
         ("data source", str(stated.get("data_source") or document.get("subject") or "not given")),
-        ("distribution date of the tool", str(stated.get("distributed") or "not given (--distributed)")),
+        ("distribution date of the tool", str(stated.get("distributed") or "not given (--in-use-since)")),
     ]
 
 

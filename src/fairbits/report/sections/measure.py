@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from fairbits.domain import Limit
 from fairbits.measure import (
     Estimate,
     Evaluator,
     Harm,
-    Limit,
     Measurement,
     Noise,
     Progress,

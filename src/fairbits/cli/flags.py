@@ -1,0 +1,208 @@
+"""Flags of the command line, made from options records: a command is a function whose parameters say what it takes.
+
+A parameter annotated with an options record becomes the flags of its fields; one whose default is made by
+:func:`~fairbits.options.option` a flag of its own; by :func:`argument` a word without a flag. ``-h`` shows what most
+people need, ``--help`` everything.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import click
+
+from fairbits.errors import OptionError
+from fairbits.options import flag_of, option
+
+#: What `fairbits --help` and every command answer to.
+SHORT, LONG = "-h", "--help"
+_NUMBERS = {int: click.INT, float: click.FLOAT}
+_METAVARS = {int: "N", float: "X", Path: "FILE"}
+
+
+def argument(default: Any = MISSING, help: str = "", *, metavar: str | None = None, many: bool = False) -> Any:  # noqa: A002
+    """A word of a command that has no flag; without a default it must be given."""
+    made = option(default, help, metavar=metavar)
+    made.metadata = types.MappingProxyType({**made.metadata, "argument": True, "many": many})
+    return made
+
+
+class Flag(click.Option):
+    """An option as its record describes it; names of earlier releases work and are not shown."""
+
+    def __init__(self, one: Field[Any], kind: Any, name: str):
+        about = one.metadata
+        base, self.missing = _base(kind), one.default
+        switch = base is bool
+        self.about, self.read = about, about["read"]
+        super().__init__(
+            [flag_of(one), *about["was"], name],
+            default=False if switch and self.missing is not None else None,
+            is_flag=switch,
+            multiple=base is dict,
+            type=None if switch else _type(base, about),
+            metavar=None if switch else about["metavar"] or _METAVARS.get(base),
+            help=about["help"],
+            required=self.missing is MISSING and one.default_factory is MISSING,
+        )
+        usual = about["shown"] or ("" if self.missing in (None, MISSING, (), frozenset()) else str(self.missing))
+        if usual and not switch:
+            self.help = f"{self.help}  [default: {usual}]"
+
+    def value(self, given: Any) -> Any:
+        """What the command gets: read from text, or the default of the record."""
+        if self.is_flag and self.missing is not None:
+            return not given if self.missing else given
+        if given is None or given == ():
+            return {} if self.missing is MISSING else self.missing
+        return self.read(given) if self.read is not None else given
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The line of ``--help``, without the names of earlier releases."""
+        kept, self.opts = self.opts, [name for name in self.opts if name not in self.about["was"]]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = kept
+
+
+class Word(click.Argument):
+    """A word without a flag, with its help."""
+
+    def __init__(self, one: Field[Any], kind: Any, name: str):
+        self.about, self.missing, many = one.metadata, one.default, one.metadata["many"]
+        super().__init__(
+            [name],
+            required=self.missing is MISSING,
+            nargs=-1 if many else 1,
+            type=_type(_base(kind), one.metadata),
+            metavar=_word_metavar(one, name),
+        )
+
+    def value(self, given: Any) -> Any:
+        """What the command gets."""
+        return self.missing if given is None and self.missing is not MISSING else given
+
+
+def _word_metavar(one: Field[Any], name: str) -> str:
+    shown = one.metadata["metavar"] or name.upper()
+    return shown if one.default is MISSING or shown.startswith("[") else f"[{shown}]"
+
+
+def _base(kind: Any) -> Any:
+    """The kind of value that an annotation speaks of: int of ``int | None``, dict of a mapping."""
+    if get_origin(kind) in (Union, types.UnionType):
+        kind = next(one for one in get_args(kind) if one is not type(None))
+    origin = get_origin(kind)
+    return dict if isinstance(origin, type) and issubclass(origin, Mapping) else origin or kind
+
+
+def _type(base: Any, about: Any) -> Any:
+    if about["read"] is None and base in _NUMBERS:
+        return click.IntRange(min=about["low"]) if about["low"] is not None else _NUMBERS[base]
+    return click.Path(path_type=Path) if base is Path and about["read"] is None else click.STRING
+
+
+def _own_first(kind: Any) -> list[Field[Any]]:
+    """The fields of a record: its own, then those that it shares with others."""
+    known = {one.name: one for one in fields(kind)}
+    return [known[name] for name in dict.fromkeys(name for each in kind.__mro__ for name in _stated(each))]
+
+
+def _stated(kind: type[Any]) -> list[str]:
+    return list(inspect.get_annotations(kind)) if is_dataclass(kind) else []
+
+
+class Command(click.Command):
+    """A command whose flags come from the parameters of its function."""
+
+    def __init__(self, name: str, summary: str, function: Callable[..., None]):
+        self._function = function
+        self._made: list[tuple[str, Any, list[Any]]] = []
+        hints = get_type_hints(function)
+        for parameter, about in inspect.signature(function).parameters.items():
+            kind = hints[parameter]
+            if is_dataclass(kind):
+                own = get_type_hints(kind)
+                shown = [one for one in _own_first(kind) if not one.metadata["python_only"]]
+                made: list[Any] = [Flag(one, own[one.name], f"{parameter}__{one.name}") for one in shown]
+                self._made.append((parameter, kind, made))
+            else:
+                one = about.default
+                one.name = parameter
+                maker = Word if one.metadata.get("argument") else Flag
+                self._made.append((parameter, None, [maker(one, kind, parameter)]))
+        super().__init__(
+            name,
+            params=[*(one for _, _, made in self._made for one in made), *help_flags()],
+            help=inspect.getdoc(function),
+            short_help=summary,
+            add_help_option=False,
+        )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; an option that takes one value may be given once: of two lists only the last would count."""
+        seen = set()
+        for one in self.make_parser(ctx).parse_args(args=list(args))[2]:
+            if not isinstance(one, Flag) or one.multiple or one.is_flag:
+                continue
+            if one.name in seen:
+                raise OptionError(
+                    f"{one.opts[0]} is given more than once; give it once, the names of a list with commas."
+                )
+            seen.add(one.name)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the function with records made of what was typed."""
+        given: dict[str, Any] = {}
+        for parameter, kind, made in self._made:
+            if kind is None:
+                given[parameter] = made[0].value(ctx.params[parameter])
+            else:
+                values = {one.name.partition("__")[2]: one.value(ctx.params[one.name]) for one in made}
+                given[parameter] = kind(**values)
+        return ctx.invoke(self._function, **given)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Arguments, then options in their groups; with ``-h`` the main ones alone."""
+        short = bool(ctx.meta.get("fairbits.short"))
+        words = [one for one in self.params if isinstance(one, Word) and one.about["help"]]
+        groups: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for one in self.params:
+            about: Mapping[str, Any] = one.about if isinstance(one, Flag) else {"rare": False, "group": None}
+            record = one.get_help_record(ctx) if isinstance(one, click.Option) else None
+            if record is not None and not (short and (about["rare"] or about["group"])):
+                groups.setdefault(about["group"] or "Options", []).append(record)
+        lists = {"Arguments": [(one.make_metavar(ctx), one.about["help"]) for one in words], **groups}
+        for title, records in lists.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Where the rest is."""
+        if ctx.meta.get("fairbits.short"):
+            formatter.write_paragraph()
+            formatter.write_text(f"All options: {ctx.command_path} {LONG}")
+
+
+def help_flags(*, short: bool = True) -> Iterator[click.Option]:
+    """Two kinds of help, or one for what has no shorter one."""
+
+    def show(ctx: click.Context, one: click.Parameter, wanted: bool) -> None:
+        if wanted and not ctx.resilient_parsing:
+            ctx.meta["fairbits.short"] = one.opts == [SHORT]
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+
+    kinds = {(SHORT,): "The main options.", (LONG,): "All options."} if short else {(SHORT, LONG): "Show this."}
+    for number, (names, words) in enumerate(kinds.items()):
+        yield click.Option(
+            [*names, f"help{number}"], is_flag=True, is_eager=True, expose_value=False, callback=show, help=words
+        )
