@@ -316,12 +316,9 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import names_sklearn, read_pickle
-
     if options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
-        more = ("sklearn.ensemble",) if names_sklearn(file) else ()
-        options = tried(file, schema, options, needs=("joblib", "pandas", *more))
+        options = tried(file, schema, options, needs=("joblib", "pandas", "sklearn.ensemble"))
     return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 

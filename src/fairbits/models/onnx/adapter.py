@@ -222,8 +222,8 @@ class GraphReader:
             chain.scale(scale, -offset * scale)
         elif kind == "BatchNormalization" and first:
             gain_, offset_, mean, variance = (array for _, array in others)
-            factor = gain_ / np.sqrt(variance + _real(options, "epsilon", 1e-5))
-            chain.scale(factor, offset_ - mean * factor, ParameterSource(others[1][0], plus=mean * factor))
+            spread = np.sqrt(variance + _real(options, "epsilon", 1e-5))
+            chain.normalise(mean, spread, gain_, offset_, others[1][0])
         else:
             raise NotNative(f"the operation {kind} is not understood.")
 
