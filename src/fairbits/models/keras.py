@@ -20,7 +20,7 @@ import numpy as np
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import BlackBox, reason
-from fairbits.models.guards import tried
+from fairbits.models.guards import options_after_trial
 from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Activation, Network
@@ -75,7 +75,7 @@ def read_file(path: Path, schema: Schema | None, options: ModelOptions) -> Loade
     """The model in a .keras file, after it was built and called in a child process."""
     _refuse_code(path)
     import_keras("reading .keras files")  # chooses the backend, which the child takes over
-    options = tried(path, schema, options, needs=("keras", "h5py"))
+    options = options_after_trial(path, schema, options, needs=("keras", "h5py"))
     return from_keras(read_keras(path), schema, options)
 
 

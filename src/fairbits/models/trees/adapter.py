@@ -12,7 +12,7 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.functions import expit
 from fairbits.models.black_box import reason
-from fairbits.models.guards import tried
+from fairbits.models.guards import options_after_trial
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded
@@ -39,7 +39,7 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
     content = file.read_bytes()
     if library_named(content) == "catboost" and installed("catboost"):
         # Its files are read with the help of the library, or by it alone.
-        options = tried(file, schema, options, needs=("catboost",))
+        options = options_after_trial(file, schema, options, needs=("catboost",))
     try:
         read = _read_content(content, file, schema)
         loaded = tree_loaded(read, schema, options)
@@ -51,7 +51,7 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
         return compared(loaded, read, content, file, schema, options)
     except NotNative as error:
         if installed(library_named(content)):
-            options = tried(file, schema, options, needs=(library_named(content),))
+            options = options_after_trial(file, schema, options, needs=(library_named(content),))
         return through_library(content, file, schema, options, str(error))
     except Damaged as error:
         raise ModelError(f"the model {str(file)!r} is damaged or no booster's file: {error}") from None
