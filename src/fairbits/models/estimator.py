@@ -31,7 +31,7 @@ from fairbits.models.predictors import asked_as, checked_columns, classes_of, na
 from fairbits.models.registry import is_url, settled_original
 from fairbits.models.sklearn import taken_apart, winner
 from fairbits.models.trees.adapter import is_booster
-from fairbits.models.trees.model import TreeModel
+from fairbits.models.trees.ensemble import TreeModel
 
 #: Files of estimators that can be read as objects.
 _ENDINGS = {".skops", *PICKLES}

@@ -65,7 +65,8 @@ def classes_of(predictor: Any) -> tuple[str, ...] | None:
 def width_of(predictor: Any) -> int | None:
     """How many columns a predictor says that it takes, where it says so in a number."""
     found = attribute(predictor, "n_features_in_")
-    return int(found) if isinstance(found, int | np.integer) and not isinstance(found, bool) else None
+    known = isinstance(found, int | np.integer) and not isinstance(found, bool)
+    return int(found) or None if known else None  # CatBoost says 0 of a model from a file
 
 
 def trained_on_categories(predictor: Any) -> bool:

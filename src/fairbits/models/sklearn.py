@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
+from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import attribute, reason
 from fairbits.models.native.chain import NotNative
@@ -17,12 +16,10 @@ from fairbits.models.native.network import Activation, Head, Network
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note
 from fairbits.models.predictors import checked_columns, dummy_encoding, from_predictor, named_frame, names_of
-from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of
+from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.behind import trees_behind
 from fairbits.models.trees.ensemble import Ensemble
-from fairbits.models.trees.model import TreeModel
-from fairbits.models.trees.scorecard import scorecard_of
 
 
 def is_pipeline(estimator: Any) -> bool:
@@ -232,17 +229,12 @@ def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loade
 def _encoded(
     estimator: Any, steps: list[Any], network: Network, names: Names, schema: Schema, options: ModelOptions
 ) -> Loaded:
-    """A network behind encoders: with their tables, as a scorecard, else a black box, with the reason as a note."""
+    """A network behind encoders: with their tables, else a black box, with the reason as a note."""
     notes = _order_note(estimator, schema, options)
     try:
         return Loaded(network, _behind(estimator, steps, schema, options, encoding_of), names, notes)
     except NotColumnwise as error:
-        why = str(error)
-    try:
-        model, encoding = _scorecard(estimator, steps, network, schema, options)
-    except NotNative:
-        return _asked(estimator, schema, options, why)
-    return Loaded(model, encoding, names, notes)
+        return _asked(estimator, schema, options, str(error))
 
 
 def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -306,56 +298,6 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     if spread is not None:
         return spread
     return Encoding.of_columns(schema, checked_columns(estimator.feature_names_in_, schema))
-
-
-def _scorecard(
-    estimator: Any, steps: list[Any], network: Network, schema: Schema, options: ModelOptions
-) -> tuple[TreeModel, Encoding]:
-    """A linear model of bins as trees."""
-    edges = _edges(steps)
-    if len(network.weights) > 1 or network.head == "softmax" or edges is None:
-        raise NotColumnwise
-    final = final_of(estimator)
-    weights, start = np.ravel(final.coef_).astype(np.float64), float(np.ravel(final.intercept_)[0])
-
-    def read(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
-        def sums(codes: Codes) -> npt.NDArray[np.float64]:
-            return np.asarray(inputs_of(transform, codes, schema).astype(np.float64) @ weights + start)
-
-        return scorecard_of(sums, schema, columns, edges, link="logistic" if network.head == "sigmoid" else "identity")
-
-    ensemble, encoding = _behind(estimator, steps, schema, options, read)
-    classes = 2 if network.head == "sigmoid" else 0
-    return TreeModel(ensemble, classes, name=f"the {type(final).__name__} over bins"), encoding
-
-
-def _edges(steps: list[Any]) -> npt.NDArray[np.float64] | None:
-    """The values at which bins begin; None where they are not those of the table, because others were made first."""
-    found, kept = [np.empty(0)], True
-    for step in steps:
-        if type(step).__name__ in ("KBinsDiscretizer", "Binarizer") and not kept:
-            return None
-        inner = [entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", []))]
-        if type(step).__name__ == "KBinsDiscretizer":
-            found += [np.asarray(edges, dtype=np.float64) for edges in step.bin_edges_]
-        elif type(step).__name__ == "Binarizer":
-            found.append(np.array([step.threshold], dtype=np.float64))
-        chains = [inner] if type(step).__name__ == "Pipeline" else [[one] for one in inner]
-        for chain in chains:
-            edges = _edges(chain)
-            if edges is None or (len(edges) and not kept):
-                return None
-            found.append(edges)
-        kept = kept and _keeps_values(step)
-    return np.concatenate(found)
-
-
-def _keeps_values(step: Any) -> bool:
-    """Whether columns leave a step with the values that they had, gaps apart."""
-    if step in (None, "passthrough", "drop") or type(step).__name__ == "SimpleImputer":
-        return True
-    inner = [entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", []))]
-    return bool(inner) and all(_keeps_values(one) for one in inner)
 
 
 def _behind(
