@@ -59,11 +59,6 @@ class Validity:
         """Whether some rule looks at protected attributes, so that people may have fewer than m twins."""
         return bool(self._of_twins)
 
-    @property
-    def has_exceptions(self) -> bool:
-        """Whether somebody in the table breaks a rule about twins, so that who they are decides as well."""
-        return bool(self._of_twins) and len(self._real_twins.keys) > 0
-
     def twins(self, codes: Codes) -> Truth:
         """Which twins of these people can exist under the rules, or occur in the table.
 
