@@ -420,26 +420,29 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     return codes
 
 
-def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
-    """The number of the person of each row, from 0, by the column of their ids."""
+def _whole(data: pa.Table, name: str, what: str) -> Any:
+    """A column in which nothing may be missing."""
     if name not in data.column_names:
-        raise TableError(f"person {name!r} is not in the table; {choose_from(name, data.column_names)}")
+        raise TableError(f"{what} {name!r} is not in the table; {choose_from(name, data.column_names)}")
     column = with_nulls(plain(data[name]))
     if column.null_count:
         raise TableError.of_row(
-            f"person {name!r} has {column.null_count:,} missing ids, but each row must be somebody's; the first is "
-            f"{ROW}.",
+            f"{what} {name!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
             first_true(column.is_null()),
         )
-    return np.unique(np.array(column.to_pylist()), return_inverse=True)[1].astype(np.int64)
+    return column
+
+
+def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    """The number of the person of each row, from 0, by the column of their ids."""
+    ids = np.array(_whole(data, name, "person").to_pylist())
+    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
 
 
 def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     """Which rows the model was not trained on, by a column that says so of each."""
-    if name not in data.column_names:
-        raise TableError(f"split {name!r} is not in the table; {choose_from(name, data.column_names)}")
     marks = {"true": True, "1": True, "test": True, "false": False, "0": False, "train": False}
-    texts = [text_of(value).strip().lower() for value in plain(data[name]).to_pylist()]
+    texts = [text_of(value).strip().lower() for value in _whole(data, name, "split").to_pylist()]
     strange = next((row for row, text in enumerate(texts) if text not in marks), None)
     if strange is not None:
         raise TableError.of_row(
@@ -452,15 +455,7 @@ def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
 
 def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:
     """The scores that a table holds of a model that is not at hand."""
-    if name not in data.column_names:
-        raise TableError(f"score {name!r} is not in the table; {choose_from(name, data.column_names)}")
-    column = plain(data[name])
-    if column.null_count:
-        raise TableError.of_row(
-            f"score {name!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
-            first_true(column.is_null()),
-        )
-    values = numbers(column, name)
+    values = numbers(_whole(data, name, "score"), name)
     outside = (values < 0) | (values > 1)
     if outside.any() and not regression:
         row = int(np.argmax(outside))
@@ -511,17 +506,7 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
     """The target as class positions (or numbers, for a regression); None where the schema names no target."""
     if schema.target is None:
         return None
-    if schema.target not in data.column_names:
-        raise TableError(
-            f"target {schema.target!r} is not in the table; {choose_from(schema.target, data.column_names)}"
-        )
-    column = plain(data[schema.target])
-    if column.null_count:
-        raise TableError.of_row(
-            f"target {schema.target!r} has {column.null_count:,} missing values; fill or drop those rows; "
-            f"the first is {ROW}.",
-            first_true(column.is_null()),
-        )
+    column = _whole(data, schema.target, "target")
     if schema.regression:
         return numbers(column, schema.target)
     values = np.array([text_of(value) for value in column.to_pylist()])
