@@ -307,6 +307,7 @@ class NetworkTrainer:
     network: Network
     updates: int = UPDATES
     words: str = "trained further"
+    epochs: int | None = None  # of a training anew; None: as many as the built-in networks have
 
     @property
     def recipe(self) -> str:
@@ -322,7 +323,7 @@ class NetworkTrainer:
     def seconds(self, rows: int) -> float:
         """What a training on so many rows takes about, on one core of today."""
         weights = sum(layer.size for layer in self.network.weights)
-        updates = epochs_for(rows) * max(1, rows // BATCH)
+        updates = (self.epochs or epochs_for(rows)) * max(1, rows // BATCH)
         return updates * (SECONDS_PER_UPDATE + SECONDS_PER_WEIGHT * weights)
 
     def anew(self, rows: Codes, labels: Floats, seed: int) -> Fitted:
@@ -338,7 +339,7 @@ class NetworkTrainer:
             labels,
             [seed + 1000 * attempt for attempt in range(ATTEMPTS)],
             favourable=self.subject.schema.favourable_index,
-            epochs=epochs_for(len(labels)),
+            epochs=self.epochs or epochs_for(len(labels)),
             hidden=self.network.widths[:-1],
             activation=_ACTIVATIONS[activation],
             regression=self.subject.schema.regression,

@@ -118,7 +118,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
     """A TOML file as a dictionary."""
     file = Path(path)
     if not file.is_file():
-        raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data list`.")
+        raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data`.")
     if file.stat().st_size > _MAX_BYTES:
         raise SchemaError(f"the subject file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
     try:
@@ -215,19 +215,8 @@ _TABLE_KEYS = (
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *(
-        "path",
-        "encoding",
-        "columns",
-        "output",
-        "score_of",
-        "input_format",
-        "inputs",
-        "eats",
-        "factory",
-        "layers",
-        "batch",
-    ),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
+    "inputs",
     *(
         "authorization_env",
         "credential_header",
