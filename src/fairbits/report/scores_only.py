@@ -86,9 +86,9 @@ def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: M
 
 def _commands(record: Mapping[str, Any]) -> tuple[str, ...]:
     """The commands that make the audit again."""
-    asked = AuditOptions(**{name: record.get(name) for name in ("seed", "by", "data_source", "distributed")})
+    kept: dict[str, Any] = {name: record.get(name) for name in ("seed", "by", "data_source", "distributed")}
     name = Path(str(record.get("source") or "SUBJECT")).name
-    return (shlex.join(["fairbits", "audit", name, *flag_words(asked), "--out", "again"]),)
+    return (shlex.join(["fairbits", "audit", name, *flag_words(AuditOptions(**kept)), "--out", "again"]),)
 
 
 def _unknown(document: Mapping[str, Any]) -> str:
