@@ -269,10 +269,6 @@ def _distributed() -> Any:
     return option(None, words, flag="--in-use-since", was=("--distributed",), rare=True)
 
 
-def _force() -> Any:
-    return option(False, "Replace a run in the folder of --out.")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadingOptions:
     """What files from outside may do, and how large they may be."""
