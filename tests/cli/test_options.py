@@ -99,7 +99,7 @@ def test_options_are_typed_as_they_are_read() -> None:
     )
     pairs = ("--option", "seeds=3", "--option", "mode=semi", "--option", 'name="3"')
     assert options.flag_words(made) == [
-        *("--within", "2", "--epsilon", "0.1", "--budget", "3s", "--ends", "4,5", "--seed", "7", *pairs),
+        *("--budget", "3s", "--ends", "4,5", "--seed", "7", *pairs, "--within", "2", "--epsilon", "0.1"),
     ]
     assert options.flag_words(options.RepairOptions(retrain=False, proposals=("a", "b"))) == [
         *("--no-retrain", "--with", "a,b"),
