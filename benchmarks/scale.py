@@ -1,6 +1,6 @@
 """Many workers: what two workers gain, what Ray costs, how cost grows, and what handing out shards takes by itself.
 
-`python -m benchmarks.scale` prints the figures of docs/scale.md as Markdown; `--plot FILE` draws the growth.
+`python -m benchmarks.scale` prints the figures of docs/benchmarks.md as Markdown; `--plot FILE` draws the growth.
 """
 
 from __future__ import annotations

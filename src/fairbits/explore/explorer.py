@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.debug import accuracy_of
+from fairbits.debug import accuracy_of, read_debug
 from fairbits.domain import Codes, shortened
 from fairbits.engine import NearestRow
 from fairbits.errors import OptionError
@@ -21,7 +21,7 @@ from fairbits.measure import Evaluator
 from fairbits.models import Do
 from fairbits.randomness import sampled_rows
 from fairbits.repair import Guard
-from fairbits.report import debugged_of, distance_words, evaluator_of_run, portrait_of
+from fairbits.report import distance_words, evaluator_of_run, portrait_of
 from fairbits.store import Run, accepted_subject
 from fairbits.subject import Subject, variance_explained
 
@@ -63,8 +63,9 @@ class Explorer:
 
     def start(self) -> dict[str, Any]:
         """Everything that the page needs to know before it asks."""
-        found = debugged_of(self.run.folder)
-        acd = {one.neuron: one.acd for one in found.neurons if one.acd is not None} if found else {}
+        found = read_debug(self.run.folder)
+        known = [one for one in found.neurons if one.layer == found.suspect] if found else []
+        acd = {one.neuron: one.acd for one in known if one.acd is not None}
         return {
             **setting_of(self.subject, self.evaluator),
             "attributes": attributes_of(self.schema),
