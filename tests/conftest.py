@@ -61,7 +61,7 @@ def quick_trainings() -> Iterator[None]:
         patch.setattr("fairbits.data.trainer.epochs_for", lambda _rows: 2)
         patch.setattr("fairbits.repair.proposals.weights.LENGTHS", (20, 40))
         patch.setattr("fairbits.repair.proposals.weights.STARTS", 2)
-        patch.setattr("fairbits.repair.proposals.weights.LESSONS", 100)
+        patch.setattr("fairbits.repair.proposals.weights.MEAN_UPDATES", 100)
         patch.setattr("fairbits.repair.proposals.weights.UPDATES", 60)
         patch.setitem(distilled.__kwdefaults__, "updates", 300)
         yield

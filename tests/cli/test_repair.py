@@ -52,9 +52,9 @@ def test_json(run: Run) -> None:  # noqa: F811
 def test_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"has no run\.json"):
         ask(tmp_path)
-    with pytest.raises(OptionError, match="'soon' is not a duration"):
-        ask(tmp_path, "--attack-budget", "soon")
     searched(load_subject(write_subject(tmp_path / "subject")), tmp_path / "run", evaluations=100)
+    with pytest.raises(OptionError, match="'soon' is not a duration"):
+        ask(tmp_path / "run", "--attack-budget", "soon")
     done = fairbits("repair", tmp_path / "run", "--max-accuracy-loss", "-1")
     assert done.returncode == 2
     assert done.stderr.startswith("fairbits: the accuracy budget is -1")

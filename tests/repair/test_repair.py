@@ -262,7 +262,7 @@ def test_refusals(run: Run, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="have k = 1, so there is nothing to lower"):
         repair_run(searched(blind, tmp_path / "blind", evaluations=50), subject=blind)
     random_network(np.random.default_rng(0), [3, 3, 2]).save(Path(run.manifest["source"]).parent / "model.npz")
-    with pytest.raises(OptionError, match="was made with another model: the model's weights differ"):
+    with pytest.raises(OptionError, match="was made with another model"):
         repair_run(run)
 
 

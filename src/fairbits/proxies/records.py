@@ -47,6 +47,8 @@ class AttributeStudy:
         Why something cannot be known.
     pair
         The two groups that the score tells apart best.
+    attributes
+        The attributes that it is made of: one, or those of an intersection.
     """
 
     attribute: str
@@ -60,6 +62,7 @@ class AttributeStudy:
     matched: Matching | None = None
     reason: str | None = None
     pair: GuessPair | None = None
+    attributes: tuple[str, ...] = ()
 
     @property
     def copies(self) -> tuple[str, ...]:
@@ -82,6 +85,7 @@ class AttributeStudy:
         score, usable = self.score, self.usable
         return {
             "attribute": self.attribute,
+            "attributes": list(self.attributes),
             "taken": self.taken,
             "people": None if score is None else score.people,
             "unknown": self.unknown,

@@ -79,7 +79,7 @@ def _debug_options(made: DebugResult) -> DebugOptions:
         inside=bool(asked.get("inside", True)),
         retrain=bool(asked.get("retrain")),
         rule=made.rule,
-        trainings=made.origin.trainings,
+        trainings=made.origin.trainings if made.origin.epochs is None else None,  # short ones come by themselves
         seed=made.seed,
     )
 

@@ -79,13 +79,14 @@ def _prepare(shared: _Shared) -> _Bench:
 def _perform(bench: _Bench, dos: list[Do], signals: Signals) -> tuple[Any, ...]:  # noqa: ARG001 - a block is short
     shared = bench.shared
     tried = try_here(bench.evaluator, bench.subject, shared.cases, dos, judged=shared.judged, measure=shared.measure)
-    return tried.accuracy, tried.k_mean, tried.id_rate, tried.target
+    return tried.accuracy, tried.k, tried.id_rate, tried.target
 
 
 @dataclass(frozen=True, slots=True)
 class _Training:
     subject: Subject | Portable
     people: Codes
+    epochs: int | None
 
 
 def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
@@ -93,9 +94,10 @@ def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
     if not executor_options.many:
         return None
 
-    def train_out(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Trained]:
+    def train_out(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None) -> list[Trained]:
         packed = Portable.of(subject) if executor_options.elsewhere else subject
-        with open_executor(executor_options, Job(_prepare_training, _train, _Training(packed, people))) as executor:
+        job = Job(_prepare_training, _train, _Training(packed, people, epochs))
+        with open_executor(executor_options, job) as executor:
             carried = carry_out(executor, enumerate(seeds))
         for number, fault in carried.lost.items():
             raise FairbitsError(f"training {number + 1} was not done: {fault.words}; try with fewer workers.")
@@ -106,9 +108,9 @@ def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
 
 def _prepare_training(shared: _Training) -> _Training:
     subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
-    return _Training(subject, shared.people)
+    return _Training(subject, shared.people, shared.epochs)
 
 
 def _train(shared: _Training, seed: int, signals: Signals) -> Trained:  # noqa: ARG001 - a training is not cut short
     assert isinstance(shared.subject, Subject)  # noqa: S101 - opened by _prepare
-    return train_here(shared.subject, shared.people, [seed])[0]
+    return train_here(shared.subject, shared.people, [seed], epochs=shared.epochs)[0]

@@ -9,17 +9,17 @@ from fairbits.domain import Encoding
 from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
 from fairbits.repair.proposals import weights as anew
-from fairbits.repair.proposals.weights import LENGTHS, LESSONS, STARTS, trained_anew
+from fairbits.repair.proposals.weights import LENGTHS, MEAN_UPDATES, STARTS, trained_from_scratch
 from tests.repair.conftest import SCHEMA, people, wired
 
 
 def test_it_is_blind_and_has_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     # As long as it takes to learn; what is left out is longer, and chosen where it does better.
-    for name, value in {"LENGTHS": LENGTHS[:4], "STARTS": STARTS, "LESSONS": LESSONS}.items():
+    for name, value in {"LENGTHS": LENGTHS[:4], "STARTS": STARTS, "MEAN_UPDATES": MEAN_UPDATES}.items():
         monkeypatch.setattr(anew, name, value)
     table, encoding = people(), Encoding.identity(SCHEMA)
     labels = (table.codes[:, 0] > 4).astype(float)
-    made = trained_anew(wired(), SCHEMA, encoding, table.codes, labels, np.random.default_rng(0))
+    made = trained_from_scratch(wired(), SCHEMA, encoding, table.codes, labels, np.random.default_rng(0))
     assert Evaluator(made.network, SCHEMA, encoding, threads=1).blind
     assert made.network.widths == wired().widths
     decided = SCHEMA.rule.decide(made.network.scores(encoding.encode(table.codes)))
@@ -43,11 +43,12 @@ def test_the_threshold_gains_balance_and_spares_accuracy() -> None:
 
 def test_the_same_seed_gives_the_same_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(anew, "LENGTHS", (20,))
-    monkeypatch.setattr(anew, "LESSONS", 20)
+    monkeypatch.setattr(anew, "MEAN_UPDATES", 20)
     table, encoding = people(), Encoding.identity(SCHEMA)
     labels = (table.codes[:, 0] > 4).astype(float)
     one, same, other = (
-        trained_anew(wired(), SCHEMA, encoding, table.codes, labels, np.random.default_rng(seed)) for seed in (0, 0, 1)
+        trained_from_scratch(wired(), SCHEMA, encoding, table.codes, labels, np.random.default_rng(seed))
+        for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(one.network.weights[0], same.network.weights[0])
     assert (one.network.weights[0] != other.network.weights[0]).any()
@@ -57,4 +58,6 @@ def test_the_same_seed_gives_the_same_network(monkeypatch: pytest.MonkeyPatch) -
 def test_tables_too_small_or_too_large(rows: int) -> None:
     table = people(rows)
     with pytest.raises(CapabilityError, match=f"{rows:,} rows"):
-        trained_anew(wired(), SCHEMA, Encoding.identity(SCHEMA), table.codes, np.zeros(rows), np.random.default_rng(0))
+        trained_from_scratch(
+            wired(), SCHEMA, Encoding.identity(SCHEMA), table.codes, np.zeros(rows), np.random.default_rng(0)
+        )

@@ -14,7 +14,7 @@ from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, load_model
 from fairbits.repair.choice import established
 from fairbits.repair.judgement import Setting
-from fairbits.repair.proposals.distil import pupil_of
+from fairbits.repair.proposals.distil import distilled_model
 from fairbits.repair.writers import export
 from fairbits.subject import Subject, make_subject
 from tests.repair.bare import BareInterpreter
@@ -86,7 +86,7 @@ def test_a_pupil_is_blind_faithful_and_comes_back(kind: str, tmp_path: Path, bar
     subject = _subject(kind)
     guard = Guard.of(subject, threads=1, refit=False)
     rows = subject.table.codes
-    pupil = pupil_of(guard, rows, np.random.default_rng(0))
+    pupil = distilled_model(guard, rows, np.random.default_rng(0))
     twins = guard.subject_twins.expand(rows).reshape(-1, rows.shape[1])
     scores = pupil.model.scores(subject.encoding.encode(twins)).reshape(len(rows), guard.m)
     assert np.ptp(scores, axis=1).max() == 0
@@ -118,4 +118,4 @@ def test_what_cannot_be_fitted_again_is_said() -> None:
     loaded = read_model(lambda frame: np.full(len(frame), 0.5), SCHEMA, ModelOptions())
     subject = make_subject("function", loaded, SCHEMA, _table(), original=lambda frame: None)
     with pytest.raises(CapabilityError, match="cannot be cloned"):
-        pupil_of(Guard.of(subject, threads=1, refit=False), subject.table.codes, np.random.default_rng(0))
+        distilled_model(Guard.of(subject, threads=1, refit=False), subject.table.codes, np.random.default_rng(0))
