@@ -100,7 +100,7 @@ def read(name: str, shown: str, folder: Path) -> dict[str, Any]:
 def _columns(path: Path) -> dict[str, Any]:
     """Sums of the columns of a table of codes, and how many people have each label."""
     rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    *attributes, target = rows[0]
+    *attributes, target = (name for name in rows[0] if name != "held_out")
     sums = {f"{each}.sum": math.fsum(float(row[each]) for row in rows) for each in attributes}
     labels = Counter(row[target] for row in rows)
     return {"rows": len(rows), **sums, **{f"{target}[{label}]": count for label, count in labels.items()}}
