@@ -1,6 +1,6 @@
 """What the guard costs on the built-in subjects: accuracy on held-out rows, the proved k, and what an attack finds.
 
-Makes the table of docs/repair.md. Nothing is searched beforehand: the guard needs the training rows alone. A fresh
+Makes docs/tables/guard-cost.csv. Nothing is searched beforehand: the guard needs the training rows alone. A fresh
 search attacks the network as it is and each guard, and must find nobody above what is proved. Subjects whose data are
 not on this machine are left out.
 

@@ -1,7 +1,7 @@
 """Indirect bits on planted data with a known truth: coverage, bias, width, false claims, speed.
 
 ``python -m benchmarks.proxies [--repetitions 1000] [--claims 1000] [--rows 300000] [--workers 2] [--families linear]``
-prints the tables of docs/proxies.md. In full it takes about four hours of processor time, nearly all of it for the
+prints docs/tables/proxies-….csv. In full it takes about four hours of processor time, nearly all of it for the
 claims: 0.1 s a repetition at 1,000 people, 0.5 s at 10,000; what a score tells takes six minutes. ``--people 1000``
 leaves out the larger tables (40 minutes), ``--claims 100`` takes a tenth.
 """
@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from fairbits.measure import Grouping
 from fairbits.proxies import ScoreBits, chained_bits, justified_of, score_bits, usable_bits
-from fairbits.proxies.columns import column_bits
+from fairbits.proxies.bits import column_bits
 from tests.proxies.planted import NOTHING_USABLE, NOTHING_USABLE_LATER, SCORES, SOMETHING_USABLE, groups_of
 
 #: The figures of the issue are for these.

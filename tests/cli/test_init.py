@@ -70,7 +70,7 @@ def test_a_protected_column_that_the_model_does_not_take_is_shown_as_observed(fo
     frame = pd.read_csv(folder / "people.csv")[["age", "sex", "years_employed", "hired"]]
     frame.to_csv(folder / "people.csv", index=False)
     io.dump(LogisticRegression().fit(frame[["age", "years_employed"]], frame["hired"]), folder / "model.skops")
-    done = init(folder, "--model", "model.skops", "--target", "hired", "--protected", "sex,age", "--as-is", "--yes")
+    done = init(folder, "--model", "model.skops", "--target", "hired", "--protected", "sex,age", "--allow-inverted", "--yes")
     assert done.returncode == 0, done.stderr
     assert "age (protected)" in done.stdout
     assert "sex (observed, no input)" in done.stdout

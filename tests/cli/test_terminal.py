@@ -18,7 +18,7 @@ import tomlkit
 from fairbits import Attribute, Network, Schema
 from fairbits.cli.console import Console
 from fairbits.cli.output import SafeStream, print_json, safe_output
-from fairbits.models.native.npz import write_npz
+from fairbits.models.native.network import write_npz
 from fairbits.subject.export import document_of_schema
 from fairbits.text import harmless_lines
 

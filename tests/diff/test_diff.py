@@ -16,11 +16,10 @@ from click.testing import CliRunner
 
 from fairbits import Attribute, Audit, Network, Schema, Subject, Table
 from fairbits.cli.app import app
-from fairbits.diff import ModelDiff, diff_subjects, render_diff, with_model
-from fairbits.diff.records import Shift
+from fairbits.diff import ModelDiff, PairedChange, diff_subjects, render_diff, with_model
+from fairbits.diff.pairs import Shift
 from fairbits.diff.run import layer_shifts
 from fairbits.errors import OptionError
-from fairbits.measure import Estimate
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
 
@@ -203,18 +202,18 @@ def test_paired_intervals_hold() -> None:
 @pytest.mark.parametrize(
     ("change", "worse", "verdict"),
     [
-        (Estimate(0.1, 0.05, 0.2), 1, "worse"),
-        (Estimate(0.1, 0.05, 0.2), -1, "better"),
-        (Estimate(-0.1, -0.2, -0.05), 1, "better"),
-        (Estimate(0.1, -0.01, 0.2), 1, "open"),
-        (Estimate(0.1, 0.0, 0.2), 1, "open"),
-        (Estimate(-0.1, -0.2, 0.0), 1, "open"),
-        (Estimate(0.1, 0.05, 0.2), 0, "differs"),
-        (Estimate(0.0, 0.0, 0.0), 1, "same"),
+        (PairedChange(0.1, 0.05, 0.2, 0, 0), 1, "worse"),
+        (PairedChange(0.1, 0.05, 0.2, 0, 0), -1, "better"),
+        (PairedChange(-0.1, -0.2, -0.05, 0, 0), 1, "better"),
+        (PairedChange(0.1, -0.01, 0.2, 0, 0), 1, "open"),
+        (PairedChange(0.1, 0.0, 0.2, 0, 0), 1, "open"),
+        (PairedChange(-0.1, -0.2, 0.0, 0, 0), 1, "open"),
+        (PairedChange(0.1, 0.05, 0.2, 0, 0), 0, "differs"),
+        (PairedChange(0.0, 0.0, 0.0, 0, 0), 1, "same"),
         (None, 1, "–"),
     ],
 )
-def test_verdicts(change: Estimate | None, worse: int, verdict: str) -> None:
+def test_verdicts(change: PairedChange | None, worse: int, verdict: str) -> None:
     assert Shift("x", "x", 1.0, 1.5, change, worse=worse).verdict == verdict
 
 

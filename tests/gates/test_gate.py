@@ -105,7 +105,8 @@ def test_the_first_run_writes_the_baseline_and_says_so(project: Path) -> None:
     assert (project / "gate" / "planted" / "baseline.parquet").is_file()
     assert any("there was no baseline" in note for note in found.notes)
     again = judged(CHANGES)
-    assert (again.pending, again.headline) == ((), "pass")
+    assert (again.pending, again.verdict) == ((), "pass")
+    assert again.headline == "no worse than the baseline; no limits set"
     assert {one.verdict for one in again.checks} == {"pass"}
     assert "the baseline is of this very model." in again.notes
 

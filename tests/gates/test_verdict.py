@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbits.gates import EXIT_CODES, mcnemar, overall, verdict_of
-from fairbits.gates.statistics import impact, impact_change, mean_change, rate, rate_change
-from fairbits.measure import Grouping
+from fairbits.diff import impact, impact_change, mcnemar, mean_change, rate_change
+from fairbits.gates import EXIT_CODES, overall, verdict_of
+from fairbits.measure import Grouping, rate_of
 from fairbits.proxies import bits_change, bits_high
 from tests.proxies.planted import channel_bits, shift_bits
 
@@ -76,7 +76,7 @@ def test_a_rate_and_its_rise(rng: np.random.Generator) -> None:
     half = 1.96 * np.sqrt(60 - 40**2 / 1000) / 1000
     assert found.low == pytest.approx(0.04 - half, abs=0.004)
     assert found.high == pytest.approx(0.04 + half, abs=0.004)
-    assert rate(after, 0.95).value == pytest.approx(0.14)
+    assert rate_of(after).value == pytest.approx(0.14)
 
 
 def test_intervals_hold_the_truth(rng: np.random.Generator) -> None:

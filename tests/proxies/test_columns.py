@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbits.proxies.columns import column_bits
+from fairbits.proxies.bits import column_bits
 from tests.proxies.planted import groups_of, two_groups
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbits.proxies.learners import Waves, boosted
+from fairbits.proxies.usable import Waves, boosted
 
 
 def test_boosted_numbers_learn_steps_and_products():
@@ -13,7 +13,7 @@ def test_boosted_numbers_learn_steps_and_products():
     x = rng.uniform(-1, 1, size=(3000, 3))
     y = 2 * (x[:, 0] > 0.2) + x[:, 1] * x[:, 2]
     learned = boosted(x[:2000], (False,) * 3, y[:2000], rng)
-    left = y[2000:] - learned.sums(x[2000:])[0]
+    left = y[2000:] - learned.predict(x[2000:])
     assert left.var() < 0.06 * y.var()
 
 
@@ -23,7 +23,7 @@ def test_boosted_groups_give_probabilities_that_mean_what_they_say(groups):
     x = rng.normal(size=(4000, 2))
     logits = np.outer(x[:, 0], np.arange(groups) - 1.0)
     codes = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
-    p = boosted(x[:3000], (False, False), codes[:3000], rng, n_groups=groups).probabilities(x[3000:])
+    p = boosted(x[:3000], (False, False), codes[:3000], rng, n_groups=groups).predict(x[3000:])
     assert p.shape == (1000, groups)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     truth = np.exp(logits[3000:]) / np.exp(logits[3000:]).sum(axis=1, keepdims=True)
@@ -33,7 +33,7 @@ def test_boosted_groups_give_probabilities_that_mean_what_they_say(groups):
 def test_nothing_to_learn_is_the_base_rate():
     rng = np.random.default_rng(2)
     x, codes = rng.normal(size=(2000, 5)), (rng.random(2000) < 0.3).astype(int)
-    p = boosted(x, (False,) * 5, codes, rng, n_groups=2).probabilities(rng.normal(size=(500, 5)))
+    p = boosted(x, (False,) * 5, codes, rng, n_groups=2).predict(rng.normal(size=(500, 5)))
     assert np.abs(p[:, 1] - 0.3).mean() < 0.06
 
 
@@ -43,8 +43,8 @@ def test_a_category_of_many_labels_is_learned_and_an_unknown_label_is_no_error()
     effect = rng.normal(size=200)
     y = effect[codes[:, 0].astype(int)] + 0.1 * rng.normal(size=6000)
     learned = boosted(codes[:5000], (True,), y[:5000], rng)
-    assert (y[5000:] - learned.sums(codes[5000:])[0]).var() < 0.15 * y.var()
-    assert np.isfinite(learned.sums(np.array([[999.0]]))).all()
+    assert (y[5000:] - learned.predict(codes[5000:])).var() < 0.15 * y.var()
+    assert np.isfinite(learned.predict(np.array([[999.0]]))).all()
 
 
 def test_waves_learn_what_is_smooth_and_survive_heavy_tails():

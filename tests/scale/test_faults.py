@@ -17,7 +17,7 @@ import pytest
 
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.scale import ExecutorOptions, carry_out, open_executor
-from fairbits.scale import coordinator as coordinating
+from fairbits.scale import executor as coordinating
 from fairbits.store import Run
 from fairbits.store.parts import FOLDER
 

@@ -18,7 +18,7 @@ from fairbits import Attribute, Audit, Budget, Schema
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Noise, evaluator_of, noise_of
-from fairbits.measure.noise import null_figures
+from fairbits.measure.population import null_figures
 from fairbits.models import Network, Repeated
 from fairbits.report import compute_report, summary_of
 from fairbits.store import Run, subject_of

@@ -27,10 +27,9 @@ from fairbits.blocks import (
     share,
     shown,
 )
-from fairbits.diff.records import Changed, GroupShift, ModelDiff, PersonShift, Shift
+from fairbits.diff.pairs import Changed, GroupShift, ModelDiff, PairedChange, PersonShift, Shift
 from fairbits.domain import joined
 from fairbits.errors import OptionError
-from fairbits.measure import Estimate
 from fairbits.numerals import number, percent, signed
 from fairbits.report import render_page
 from fairbits.store import write_whole
@@ -237,6 +236,6 @@ def _signed(value: float, *, share: bool) -> str:
     return text.translate(_MINUS) + (" pts" if share else "")
 
 
-def _between(change: Estimate, *, share: bool) -> str:
+def _between(change: PairedChange, *, share: bool) -> str:
     low, high = (_signed(end, share=share).removesuffix(" pts") for end in (change.low, change.high))
     return f"{low} to {high}"

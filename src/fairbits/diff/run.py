@@ -1,22 +1,15 @@
 """The comparison: both models asked about the same people and their twins, everybody compared with themselves.
 
-Whether two subjects are about the same people, described in the same words.
-
-Where the outputs of two networks of one shape part, layer by layer.
-
-The distance of a layer is the mean absolute difference of its outputs, and a layer's rise is how much it adds to the
-layers before it, as in CRADLE (Pham, Lutellier, Qi, Tan: "CRADLE: Cross-Backend Validation to Detect and Localize Bugs
-in Deep Learning Libraries", ICSE 2019) and Audee (Guo et al., ASE 2020), which look for the layer that introduces an
-inconsistency between two executions of one network.
-
-What each model decides about people as they are, and what that changes for groups and single persons.
-
-Which two models are meant: runs, subjects, or model files that share a subject.
+Where two networks of one shape part: the distance of a layer is the mean absolute difference of its outputs, and its
+rise is how much it adds to the layers before it, as in CRADLE (Pham, Lutellier, Qi, Tan: "CRADLE: Cross-Backend
+Validation to Detect and Localize Bugs in Deep Learning Libraries", ICSE 2019) and Audee (Guo et al., ASE 2020), which
+look for the layer that introduces an inconsistency between two executions of one network.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -24,16 +17,26 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import BUILT_IN, load_subject
-from fairbits.diff.records import Changed, GroupShift, LayerShift, ModelDiff, PersonShift, Shift, SideFacts
+from fairbits.diff.pairs import (
+    Changed,
+    GroupShift,
+    LayerShift,
+    ModelDiff,
+    PairedChange,
+    PersonShift,
+    Shift,
+    SideFacts,
+    answers_of,
+    paired_changes,
+)
 from fairbits.domain import Codes, GrantOptions, Table, people_of
-from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.measure import Estimate, Evaluator, bounded_means, evaluator_of, groupings_of, rate_of
+from fairbits.measure import Evaluator, evaluator_of, groupings_of, rate_of
 from fairbits.models import HasActivations, ModelOptions, is_reference, is_url, kind_of, read_model
 from fairbits.randomness import generator
 from fairbits.report import hash_file
 from fairbits.store import Run, subject_of
-from fairbits.subject import Subject, decided, make_subject, quality_of
+from fairbits.subject import Subject, make_subject, quality_of
 
 _REMEDY = "compare models on one table and one schema, e.g. with --subject."
 
@@ -124,48 +127,38 @@ def parting(layers: tuple[LayerShift, ...]) -> tuple[int | None, int | None]:
     return parted, most.layer if most is not None and most.rise > 0 else None
 
 
-#: People asked about at once.
-_CHUNK = 65_536
 #: Groups of fewer people are counted, but get no interval.
 MIN_PEOPLE = 10
 
 
-class OwnDecisions:
-    """What one model decides about the people as they are."""
+class _Side:
+    """What one model answers about the people; what it decides is None where it decides nothing."""
 
-    def __init__(self, scores: Floats, classes: npt.NDArray[Any] | None, favoured: Any, right: Any):
-        self.scores, self.classes, self.favoured, self.right = scores, classes, favoured, right
-
-    @classmethod
-    def of(cls, subject: Subject, table: Table) -> OwnDecisions:
-        """Ask a subject's model about people."""
-        schema = subject.schema
-        scores, places = [], []
-        for start in range(0, len(table), _CHUNK):
-            inputs = subject.encoding.encode(table.codes[start : start + _CHUNK])
-            scores.append(np.asarray(subject.model.scores(inputs), dtype=np.float64).reshape(-1))
-            places.append(decided(subject.model, inputs, schema))
-        flat = np.concatenate(scores)
-        if any(place is None for place in places):
-            return cls(flat, None, None, None)
-        decisions = np.concatenate([place for place in places if place is not None])
-        names = np.array(schema.classes, dtype=object)[decisions]
-        right = None if table.labels is None else decisions == table.labels.astype(np.int64)
-        return cls(flat, names, decisions == schema.favourable_index, right)
+    def __init__(self, subject: Subject, rows: npt.NDArray[np.int64], evaluator: Evaluator):
+        subject = replace(subject, table=subject.table.rows(rows))
+        answers = answers_of(subject, evaluator)
+        assert answers.figures is not None  # noqa: S101 - it was asked
+        self.figures, self.scores, labels = answers.figures, answers.scores, subject.table.labels
+        self.classes: npt.NDArray[Any] | None = None
+        self.favoured: Any = None
+        self.right: Any = None
+        if answers.decides:
+            self.classes = np.array(subject.schema.classes, dtype=object)[answers.decisions]
+            self.favoured = answers.decisions == subject.schema.favourable_index
+            self.right = None if labels is None else answers.decisions == labels.astype(np.int64)
 
 
 def group_shifts(
     subject: Subject,
     table: Table,
-    found: list[Evaluation],
-    own: list[OwnDecisions],
+    sides: list[_Side],
     rng: np.random.Generator,
     whose: npt.NDArray[np.int64] | None = None,
 ) -> tuple[GroupShift, ...]:
     """What changes for each group."""
-    decides = own[0].favoured is not None and own[1].favoured is not None
-    change = found[1].k.astype(float) - found[0].k
-    span = float(max(found[0].m - 1, 1))
+    decides = all(one.favoured is not None for one in sides)
+    columns = [np.column_stack([one.figures.k, one.favoured] if decides else [one.figures.k]) for one in sides]
+    spans = [float(max(sides[0].figures.m - 1, 1)), 1.0][: columns[0].shape[1]]
     shifts = []
     for grouping in groupings_of(subject.schema, table):
         for place, label in enumerate(grouping.labels):
@@ -173,34 +166,32 @@ def group_shifts(
             people = int(here.sum())
             if not people:
                 continue
-            before, after = (one.favoured[here] if decides else np.zeros(0, np.bool_) for one in own)
-            columns = [change[here]] + ([after.astype(float) - before] if decides else [])
-            highs = [span, 1.0][: len(columns)]
-            lows = [-high for high in highs]
+            before, after = (one[here].astype(np.float64) for one in columns)
             members = None if whose is None else whose[here]
-            means = bounded_means(np.column_stack(columns), rng, lows=lows, highs=highs, resamples=500, people=members)
+            means = paired_changes(before, after, rng, spans=spans, resamples=500, people=members)
             enough = (people if members is None else len(np.unique(members))) >= MIN_PEOPLE
             shifts.append(
                 GroupShift(
                     attribute=grouping.name,
                     group=label,
                     people=people,
-                    selection_before=float(before.mean()) if decides else None,
-                    selection_after=float(after.mean()) if decides else None,
+                    selection_before=float(before[:, 1].mean()) if decides else None,
+                    selection_after=float(after[:, 1].mean()) if decides else None,
                     selection_change=means[1] if decides and enough else None,
-                    lost=int((before & ~after).sum()) if decides else None,
-                    gained=int((~before & after).sum()) if decides else None,
+                    lost=int((before[:, 1] > after[:, 1]).sum()) if decides else None,
+                    gained=int((after[:, 1] > before[:, 1]).sum()) if decides else None,
                     k_change=means[0],
-                    rose=float((change[here] > 0).mean()),
+                    rose=float((after[:, 0] > before[:, 0]).mean()),
                 )
             )
     return tuple(shifts)
 
 
 def person_shifts(
-    subject: Subject, evaluator: Evaluator, table: Table, found: list[Evaluation], own: list[OwnDecisions], top: int
+    subject: Subject, evaluator: Evaluator, table: Table, own: list[_Side], top: int
 ) -> tuple[PersonShift, ...]:
     """Those who got worse, most classes gained first, then the most added span."""
+    found = [one.figures for one in own]
     rise = found[1].k.astype(int) - found[0].k
     wider = found[1].span.astype(float) - found[0].span
     order = np.lexsort((np.arange(len(table)), -wider, -rise))
@@ -262,12 +253,11 @@ def diff_subjects(
     evaluators.append(evaluator_of(b, epsilon=evaluators[0].epsilon, partition=partition, threads=threads))
     rows, drawn = _rows(a.table, evaluators, seed, people)
     table = a.table.rows(rows)
-    found = [one.evaluate(table.codes) for one in evaluators]
-    own = [OwnDecisions.of(side, side.table.rows(rows)) for side in (a, b)]
+    own = [_Side(side, rows, evaluator) for side, evaluator in zip((a, b), evaluators, strict=True)]
     twins = _twin_distance(evaluators, table)
     layers, why = layer_shifts(a, b, table.codes[:LAYER_PEOPLE])
     parted, adds = parting(layers)
-    worse = found[1].k.astype(int) - found[0].k
+    worse = own[1].figures.k.astype(int) - own[0].figures.k
     whose = people_of(a.schema, table)
     return ModelDiff(
         a=_facts(a),
@@ -280,12 +270,12 @@ def diff_subjects(
         seed=seed,
         protected=a.schema.protected,
         regression=a.schema.regression,
-        shifts=_shifts(found, own, evaluators[0], generator(seed, "diff", "people"), whose),
+        shifts=_shifts(own, evaluators[0], generator(seed, "diff", "people"), whose),
         changed=_changed(own, whose),
         k_rose=int((worse > 0).sum()),
         k_fell=int((worse < 0).sum()),
-        groups=group_shifts(a, table, found, own, generator(seed, "diff", "groups"), whose),
-        people=person_shifts(a, evaluators[1], table, found, own, top),
+        groups=group_shifts(a, table, own, generator(seed, "diff", "groups"), whose),
+        people=person_shifts(a, evaluators[1], table, own, top),
         score_distance=twins[0],
         score_distance_max=twins[1],
         layers=layers,
@@ -347,14 +337,13 @@ def _twin_distance(evaluators: list[Evaluator], table: Table) -> tuple[float, fl
 
 
 def _shifts(
-    found: list[Evaluation],
-    own: list[OwnDecisions],
+    own: list[_Side],
     evaluator: Evaluator,
     rng: np.random.Generator,
     whose: npt.NDArray[np.int64] | None,
 ) -> tuple[Shift, ...]:
     """Figures of both, and the means of everybody's own change: all drawn with the same people."""
-    limit, m = evaluator.bits_limit, float(evaluator.m)
+    found, limit, m = [one.figures for one in own], evaluator.bits_limit, float(evaluator.m)
     pairs: list[tuple[str, str, Any, Any, float, bool, int]] = []
 
     def add(name: str, words: str, one: Any, other: Any, span: float, *, share: bool = False, worse: int = 0) -> None:
@@ -370,9 +359,9 @@ def _shifts(
     add("k_mean", "mean k", found[0].k, found[1].k, m - 1, worse=1)
     add("q_inf_mean", "mean bits, Q∞", found[0].q_inf, found[1].q_inf, limit, worse=1)
     add("q_1_mean", "mean bits, Q1", found[0].q_1, found[1].q_1, limit, worse=1)
-    columns = np.column_stack([np.round(other - one, 9) for _, _, one, other, _, _, _ in pairs])
+    before, after = (np.column_stack([pair[place] for pair in pairs]) for place in (2, 3))
     spans = [max(span, 1e-9) for *_, span, _, _ in pairs]
-    changes = bounded_means(columns, rng, lows=[-span for span in spans], highs=spans, people=whose)
+    changes = paired_changes(before, after, rng, spans=spans, people=whose)
     shifts = [
         Shift(name, words, float(one.mean()), float(other.mean()), _or_none(change, one, other), share, worse)
         for (name, words, one, other, _, share, worse), change in zip(pairs, changes, strict=True)
@@ -381,21 +370,21 @@ def _shifts(
     return (*shifts, Shift("k_max", "largest k", most[0], most[1], None))
 
 
-def _or_none(change: Estimate, one: Floats, other: Floats) -> Estimate:
+def _or_none(change: PairedChange, one: Floats, other: Floats) -> PairedChange:
     """Where nobody moved at all there is no chance in it: the change is exactly 0 for these people."""
-    return Estimate(0.0, 0.0, 0.0) if np.array_equal(one, other) else change
+    return PairedChange(0.0, 0.0, 0.0, 0, 0) if np.array_equal(one, other) else change
 
 
-def _changed(own: list[OwnDecisions], whose: npt.NDArray[np.int64] | None) -> Changed | None:
-    if own[0].classes is None or own[1].classes is None:
+def _changed(own: list[_Side], whose: npt.NDArray[np.int64] | None) -> Changed | None:
+    one, other = own
+    if one.classes is None or other.classes is None:
         return None
-    moved = own[0].classes != own[1].classes
-    lost = int((own[0].favoured & ~own[1].favoured).sum())
-    gained = int((~own[0].favoured & own[1].favoured).sum())
-    known = own[0].right is not None and own[1].right is not None
-    right = int((~own[0].right & own[1].right).sum()) if known else None
-    wrong = int((own[0].right & ~own[1].right).sum()) if known else None
-    return Changed(int(moved.sum()), rate_of(np.asarray(moved, np.bool_), people=whose), lost, gained, right, wrong)
+    moved = np.asarray(one.classes != other.classes, np.bool_)
+    lost, gained = int((one.favoured & ~other.favoured).sum()), int((~one.favoured & other.favoured).sum())
+    right = wrong = None
+    if one.right is not None and other.right is not None:
+        right, wrong = int((~one.right & other.right).sum()), int((one.right & ~other.right).sum())
+    return Changed(int(moved.sum()), rate_of(moved, people=whose), lost, gained, right, wrong)
 
 
 def _facts(subject: Subject) -> SideFacts:

@@ -1,17 +1,225 @@
-"""The policy: which figures are bounded, by how much, and what may change against a baseline (``fairbits.toml``)."""
+"""The policy: which figures are bounded, by how much, and what may change against a baseline (``fairbits.toml``).
+
+What a gate can check: every figure that a policy may bound, in one table.
+
+A figure has a direction (``max``: more is worse, ``min``: less is worse), a range of thresholds that make sense, and
+what it needs of the subject. *Exact* figures are about the frozen people themselves; the others are estimates with an
+interval about people like them.
+
+Waivers: somebody answers, for a while and with a reason, for a check or a person that fails.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairbits.errors import OptionError, choose_from
-from fairbits.gates.catalogue import KINDS, CheckKind
-from fairbits.gates.waivers import Waiver, waivers_of
 from fairbits.subject import parse_toml
+
+Direction = Literal["max", "min"]
+Need = Literal["decision", "labels", "groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckKind:
+    """One figure that can be checked."""
+
+    name: str
+    words: str
+    direction: Direction = "max"
+    low: float = 0.0
+    high: float = inf
+    exact: bool = False
+    needs: tuple[Need, ...] = ()
+    only_change: bool = False
+    percent: bool = False
+
+    @property
+    def key(self) -> str:
+        """What the policy calls the allowed change against a baseline."""
+        return "max_rise" if self.direction == "max" else "max_drop"
+
+    @property
+    def change(self) -> str:
+        """The name of the check of that change."""
+        return f"{self.name}_rise" if self.direction == "max" else f"{self.name}_drop"
+
+    def reader(self) -> Callable[[float], str]:
+        """How a value is written."""
+        if self.percent:
+            return lambda value: f"{100 * value:.2f} %"
+        return (lambda value: f"{value:,.0f}") if self.exact and self.name != "bits_max" else (lambda v: f"{v:.3f}")
+
+
+KINDS: dict[str, CheckKind] = {
+    kind.name: kind
+    for kind in (
+        CheckKind(
+            "flip_rate",
+            "share of people whose twins get different decisions",
+            high=1.0,
+            needs=("decision",),
+            percent=True,
+        ),
+        CheckKind("flips", "frozen people whose twins get different decisions", exact=True, needs=("decision",)),
+        CheckKind("k_mean", "mean number of classes k", low=1.0),
+        CheckKind("k_max", "largest number of classes k of a frozen person", low=1.0, exact=True),
+        CheckKind("k_person", "largest rise of one person's k", exact=True, only_change=True),
+        CheckKind("bits_mean", "mean bits log2 k"),
+        CheckKind("bits_max", "most bits log2 k of a frozen person", exact=True),
+        CheckKind("indirect_bits", "bits of the score about a protected attribute", needs=("groups",)),
+        CheckKind(
+            "impact_ratio",
+            "lowest selection rate of a group over the highest",
+            direction="min",
+            high=1.0,
+            needs=("decision", "groups"),
+        ),
+        CheckKind(
+            "accuracy",
+            "share of people decided as labelled",
+            direction="min",
+            high=1.0,
+            needs=("decision", "labels"),
+            percent=True,
+        ),
+    )
+}
+#: Every check that a gate can list: figures, and their changes against a baseline.
+CHECKS: tuple[str, ...] = tuple(
+    name for kind in KINDS.values() for name in ((kind.change,) if kind.only_change else (kind.name, kind.change))
+)
+
+
+#: A waiver lasts so many days at most: what is waived for good is no waiver.
+MAX_DAYS = 90
+MAX_WAIVERS = 10_000
+_WAIVER_KEYS = ("check", "case", "reason", "owner", "expires")
+_FINGERPRINT = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """``check`` names a check, or ``case`` the fingerprint of a finding; ``expires`` is the last day that it holds."""
+
+    check: str | None
+    case: str | None
+    reason: str
+    owner: str
+    expires: date
+
+    @property
+    def about(self) -> str:
+        """What it covers, in words."""
+        return f"check {self.check!r}" if self.check is not None else f"case {self.case}"
+
+    @property
+    def ended(self) -> str:
+        """That it no longer covers what it names, in words."""
+        return f"the waiver of {self.about} by {self.owner} expired on {self.expires.isoformat()}"
+
+    def has_ended(self, today: date) -> bool:
+        """Whether its last day has gone by: from then on it covers nothing."""
+        return self.days_left(today) < 0
+
+    def days_left(self, today: date) -> int:
+        """Days until it ends; negative once it has."""
+        return (self.expires - today).days
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in gate.json."""
+        return {
+            "check": self.check,
+            "case": self.case,
+            "reason": self.reason,
+            "owner": self.owner,
+            "expires": self.expires.isoformat(),
+        }
+
+
+def today() -> date:
+    """The day by universal time, the same for everybody who runs the same pipeline."""
+    return datetime.now(UTC).date()
+
+
+def waivers_of(stated: object) -> tuple[Waiver, ...]:
+    """The waivers of a policy."""
+    if not isinstance(stated, list) or any(not isinstance(one, Mapping) for one in stated):
+        raise OptionError("waivers must be a list of sections; write each one under [[waivers]].")
+    if len(stated) > MAX_WAIVERS:
+        raise OptionError(f"the policy has {len(stated):,} waivers; at most {MAX_WAIVERS:,} are read.")
+    return tuple(_waiver(number, one) for number, one in enumerate(stated, 1))
+
+
+def _waiver(number: int, stated: Mapping[str, Any]) -> Waiver:
+    which = f"waiver {number}"
+    for key in stated:
+        if key not in _WAIVER_KEYS:
+            raise OptionError(f"{which} has the unknown key {key!r}; {choose_from(key, _KEYS)}")
+    about = [key for key in ("check", "case") if key in stated]
+    if len(about) != 1:
+        raise OptionError(f"{which} must name either a check or a case, but names {' and '.join(about) or 'neither'}.")
+    texts = {key: _text(which, key, stated.get(key)) for key in (about[0], "reason", "owner")}
+    if "check" in texts and texts["check"] not in CHECKS:
+        raise OptionError(f"{which} names the unknown check {texts['check']!r}; {choose_from(texts['check'], CHECKS)}")
+    if "case" in texts and not _FINGERPRINT.fullmatch(texts["case"]):
+        raise OptionError(
+            f"{which} has the case {texts['case'][:40]!r}; give the fingerprint of 16 digits that the gate shows."
+        )
+    return Waiver(
+        texts.get("check"), texts.get("case"), texts["reason"], texts["owner"], _expiry(which, stated.get("expires"))
+    )
+
+
+def _text(which: str, key: str, value: object) -> str:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        remedy = {"owner": "an unsigned waiver does not count: say who answers for it", "reason": "say why"}
+        raise OptionError(f"{which} has no {key}; {remedy.get(key, 'name it')}.")
+    if not isinstance(value, str) or len(value) > 2000:
+        raise OptionError(f"{which} has a {key} that is no text of at most 2,000 characters; write it in quotes.")
+    return value.strip()
+
+
+def _expiry(which: str, value: object) -> date:
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    if isinstance(value, str):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    if value is None:
+        raise OptionError(f"{which} has no end; write expires = 2026-12-31, at most {MAX_DAYS} days ahead.")
+    raise OptionError(f"{which} expires {str(value)[:40]!r}, which is no date; write expires = 2026-12-31.")
+
+
+def check_current(waivers: Iterable[Waiver], day: date) -> None:
+    """Refuse waivers that would last too long; those that have ended are no misuse, they cover nothing any more."""
+    for one in waivers:
+        left = one.days_left(day)
+        if left > MAX_DAYS:
+            raise OptionError(
+                f"the waiver of {one.about} by {one.owner!r} ends {left:,} days from now "
+                f"({one.expires.isoformat()}); {MAX_DAYS} days are the most."
+            )
+
+
+def waiver_of(waivers: Sequence[Waiver], *, check: str | None = None, case: str | None = None) -> Waiver | None:
+    """The waiver that covers a check or a case, if there is one."""
+    for one in waivers:
+        if (check is not None and one.check == check) or (case is not None and one.case == case):
+            return one
+    return None
+
 
 FILE = "fairbits.toml"
 CONFIDENCE = 0.95

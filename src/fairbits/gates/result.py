@@ -1,17 +1,141 @@
-"""What a gate comes to: its checks, its findings and its verdict, as one record that every output is drawn from."""
+"""What a gate comes to: its checks, its findings and its verdict, as one record that every output is drawn from.
+
+Only here a figure becomes pass, fail or inconclusive. A finding is a person who breaks a check, by a fingerprint of the
+check, the person's values that are not protected, and the schema; neither k nor a score is in it, so a waiver or a
+code-scanning alert follows the person from model to model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from fairbits.gates.catalogue import Direction
-from fairbits.gates.findings import Finding
-from fairbits.gates.policy import Requirement
-from fairbits.gates.verdict import EXIT_CODES, Verdict, overall
-from fairbits.gates.waivers import Waiver
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.diff import Answers
+from fairbits.domain import Schema
+from fairbits.gates.policy import Direction, Requirement, Waiver
+from fairbits.gates.suite import CASE, SCHEMA_PARTS, Suite
 from fairbits.subject import Quality
+from fairbits.text import harmless
+
+Verdict = Literal["pass", "fail", "inconclusive"]
+#: The exit code of each: what a pipeline looks at.
+EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
+_ORDER: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")
+
+
+def verdict_of(
+    low: float | None, high: float | None, threshold: float, *, direction: Direction = "max", sure: bool = True
+) -> Verdict:
+    """Hold the far end of an interval against a threshold.
+
+    Examples
+    --------
+    >>> verdict_of(0.01, 0.04, 0.05), verdict_of(0.06, 0.08, 0.05), verdict_of(0.04, 0.06, 0.05)
+    ('pass', 'fail', 'inconclusive')
+    >>> verdict_of(0.7, 0.9, 0.8, direction="min"), verdict_of(None, None, 0.8)
+    ('inconclusive', 'inconclusive')
+    """
+    if low is None or high is None:
+        return "inconclusive"
+    near, far = (low, high) if direction == "max" else (-high, -low)
+    bound = threshold if direction == "max" else -threshold
+    if far <= bound:
+        return "pass"
+    return "fail" if near > bound and sure else "inconclusive"
+
+
+def overall(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict over several checks: the worst of them.
+
+    Examples
+    --------
+    >>> overall(["pass", "inconclusive"]), overall(["inconclusive", "fail"]), overall([])
+    ('inconclusive', 'fail', 'pass')
+    """
+    found = set(verdicts)
+    return next((one for one in _ORDER if one in found), "pass")
+
+
+#: Findings of one check that are described; how many there are in all is always said.
+MAX_FINDINGS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One person of the suite who breaks a check."""
+
+    check: str
+    fingerprint: str
+    k: int
+    k_before: int | None
+    flips: bool
+    origin: str
+    row: int | None
+    people: int
+    attributes: dict[str, str]
+    waived: bool = False
+
+    @property
+    def k_words(self) -> str:
+        """The classes now, and before where a baseline knows: "k = 4, 2 before"."""
+        return f"k = {self.k}" + ("" if self.k_before is None else f", {self.k_before} before")
+
+    @property
+    def attribute_words(self) -> str:
+        """The person, attribute by attribute."""
+        return ", ".join(f"{name} {value}" for name, value in self.attributes.items())
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in gate.json."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def fingerprint_of(check: str, suite: Suite, attributes: dict[str, str] | None = None) -> str:
+    """The fingerprint of a person under a check, or of the check itself."""
+    schema = [str(suite.schema.get(name, "")) for name in SCHEMA_PARTS]
+    text = json.dumps(["fairbits finding 1", check, schema, attributes], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def findings_of(
+    check: str, who: npt.NDArray[np.bool_], suite: Suite, schema: Schema, answers: Answers, before: Answers | None
+) -> tuple[list[Finding], int]:
+    """The people who break a check, worst first, and how many different ones there are."""
+    rows = np.flatnonzero(who)
+    if len(rows) == 0:
+        return [], 0
+    free = list(schema.person_columns)
+    _, first, counts = np.unique(suite.table.codes[rows][:, free], axis=0, return_index=True, return_counts=True)
+    rose = np.zeros(len(suite), dtype=np.int64) if before is None else answers.k - before.k
+    picked = rows[first]
+    order = np.lexsort((picked, -answers.k[picked], -rose[picked]))
+    numbers = suite.table.numbers
+    found = []
+    for place in order[:MAX_FINDINGS]:
+        row = int(picked[place])
+        person = schema.read(suite.table.codes[row])
+        attributes = {harmless(schema.names[i]): harmless(person[schema.names[i]]) for i in free}
+        number = row + 1 if numbers is None else int(numbers[row])
+        found.append(
+            Finding(
+                check,
+                fingerprint_of(check, suite, {schema.names[i]: person[schema.names[i]] for i in free}),
+                int(answers.k[row]),
+                None if before is None else int(before.k[row]),
+                bool(answers.flips[row]),
+                "case" if suite.origin[row] == CASE else "row",
+                number if number > 0 else None,
+                int(counts[place]),
+                attributes,
+            )
+        )
+    return found, len(first)
 
 
 def broken_by(people: int) -> str:
@@ -57,22 +181,33 @@ class CheckResult:
         Who answered for it until the waiver ended, where nobody does any more.
     excused
         Who answers for single people, where everybody who breaks it, or enough of them, is answered for.
+    sure
+        Whether the paired test, where there is one, agrees with the interval.
+    broken, broken_before
+        Which frozen people break it, now and by the baseline, where it is about single people.
     """
 
     requirement: Requirement
-    value: float | None
-    low: float | None
-    high: float | None
-    verdict: Verdict
     people: int
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: Verdict = "inconclusive"
     detail: str = ""
     reason: str | None = None
     p_value: float | None = None
+    sure: bool = True
     fingerprint: str = ""
     findings: int = 0
     waiver: Waiver | None = None
     expired: Waiver | None = None
     excused: tuple[Waiver, ...] = ()
+    broken: npt.NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
+    broken_before: npt.NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
+
+    def exactly(self, value: float, **more: Any) -> CheckResult:
+        """With a figure that has no interval."""
+        return replace(self, value=value, low=value, high=value, **more)
 
     @property
     def name(self) -> str:
@@ -267,10 +402,13 @@ class GateResult:
     def headline(self) -> str:
         """The verdict as the first words of every output.
 
-        A first run whose checks all wait for a baseline has judged nothing: it says that, and not "pass".
+        A first run whose checks all wait for a baseline has judged nothing, and a policy without limits knows no more
+        than that nothing got worse: they say that, and not "pass".
         """
         if self.pending and not self.checks:
             return "baseline written, nothing judged yet"
+        if self.verdict == "pass" and all(one.requirement.change for one in self.checks):
+            return "no worse than the baseline; no limits set" if self.checks else "nothing judged; no limits set"
         return self.verdict
 
     def sentence(self) -> str:
@@ -282,7 +420,8 @@ class GateResult:
         parts += [f"{len(self.pending)} waiting for a baseline"] if self.pending else []
         ended = "".join(f"; {one.ended}" for one in self.expired)
         ended += ", and nothing else is wrong: take it out of the policy" if self._only_expired else ""
-        return f"{self.headline.upper()}: {self.subject}, {', '.join(parts) or 'no checks'}{ended}."
+        word = self.headline.upper() if self.headline == self.verdict else self.headline
+        return f"{word[:1].upper()}{word[1:]}: {self.subject}, {', '.join(parts) or 'no checks'}{ended}."
 
     def document(self) -> dict[str, Any]:
         """The content of gate.json."""

@@ -11,21 +11,46 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from fairbits._version import __version__
 from fairbits.data import load_subject
+from fairbits.diff import Answers
 from fairbits.domain import MAX_ROWS, GrantOptions, shortened
 from fairbits.errors import OptionError
-from fairbits.gates.answers import BASELINE, Answers, read_baseline, replay, write_baseline
-from fairbits.gates.container import container_path
-from fairbits.gates.files import write_gate
 from fairbits.gates.judge import Judgement
-from fairbits.gates.policy import Policy, find_policy, policy_of, read_policy, usual_policy
+from fairbits.gates.outputs import write_gate
+from fairbits.gates.policy import (
+    Policy,
+    Waiver,
+    check_current,
+    find_policy,
+    policy_of,
+    read_policy,
+    today,
+    usual_policy,
+)
 from fairbits.gates.result import GateResult
+from fairbits.gates.suite import (
+    BASELINE,
+    CASES,
+    ROWS,
+    Suite,
+    cases_of,
+    container_path,
+    freeze_run,
+    freeze_subject,
+    read_baseline,
+    read_suite,
+    replay,
+    with_cases,
+    write_baseline,
+    write_suite,
+)
 from fairbits.gates.suite import FILE as SUITE
-from fairbits.gates.suite import Suite, freeze_subject, read_suite
-from fairbits.gates.waivers import Waiver, check_current, today
 from fairbits.store import folder_name, place_of, timestamp
 from fairbits.subject import Subject
+from fairbits.text import harmless
 
 #: Suites, baselines and verdicts lie below this folder unless somebody says otherwise.
 FOLDER = "gate"
@@ -186,8 +211,6 @@ def gate(
     proposed: tuple[Mapping[str, Any], ...] = ()
     folder = Path(out) if out is not None else about.run or about.folder
     if seconds is not None:
-        from fairbits.gates.proposal import propose_people
-
         proposed = propose_people(about.subject, people, answers, folder / "proposed", seconds=seconds, threads=threads)
     result = GateResult(
         about.subject.name,
@@ -244,13 +267,13 @@ def _suite(
     if stated is not None or usual.is_file():
         return read_suite(container_path(_first(stated, usual), SUITE), about.subject, max_rows=max_rows), ()
     if frozen:
-        raise OptionError(f"there is no suite {str(usual)!r}; make one with `fairbits gate freeze RUN`, and keep it.")
+        raise OptionError(f"there is no suite {str(usual)!r}; make one with `fairbits gate RUN --freeze`, and keep it.")
     if about.subject.scores_only:
         return freeze_subject(about.subject), ()  # the replay says that there is no model
     found = freeze_subject(about.subject, rows=100_000)
     return found, (
         f"no suite is frozen, so the {len(found):,} rows of the table are the people; when the table changes, so do "
-        f"they: `fairbits gate freeze` keeps them.",
+        f"they: `fairbits gate --freeze` keeps them.",
     )
 
 
@@ -304,7 +327,6 @@ def freeze(
     **grants: Unpack[GrantOptions],
 ) -> tuple[Suite, Path]:
     """Freeze people from a run, or the rows of a subject's table, as a suite."""
-    from fairbits.gates.suite import CASES, ROWS, cases_of, freeze_run, with_cases, write_suite
     from fairbits.store import Run
 
     about = open_subject(given, as_is=True, **grants)
@@ -325,3 +347,44 @@ def freeze(
         found = freeze_subject(about.subject, rows=ROWS if rows is None else rows, seed=seed or 0)
     write_suite(found, path)
     return found, path
+
+
+#: How many of the worst cases are looked at, and how many are listed.
+LOOKED_AT, LISTED = 1000, 10
+
+
+def propose_people(
+    subject: Subject,
+    suite: Suite,
+    answers: Answers,
+    folder: Path,
+    *,
+    seconds: float,
+    threads: int | None = None,
+) -> tuple[Mapping[str, Any], ...]:
+    """Search for people who are worse off than anybody frozen; the verdict is not asked."""
+    from fairbits.scale import search
+    from fairbits.search import Budget, Settings
+
+    settings = Settings(
+        budget=Budget(seconds=seconds),
+        seed=suite.seed,
+        epsilon=suite.epsilon,
+        partition=suite.partition,
+        threads=threads,
+    )
+    run = search(subject, settings, folder, force=True)
+    largest = int(answers.k.max())
+    columns = list(subject.schema.person_columns)
+    known = {row.tobytes() for row in np.ascontiguousarray(suite.table.codes[:, columns])}
+    found = []
+    for case in run.worst(LOOKED_AT):
+        if case.k <= largest:
+            break
+        names = [subject.schema.names[i] for i in columns]
+        codes = [subject.schema[name].code_of(case.attributes[name]) for name in names]
+        if np.asarray(codes, dtype=np.float64).tobytes() in known:
+            continue
+        person = {harmless(name): harmless(value) for name, value in case.attributes.items()}
+        found.append({"k": case.k, "flips": case.flips, "changed": case.changed, "attributes": person})
+    return tuple(found[:LISTED])

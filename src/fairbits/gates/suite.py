@@ -2,32 +2,136 @@
 
 People are rows of a table (``row``) and cases that a search found (``case``). Rates and means are about rows, which
 stand for people like them; cases were chosen because they are bad, so only exact figures and single people count them.
+
+A Parquet file with a description: how suites and baselines are kept, there whole or not at all.
+
+Both come from a repository that others write to, so they are data: sizes are held against limits before anything is
+unpacked, the first reading happens in a child process (:func:`fairbits.domain.read_arrow`), every column is checked.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from fairbits._version import __version__
-from fairbits.domain import MAX_ROWS, Codes, Schema, Table, check_domain, joined, numpy_of
-from fairbits.errors import FairbitsError, OptionError
-from fairbits.gates.container import column_of, damaged, read_container, write_container
-from fairbits.measure import check_partition, default_epsilon
+from fairbits.diff import Answers, answers_of
+from fairbits.domain import MAX_ROWS, Codes, Schema, Table, check_domain, is_there, joined, numpy_of, read_arrow
+from fairbits.errors import FairbitsError, OptionError, TableError
+from fairbits.measure import check_partition, default_epsilon, evaluator_of
 from fairbits.randomness import generator, sampled_rows
-from fairbits.store import timestamp
+from fairbits.store import plain, timestamp, write_parquet
 from fairbits.subject import Subject
 
 if TYPE_CHECKING:
     from fairbits.store import Run
 
-FILE = "suite.parquet"
+
+_METADATA = b"fairbits"
+FORMAT = 1
+SUFFIX = ".parquet"
+_MAX_DESCRIPTION = 4 << 20
+
+
+def write_container(
+    path: Path, kind: str, columns: Mapping[str, npt.NDArray[Any]], description: Mapping[str, Any]
+) -> None:
+    """Write columns with their description."""
+    check_suffix(path, kind)
+    text = json.dumps(plain({"kind": kind, "format": FORMAT, **description}), ensure_ascii=True, allow_nan=False)
+    table = pa.table({name: pa.array(np.ascontiguousarray(values)) for name, values in columns.items()})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_parquet(path, table.replace_schema_metadata({_METADATA: text.encode()}), compression="zstd")
+    except OSError as error:
+        raise OptionError(
+            f"cannot write the {kind} {str(path)!r}: {error.strerror or error}; choose another place."
+        ) from None
+
+
+def read_container(path: Path, kind: str, *, max_rows: int = MAX_ROWS) -> tuple[pa.Table, dict[str, Any]]:
+    """Read columns and their description."""
+    remedies = {"suite": "make one with `fairbits gate RUN --freeze`", "baseline": "make one with --update-baseline"}
+    remedy = remedies[kind]
+    check_suffix(path, kind)
+    if not is_there(path):
+        raise OptionError(f"the {kind} {str(path)!r} does not exist; check the path, or {remedy}.")
+    try:
+        table = read_arrow(path, max_rows=max_rows)
+    except TableError as error:
+        raise OptionError(f"the {kind} cannot be used: {error}") from None
+    text = (table.schema.metadata or {}).get(_METADATA, b"")
+    found: Any = None
+    if 0 < len(text) <= _MAX_DESCRIPTION:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+    if not isinstance(found, dict) or found.get("kind") != kind:
+        raise OptionError(f"the file {str(path)!r} is no {kind}; {remedy}.")
+    if found.get("format") != FORMAT:
+        raise OptionError(
+            f"the {kind} {str(path)!r} has format {str(found.get('format'))[:20]!r}, but this fairbits reads {FORMAT}; "
+            f"{remedy}."
+        )
+    return table, found
+
+
+def container_path(path: str | Path, name: str) -> Path:
+    """The file that somebody means by a path.
+
+    Examples
+    --------
+    >>> container_path("kept/people", "suite.parquet").as_posix()
+    'kept/people.parquet'
+    """
+    place = Path(path)
+    if place.is_dir():
+        return place / name
+    return place if place.suffix else place.with_name(f"{place.name}{SUFFIX}")
+
+
+def check_suffix(path: Path, kind: str) -> None:
+    """Refuse a name that says something else than Parquet."""
+    if path.suffix != SUFFIX:
+        raise OptionError(f"the {kind} is {str(path)!r}; its name must end in {SUFFIX}.")
+
+
+def damaged(path: Path, kind: str, why: str) -> OptionError:
+    """The error about a container whose contents cannot be."""
+    return OptionError(f"the {kind} {str(path)!r} is damaged ({why}); restore it from a copy, or make it again.")
+
+
+def column_of(
+    table: pa.Table, name: str, path: Path, kind: str, *, whole: bool = False, truth: bool = False, gaps: bool = False
+) -> npt.NDArray[Any]:
+    """One column as an array, checked."""
+    if name not in table.column_names:
+        raise damaged(path, kind, f"it has no column {name!r}")
+    column = table.column(name)
+    fits = pa.types.is_boolean if truth else pa.types.is_integer if whole else pa.types.is_floating
+    if not fits(column.type) or column.null_count:
+        raise damaged(path, kind, f"column {name!r} holds something else than it should")
+    found = numpy_of(column)
+    if truth:
+        return np.asarray(found, dtype=np.bool_)
+    if whole:
+        return np.asarray(found, dtype=np.int64)
+    values = np.asarray(found, dtype=np.float64)
+    if not (np.isfinite(values) | (np.isnan(values) if gaps else False)).all():
+        raise damaged(path, kind, f"column {name!r} has values that are no numbers")
+    return values
+
+
+FILE, BASELINE = "suite.parquet", "baseline.parquet"
 #: Rows of a table, and worst cases of a run, that are frozen unless somebody says otherwise.
 ROWS, CASES = 20_000, 1_000
 #: The ingredients of an identity that say what people are made of and what is decided: a suite holds for these alone.
@@ -275,3 +379,56 @@ def _people(table: Any, path: Path, schema: Schema) -> Table:
     except FairbitsError as error:
         raise damaged(path, "suite", str(error).rstrip(".")) from None
     return Table(codes, labels, held_out, numbers, None, observed, person=person)
+
+
+def replay(
+    subject: Subject, suite: Suite, *, threads: int | None = None, progress: Callable[[int, int], None] | None = None
+) -> Answers:
+    """Ask a model about frozen people and their twins again; nothing is searched, and nothing is drawn."""
+    asked = replace(subject, table=suite.table)
+    asked = asked if asked.repeats == suite.repeats else asked.with_repeats(suite.repeats)
+    evaluator = evaluator_of(asked, epsilon=suite.epsilon, partition=suite.partition, threads=threads)
+    return replace(answers_of(asked, evaluator, progress=progress), identity=subject.identity.id)
+
+
+def write_baseline(path: Path, answers: Answers, suite: Suite, subject: Subject) -> None:
+    """Write a model's answers, whole, so that later models are compared with it."""
+    columns: dict[str, npt.NDArray[Any]] = {
+        "k": answers.k,
+        "flips": answers.flips,
+        "score": answers.scores,
+        "decision": answers.decisions,
+    }
+    about = {
+        "suite": suite.id,
+        "identity": answers.identity,
+        "decision": answers.rule,
+        "subject": subject.name,
+        "version": __version__,
+        "created": timestamp(),
+    }
+    write_container(path, "baseline", columns, about)
+
+
+def read_baseline(path: Path, suite: Suite, *, max_rows: int = MAX_ROWS) -> Answers:
+    """An earlier model's answers about a suite."""
+    table, about = read_container(path, "baseline", max_rows=max_rows)
+    stated, identity = about.get("suite"), about.get("identity")
+    if not isinstance(stated, str) or not isinstance(identity, str):
+        raise damaged(path, "baseline", "its description is not complete")
+    if stated != suite.id:
+        raise OptionError(
+            f"the baseline {str(path)!r} belongs to another suite ({stated[:16]} there, {suite.id} here); name the one "
+            f"of this suite, or let --update-baseline write it anew."
+        )
+    k = column_of(table, "k", path, "baseline", whole=True)
+    if len(k) != len(suite) or (len(k) and (k.min() < 1 or k.max() > 2**31)):
+        raise damaged(path, "baseline", f"it has {len(k):,} people for {len(suite):,}, or a k below 1")
+    return Answers(
+        k,
+        column_of(table, "flips", path, "baseline", truth=True),
+        column_of(table, "score", path, "baseline"),
+        column_of(table, "decision", path, "baseline", whole=True),
+        identity[:64],
+        str(about.get("decision") or "")[:400],
+    )

@@ -1,18 +1,234 @@
-"""One study of a subject: indirect bits of every protected attribute, through what, for whom, over time."""
+"""One study of a subject: indirect bits of every protected attribute, through what, for whom, over time.
+
+What is found out about each protected attribute: bits, usable bits, direct and indirect, columns, matched people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fairbits.domain import one_row_each, people_of
-from fairbits.errors import SchemaError
-from fairbits.measure import Evaluator, decided_rows, groupings_of, intersections, subject_groups
-from fairbits.proxies.attributes import AttributeWork, Progress
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Twins, one_row_each, people_of
+from fairbits.errors import SchemaError, rows_named
+from fairbits.measure import (
+    REGRESSION_SHARE,
+    Decided,
+    Evaluator,
+    Grouping,
+    crossed,
+    decided_rows,
+    default_epsilon,
+    groupings_of,
+    intersections,
+    qid,
+    subject_groups,
+)
+from fairbits.proxies.bits import ColumnBits, ScoreBits, best_pair, chained_bits, column_bits, score_bits, strata_of
+from fairbits.proxies.matched import matched_people
 from fairbits.proxies.periods import Period, period_grouping, periods_of
-from fairbits.proxies.records import ProxyStudy
-from fairbits.randomness import generator
+from fairbits.proxies.records import AttributeStudy, ProxyStudy
+from fairbits.proxies.usable import MAX_LEARNABLE, UsableBits, justified_of, usable_bits
+from fairbits.randomness import generator, sampled_rows
 from fairbits.subject import Subject
+
+#: With fewer people of known value, the only honest answer is that nothing can be known.
+MIN_PEOPLE = 200
+#: People whom a model is asked about again, column by column, and twin scores for the direct bits.
+MAX_COLUMN_ROWS, MAX_TWIN_SCORES = 20_000, 400_000
+#: Intersections get usable bits of their own up to so many groups and people.
+MAX_CROSSED_GROUPS, MAX_CROSSED_ROWS = 8, 50_000
+
+Progress = Callable[[str], None]
+
+
+class AttributeWork:
+    """Studies one attribute after the other; they share scores, the justified attributes and what those predict."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        decided: Decided,
+        justified: tuple[str, ...],
+        seed: int,
+        columns: bool,
+        say: Progress,
+        *,
+        rows: npt.NDArray[np.int64],
+    ):
+        self.rows = rows  # of the whole table, that the people here are
+        self.subject, self.decided, self.names, self.seed, self.say = subject, decided, justified, seed, say
+        self.with_columns = columns
+        schema = subject.schema
+        places = [schema.column(name) for name in justified]
+        self.features = subject.table.codes[:, places]
+        self.categorical = tuple(schema.attributes[i].kind == "category" for i in places)
+        unseen = set() if subject.scores_only else set(subject.encoding.unseen)
+        inputs = {name for i, name in enumerate(schema.names) if i not in unseen}
+        #: A score that is a function of justified attributes alone adds nothing to them, exactly.
+        self.exact = bool(justified) and not subject.scores_only and inputs <= set(justified)
+        self.learned = None
+        if justified and len(subject.table) >= MIN_PEOPLE and not self.exact:
+            say("the score from justified attributes")
+            self.learned = justified_of(self.features, self.categorical, decided.scores, self._rng("justified"))
+
+    def _rng(self, *path: str) -> np.random.Generator:
+        return generator(self.seed, "proxies", *path)
+
+    def single(self, groups: Grouping) -> AttributeStudy:
+        """Study one attribute."""
+        self.say(f"bits about {groups.name}")
+        study = self._study_of(groups.name, (groups,))
+        if study.score is None:
+            return study
+        direct, indirect = self._apart(groups)
+        columns: tuple[ColumnBits, ...] = ()
+        matched = None
+        if self.with_columns:
+            self.say(f"columns that tell {groups.name}")
+            columns = self._columns(groups)
+            if self.names:
+                rng = self._rng("matched", groups.name)
+                matched = matched_people(
+                    groups, self.features, self.categorical, self.decided.scores, rng, epsilon=self._tolerance()
+                )
+                if matched is not None:
+                    pairs = [replace(one, row=self._row(one.row), other=self._row(one.other)) for one in matched.pairs]
+                    matched = replace(matched, pairs=tuple(pairs))
+        pair = best_pair(groups, self.decided.scores)
+        return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched, pair=pair)
+
+    def _row(self, place: int) -> int:
+        return int(self.rows[place])
+
+    def several(self, some: tuple[Grouping, ...]) -> AttributeStudy:
+        """Study an intersection of attributes, by the chain rule."""
+        name = " × ".join(one.name for one in some)
+        self.say(f"bits about {name}")
+        return self._study_of(name, some)
+
+    def _study_of(self, name: str, some: tuple[Grouping, ...]) -> AttributeStudy:
+        known = np.logical_and.reduce([one.known for one in some])
+        unknown, people = int((~known).sum()), int(known.sum())
+        taken = any(self._takes(one.name) for one in some)
+        study = AttributeStudy(name, taken, unknown, None)
+        if people < MIN_PEOPLE:
+            return replace(
+                study,
+                reason=f"only {people:,} people have a known value of {name}; bits need at least {MIN_PEOPLE}.",
+            )
+        lonely = next((one for one in some if (one.counts > 0).sum() < 2), None)
+        if lonely is not None:
+            return replace(
+                study, reason=f"everybody has the same value of {lonely.name}, so there is nothing to know about it."
+            )
+        rng, scores = self._rng("bits", name), self.decided.scores
+        score = score_bits(some[0], scores, rng) if len(some) == 1 else chained_bits(some, scores, rng)
+        return replace(study, score=score, usable=self._usable(name, some))
+
+    def _usable(self, name: str, some: tuple[Grouping, ...]) -> UsableBits | None:
+        if self.exact:
+            return UsableBits(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, len(self.decided.scores))
+        if self.learned is None:
+            return None
+        groups = some[0] if len(some) == 1 else crossed(some)
+        if len(some) > 1 and (len(groups.labels) > MAX_CROSSED_GROUPS or len(groups) > MAX_CROSSED_ROWS):
+            return None
+        self.say(f"usable bits about {name}")
+        return usable_bits(groups, self.learned, self._rng("usable", name))
+
+    def _tolerance(self) -> float:
+        """Scores closer than this are one class; without a target the spread of the scores themselves says it."""
+        schema, table = self.subject.schema, self.subject.table
+        if not schema.regression or (table.labels is not None and not self.subject.scores_only):
+            return default_epsilon(schema, table)
+        low, high = np.quantile(self.decided.scores, [0.01, 0.99])
+        return float(REGRESSION_SHARE * (high - low)) or 1.0  # a score of one value is one class, whatever is said here
+
+    def _takes(self, name: str) -> bool:
+        """Whether the model takes an attribute."""
+        schema = self.subject.schema
+        if self.subject.scores_only or name not in schema.names:
+            return False
+        return schema.column(name) not in self.subject.encoding.unseen
+
+    def _apart(self, groups: Grouping) -> tuple[float | None, ScoreBits | None]:
+        """Direct bits over the attribute's twins, and indirect bits in the twin-averaged score c(x)."""
+        if self.subject.scores_only:
+            return None, None
+        if not self._takes(groups.name):
+            return 0.0, None
+        subject = self.subject.with_protected([groups.name])
+        twins = Twins(subject.schema)
+        table = self.subject.table
+        rng = self._rng("direct", groups.name)
+        rows = sampled_rows(len(table), max(MIN_PEOPLE, MAX_TWIN_SCORES // twins.m), rng)
+        people = table.codes[rows]
+        scores = np.empty((len(rows), twins.m))
+        with rows_named(place=lambda row: table.place(int(rows[row]))):
+            for piece, block in twins.blocks(people):
+                inputs = subject.encoding.encode(block.reshape(-1, people.shape[1]))
+                scores[piece] = np.asarray(subject.model.scores(inputs)).reshape(-1, twins.m)
+        found = qid(scores, epsilon=self._tolerance())
+        return float(found.q_inf.mean()), score_bits(groups.take(rows), scores.mean(axis=1), rng)
+
+    def _columns(self, groups: Grouping) -> tuple[ColumnBits, ...]:
+        subject, schema = self.subject, self.subject.schema
+        rng = self._rng("columns", groups.name)
+        rows = sampled_rows(len(subject.table), MAX_COLUMN_ROWS, rng)
+
+        def ask(codes: npt.NDArray[np.float64]) -> npt.NDArray[np.floating]:
+            return np.asarray(subject.model.scores(subject.encoding.encode(codes)), dtype=np.float64).reshape(-1)
+
+        return column_bits(
+            groups.take(rows),
+            subject.table.codes[rows],
+            schema.names,
+            self.decided.scores[rows],
+            rng,
+            strata=strata_of(self.features[rows], self.categorical) if self.names else None,
+            ask=None if subject.scores_only else ask,
+            skip=schema.protected_columns,
+        )
+
+    def notes(self, groupings: Sequence[Grouping], singles: Sequence[AttributeStudy]) -> list[str]:
+        """Notes that a reader needs to read the figures."""
+        found = []
+        values = np.unique(self.decided.scores)
+        if len(values) <= 2:
+            what = "one value" if len(values) == 1 else "two values"
+            found.append(
+                f"the score has {what} only: its bits are those of a decision, and a finer score could tell more."
+            )
+        for groups in groupings:
+            unknown = int((~groups.known).sum())
+            if unknown:
+                found.append(f"{unknown:,} people have no value of {groups.name}; they are counted and left out.")
+        found += [
+            f"{', '.join(study.copies)} tells {study.attribute} almost completely: a copy of it."
+            for study in singles
+            if study.copies
+        ]
+        found += [
+            f"{name} is justified and a copy of {study.attribute}: beyond it the score cannot tell anything about "
+            f"{study.attribute}, so 0 usable bits say nothing here."
+            for study in singles
+            for name in study.copies
+            if name in self.names
+        ]
+        if self.exact:
+            found.append(
+                "the model takes justified attributes only, so its score adds nothing to them: usable bits are "
+                "exactly 0."
+            )
+        if self.learned is not None and self.learned.learnable >= MAX_LEARNABLE:
+            found.append(
+                "more people might let the justified attributes explain most of the rest of the score, so no usable "
+                "bits are claimed."
+            )
+        return found
 
 
 def study_subject(

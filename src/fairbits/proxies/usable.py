@@ -17,7 +17,10 @@ what looks like news may be a part of J that nobody has learned yet.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +28,6 @@ from scipy import special
 
 from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
-from fairbits.proxies.learners import Waves, boosted
 from fairbits.randomness import sampled_rows
 
 #: People that learn and are guessed, at most; more are drawn from.
@@ -47,8 +49,137 @@ STEPS = 4.0
 #: Where more of the rest of S than this may still be a part of J, nothing is claimed.
 MAX_LEARNABLE = 0.5
 LEVEL = 0.95
+#: Trees at most, for groups and for numbers; leaves, how fast they learn, and how many may pass without a gain.
+TREES, NUMBER_TREES, LEAVES, RATE, RIDGE, PATIENCE, NUMBER_PATIENCE = 150, 400, 16, 0.15, 3.0, 8, 20
+#: The share of people who only say when to stop, and the labels that trees can tell apart; more are taken as numbers.
+HELD_OUT, MOST_LABELS = 0.15, 255
+#: A category with more labels is a number for waves; one with fewer gets a column per label.
+MANY_LABELS = 12
+#: Random waves at most, and people for each at least.
+WAVES, PEOPLE_PER_WAVE = 300, 4
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boosted:
+    """Boosted trees, as many as served people best whom they were not grown on; without any, the base rates."""
+
+    model: Any
+    trees: int
+    base: Floats
+    finished: bool  # whether held-out people no longer gained; otherwise more trees would have learned more
+
+    def predict(self, features: Floats) -> Floats:
+        """A number for each row, or the probability of each group."""
+        if not self.trees:
+            return np.repeat(self.base[None], len(features), axis=0).squeeze(axis=1 if self.base.size == 1 else ())
+        stages = getattr(self.model, "staged_predict_proba", self.model.staged_predict)
+        with _one_core():
+            return np.asarray(next(islice(stages(features), self.trees - 1, None)))
+
+
+def boosted(
+    features: Floats,
+    categorical: tuple[bool, ...],
+    wanted: npt.NDArray[np.floating] | Integers,
+    rng: np.random.Generator,
+    *,
+    n_groups: int = 0,
+) -> Boosted:
+    """Trees that stop where held-out people no longer gain, for a number or for groups 0, 1, …"""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    most, patience = (TREES, PATIENCE) if n_groups else (NUMBER_TREES, NUMBER_PATIENCE)
+    kinds = [
+        is_one and len(np.unique(column)) <= MOST_LABELS for column, is_one in zip(features.T, categorical, strict=True)
+    ]
+    model = (HistGradientBoostingClassifier if n_groups else HistGradientBoostingRegressor)(
+        learning_rate=RATE,
+        max_iter=most,
+        max_leaf_nodes=LEAVES,
+        l2_regularization=RIDGE,
+        max_bins=MOST_LABELS,
+        categorical_features=kinds,
+        early_stopping=True,
+        validation_fraction=HELD_OUT,
+        n_iter_no_change=patience,
+        random_state=int(rng.integers(2**31)),
+    )
+    with _one_core():
+        model.fit(features, wanted)
+    base = np.bincount(np.asarray(wanted, np.int64)) / len(wanted) if n_groups else np.array([wanted.mean()])
+    return Boosted(model, int(np.argmax(model.validation_score_)), base, model.n_iter_ < most)
+
+
+def _one_core() -> AbstractContextManager[Any]:
+    """Fits of a few thousand people are quick alone: threads would only wait for each other."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waves:
+    """People as random waves of their features (Rahimi and Recht 2007), the same for every fit."""
+
+    values: Floats
+
+    @classmethod
+    def of(cls, features: Floats, categorical: tuple[bool, ...], rng: np.random.Generator) -> Waves:
+        """Random waves of people's features.
+
+        Numbers enter as normal scores of their ranks, labels as columns; there are waves of three lengths, and the
+        columns themselves.
+        """
+        base = _normal_scores(_one_hot(features, categorical))
+        n, width = base.shape
+        count = int(np.clip(n // PEOPLE_PER_WAVE, 10, WAVES))
+        lengths = np.resize([0.7, 1.5, 3.0], count) * np.sqrt(max(1.0, width / 2))
+        angles = base @ (rng.normal(size=(width, count)) / lengths) + rng.uniform(0, 2 * np.pi, count)
+        return cls(np.concatenate([np.ones((n, 1)), base, np.cos(angles) * np.sqrt(2)], axis=1))
+
+    def mean(self, wanted: Floats, fit: Integers) -> Floats:
+        """E[wanted] of everybody by ridge regression; its weight by generalised cross-validation (Golub 1979)."""
+        x, centre = self.values[fit], float(wanted[fit].mean())
+        y = wanted[fit] - centre
+        size, n = x.shape[1], len(fit)
+        roots, axes = np.linalg.eigh(x.T @ x)
+        roots = np.maximum(roots, 0.0)
+        along = axes.T @ (x.T @ y)
+        best, weights = np.inf, np.zeros(size)
+        for ridge in np.geomspace(1e-3, 1e3, 13):
+            w = along / (roots + ridge)
+            left = float(y @ y - 2 * w @ along + (w * w) @ roots)
+            freedom = float((roots / (roots + ridge)).sum())
+            score = left / max(1e-9, 1 - freedom / n) ** 2
+            if score < best:
+                best, weights = score, axes @ w
+        return np.asarray(self.values @ weights + centre)
+
+
+def _one_hot(features: Floats, categorical: tuple[bool, ...]) -> Floats:
+    """Numbers as they are, categories of few labels as a column for each."""
+    parts = []
+    for column, is_one in zip(features.T, categorical, strict=True):
+        labels = np.unique(column)
+        wide = is_one and 2 < len(labels) <= MANY_LABELS
+        parts.append((column[:, None] == labels[None]).astype(np.float64) if wide else column[:, None])
+    return np.concatenate(parts, axis=1)
+
+
+def _normal_scores(columns: Floats) -> Floats:
+    """Each column as the normal quantiles of its ranks: no tail is heavy after that."""
+    found = np.empty(columns.shape)
+    for i, column in enumerate(columns.T):
+        values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+        if len(values) <= 2:
+            found[:, i] = place - place.mean()
+            continue
+        middle = (np.cumsum(counts) - 0.5 * counts) / len(column)
+        found[:, i] = special.ndtri(middle)[place]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +218,6 @@ def justified_of(
     features: Floats, categorical: tuple[bool, ...], scores: npt.NDArray[np.floating], rng: np.random.Generator
 ) -> Justified:
     """Fit E[S|J] on halves, each for the other."""
-    from threadpoolctl import threadpool_limits
-
     rows = _some(np.arange(len(scores)), MAX_PEOPLE, rng)
     features, wanted = features[rows], np.asarray(scores, dtype=np.float64)[rows]
     n = len(wanted)
@@ -100,13 +229,13 @@ def justified_of(
     for half in (0, 1):
         fit, here = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
         for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
-            with threadpool_limits(limits=1):  # quick alone; threads would only wait for each other
+            with _one_core():
                 waved = waves.mean(wanted, people)
             trees = boosted(features[people], categorical, wanted[people], rng)
             rest = boosted(features[people], categorical, (wanted - waved)[people], rng)
-            found[here, 0] = trees.sums(features[here])[0]
+            found[here, 0] = trees.predict(features[here])
             found[here, 1] = waved[here]
-            found[here, 2] = waved[here] + rest.sums(features[here])[0]
+            found[here, 2] = waved[here] + rest.predict(features[here])
             errors = ((found[here][:, [0, 2]] - wanted[here, None]) ** 2).mean(axis=0)
             # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as
             # good. It does no harm where other trees that stopped by themselves are as near.
@@ -246,12 +375,14 @@ def _log2_loss(
     seed: int,
 ) -> Floats:
     """The held-out loss of one observer, in bits per person."""
-    present, wanted = np.unique(codes[fit], return_inverse=True)
+    present = np.flatnonzero(np.bincount(codes[fit], minlength=n_groups) > 1)
     base = (np.bincount(codes[fit], minlength=n_groups) + 0.5) / (len(fit) + 0.5 * n_groups)
     guess = np.tile(base, (len(test), 1))
     if len(present) > 1:
+        fit = fit[np.isin(codes[fit], present)]
+        wanted = np.searchsorted(present, codes[fit])
         learned = boosted(columns[fit], categorical, wanted, np.random.default_rng(seed), n_groups=len(present))
-        guess[:, present] = 0.99 * learned.probabilities(columns[test]) + 0.01 * guess[:, present]
+        guess[:, present] = 0.99 * learned.predict(columns[test]) + 0.01 * guess[:, present]
         guess /= guess.sum(axis=1, keepdims=True)
     return np.asarray(-np.log2(guess[np.arange(len(test)), codes[test]]))
 

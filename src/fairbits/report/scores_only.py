@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from fairbits._version import __version__
 from fairbits.blocks import Commands, Facts, Page, PagePart, paragraphs
+from fairbits.options import AuditOptions, flag_words
 from fairbits.report.files import write_faces
 from fairbits.report.html import render_page
 from fairbits.report.manifest import FACES, files_of
@@ -85,11 +86,9 @@ def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: M
 
 def _commands(record: Mapping[str, Any]) -> tuple[str, ...]:
     """The commands that make the audit again."""
-    words = ["fairbits", "audit", Path(str(record.get("source") or "SUBJECT")).name, "--seed", str(record["seed"])]
-    for name in ("by", "data_source", "distributed"):
-        if record.get(name) is not None:
-            words += [f"--{name.replace('_', '-')}", str(record[name])]
-    return (shlex.join([*words, "--out", "again"]),)
+    asked = AuditOptions(**{name: record.get(name) for name in ("seed", "by", "data_source", "distributed")})
+    name = Path(str(record.get("source") or "SUBJECT")).name
+    return (shlex.join(["fairbits", "audit", name, *flag_words(asked), "--out", "again"]),)
 
 
 def _unknown(document: Mapping[str, Any]) -> str:

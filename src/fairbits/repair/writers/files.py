@@ -46,6 +46,7 @@ from fairbits.subject import (
     encoding_word,
     read_document,
     section_of,
+    split_name,
     table_of_subject,
 )
 
@@ -145,13 +146,16 @@ def subject_text(subject: Subject, model: str, folder: Path) -> str:
     """A subject file in ``folder`` about the model file beside it and the subject's own table."""
     about: dict[str, Any] = {"path": model}
     table: dict[str, Any] = {"path": TABLE}
+    if subject.table.held_out is not None:
+        table["split"] = split_name(subject)
     if has_table_file(subject):
         source = Path(str(subject.source))
         document = read_document(source)
         stated = section_of(document, "table")
         table = {"path": _relative(source.parent / str(stated["path"]), folder)}
-        if "delimiter" in stated:
-            table["delimiter"] = str(stated["delimiter"])
+        table |= {key: str(stated[key]) for key in ("delimiter", "person", "split") if key in stated}
+        if "test" in stated:
+            table["test"] = _relative(source.parent / str(stated["test"]), folder)
     word = encoding_word(subject)
     if word is not None:
         about["encoding"] = word

@@ -2,7 +2,7 @@
 
 What each table must have (6 RCNY § 5-301): the number of people, the selection rate or, for scores, the share above the
 full sample's median, the impact ratio within the table, and how many are of unknown category; beside them the date of
-the audit, where the data come from and since when the tool is in use. See :mod:`fairbits.measure.local_law`.
+the audit, where the data come from and since when the tool is in use. See :mod:`fairbits.measure.groups`.
 """
 
 from __future__ import annotations
