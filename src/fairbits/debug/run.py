@@ -1,6 +1,6 @@
 """A debugging from a run to its files: sample, layers, neurons, attributes, labels, data or training.
 
-Which cases are looked at: the worst fifth by severity, the others at random, as in the paper.
+Cases that are looked at are the worst fifth by severity, the others drawn at random, as in the paper.
 """
 
 from __future__ import annotations
