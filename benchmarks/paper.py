@@ -33,8 +33,8 @@ from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
 from fairbits.paper.mitigation import mitigation_table
 from fairbits.paper.research import ExperimentPlan
-from fairbits.paper.subjects import Roster, datasets, roster
-from fairbits.paper.tables import Results, shown
+from fairbits.paper.subjects import Roster, roster
+from fairbits.paper.tables import Results, datasets, shown
 from fairbits.search import Budget
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "paper.md"

@@ -11,7 +11,7 @@ import pytest
 from fairbits import Schema, qid
 from fairbits.domain.rule import Rule
 from fairbits.explore import Explorer
-from fairbits.explore.switches import Hold
+from fairbits.explore.explorer import Hold
 from fairbits.measure import evaluator_of
 from fairbits.models import Do, HasActivations
 from fairbits.store import Run

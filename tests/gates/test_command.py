@@ -133,7 +133,7 @@ def test_waivers_are_listed_ended_ones_too(project: Path) -> None:
     policy(0.2, ended)
     done = fairbits("gate", "--waivers")
     assert done.returncode == 0
-    assert "case 0123456789abcdef  until 2020-01-01  (EXPIRED)" in done.stdout
+    assert re.search("case 0123456789abcdef +2020-01-01 +EXPIRED", done.stdout)
     assert "\x1b" not in done.stdout
     assert json.loads(fairbits("gate", "--waivers", "--json").stdout)[0]["expired"] is True
 

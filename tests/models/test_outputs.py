@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fairbits.models.trees.tree import Tree
 
 from fairbits.models import NAN, Ensemble, ForeignModel, TreeModel, load_with_encoding
+from fairbits.models.trees.ensemble import Tree
 
 from ..conftest import random_people
 from .zoo import SCHEMA

@@ -13,8 +13,8 @@ import pytest
 from fairbits import Network
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.paper import Contest, compare, significance
+from fairbits.paper.arena import Entry, StrategyComparison
 from fairbits.paper.cells import Cells
-from fairbits.paper.contest import Entry, StrategyComparison
 from fairbits.paper.significance import against, against_one, deviation, holm, mean, runs_needed, standing
 from fairbits.search import STRATEGIES, Budget
 

@@ -7,8 +7,7 @@ import csv
 import pytest
 
 from fairbits.errors import OptionError
-from fairbits.paper.field import duel, field_findings, field_row
-from fairbits.paper.research import ExperimentPlan
+from fairbits.paper.research import ExperimentPlan, field_findings, field_row, pairwise
 from fairbits.paper.subjects import roster
 
 
@@ -28,18 +27,18 @@ def runs(*rates: float, k: int = 2) -> list[dict[str, float]]:
     ],
 )
 def test_the_test_decides_who_is_ahead(ours: list[float], theirs: list[float], verdict: str) -> None:
-    assert duel({"climb": ours, "adf": theirs}).verdict == verdict
+    assert pairwise({"climb": ours, "adf": theirs}).verdict == verdict
 
 
 def test_a_rival_of_many_must_be_told_apart_after_correction() -> None:
     """4 against 4 runs give p = 0.029: enough for one rival, not for two."""
     ours, theirs = [10.0, 11.0, 12.0, 13.0], [1.0, 2.0, 3.0, 4.0]
-    assert duel({"climb": ours, "adf": theirs}).verdict == "ahead"
-    assert duel({"climb": ours, "adf": theirs, "sg": theirs}).verdict == "tied"
+    assert pairwise({"climb": ours, "adf": theirs}).verdict == "ahead"
+    assert pairwise({"climb": ours, "adf": theirs, "sg": theirs}).verdict == "tied"
 
 
 def test_the_best_rival_is_the_one_with_the_largest_mean() -> None:
-    found = duel({"climb": [5.0], "adf": [1.0], "dice": [2.0], "sg": [0.0]})
+    found = pairwise({"climb": [5.0], "adf": [1.0], "dice": [2.0], "sg": [0.0]})
     assert (found.rival, found.ours, found.theirs) == ("dice", [5.0], [2.0])
 
 

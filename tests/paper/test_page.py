@@ -7,8 +7,7 @@ import pytest
 from benchmarks.paper import PAGE, PARTS, replaced
 from benchmarks.plain_forms import PLAIN
 from fairbits.errors import OptionError
-from fairbits.paper.digest import ablation_findings, rq1_findings, rq2_findings, rq3_findings
-from fairbits.paper.tables import Results
+from fairbits.paper.tables import Results, ablation_findings, rq1_findings, rq2_findings, rq3_findings
 from fairbits.search.registry import RIVALS
 
 

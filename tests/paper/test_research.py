@@ -14,9 +14,9 @@ from fairbits.errors import OptionError, UsageError
 from fairbits.paper import subjects
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
-from fairbits.paper.published import SUBJECTS, number, published, row_of
 from fairbits.paper.research import ExperimentPlan
-from fairbits.paper.subjects import Roster, datasets, networks, roster
+from fairbits.paper.subjects import SUBJECTS, Roster, networks, number, published, roster, row_of
+from fairbits.paper.tables import datasets
 from fairbits.subject.export import export_subject
 
 from ..cli.calling import fairbits
@@ -139,7 +139,7 @@ def test_networks_from_a_folder(tmp_path) -> None:
 def test_rq3_where_nobody_is_treated_differently(tmp_path, monkeypatch) -> None:
     constant = Network.build([np.zeros((5, 3)), np.zeros((3, 2))], [np.ones(3), np.array([1.0, -1.0])])
     same = replace(planted_subject(), model=constant)
-    monkeypatch.setattr("fairbits.paper.subjects.load_subject", lambda name: same)
+    monkeypatch.setattr("fairbits.paper.cells.load_subject", lambda name: same)
     where, what = rq3(Roster(["planted"], []), tmp_path, seconds=0.2)
     assert where.rows[0][-2:] == ["none", "none"]
     assert what.rows[0][-3:] == [None, None, None]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from fairbits.errors import OptionError
 from fairbits.paper import Contest, compare
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
 from fairbits.paper.research import ExperimentPlan
-from fairbits.paper.spread import cells_job
 from fairbits.paper.subjects import Roster
-from fairbits.scale import ExecutorOptions
+from fairbits.scale import ExecutorOptions, Job
 from fairbits.search import Budget
 from tests.search.planted import planted_subject
 
@@ -47,11 +47,18 @@ def test_a_comparison_by_two(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool) -> None:
-    job = cells_job(
-        Contest(budget=Budget(evaluations=10)), ExecutorOptions(workers=2), planted_subject(), trust_pickle=trusted
-    )
-    assert job.shared.subject.grants.get("trust_pickle", False) is trusted
+def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = []
+
+    def refused(_: ExecutorOptions, job: Job) -> None:
+        jobs.append(job)
+        raise OptionError("seen")
+
+    monkeypatch.setattr("fairbits.paper.cells.open_executor", refused)
+    contest, by_two = Contest(budget=Budget(evaluations=10)), ExecutorOptions(workers=2)
+    with pytest.raises(OptionError, match="seen"):
+        compare(planted_subject(), contest, ["random"], executor_options=by_two, trust_pickle=trusted)
+    assert jobs[0].shared.grants.get("trust_pickle", False) is trusted
 
 
 def test_the_papers_cells(tmp_path) -> None:

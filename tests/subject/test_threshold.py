@@ -177,7 +177,7 @@ def test_every_stage_by_hand(tmp_path: Path) -> None:
     """What debug, the gate and the explorer say, from the scores of one matrix product."""
     from fairbits.debug import debug_run
     from fairbits.explore import Explorer
-    from fairbits.explore.request import asked_of
+    from fairbits.explore.app import asked_of
     from tests.repair.conftest import SCHEMA, people, searched, wired
 
     cut, table = 0.8, people()

@@ -40,7 +40,7 @@ class Sighting:
     source: Source
     model: str = "model"
     flips: int | None = None
-    k: int | None = None
+    k: float | None = None
     epsilon: float | None = None
 
 
@@ -188,7 +188,7 @@ def _against(claim: Statement, others: Sequence[Statement], seen: Sequence[Sight
 
 
 def _met(
-    claim: Statement, source: Source, flips: int | None, k: int | None, epsilon: float | None
+    claim: Statement, source: Source, flips: int | None, k: float | None, epsilon: float | None
 ) -> Iterator[Contradiction]:
     """What people who are among those of a claim say against it."""
     if claim.property == "flips":

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from fairbits.certify.boxes import bound, halves, in_batches, most_open
 from fairbits.domain import Attribute, Codes, Twins
 from fairbits.engine import BoxNetwork
 from fairbits.measure import Evaluator
+from fairbits.store import record_to_json
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -64,7 +65,8 @@ class RateStatement:
 
     def document(self) -> dict[str, Any]:
         """As it stands in certify_rates.json."""
-        return asdict(self)
+        document: dict[str, Any] = record_to_json(self)
+        return document
 
     def sentence(self) -> str:
         """What it says, in one sentence."""

@@ -5,7 +5,6 @@ Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ import numpy as np
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
-from fairbits.certify.conflicts import Contradiction, Sighting, contradictions, rate_contradictions, withdrawn
+from fairbits.certify.conflicts import Contradiction, Sighting, Source, contradictions, rate_contradictions, withdrawn
 from fairbits.certify.rates import DRAWN, FittedPopulation, RateStatement, group_rates, twin_groups
 from fairbits.certify.statement import Kind, Population, Property, Statement, write_statements
 from fairbits.engine import BoxNetwork, box_network, margin_cuts, tree_boxes
@@ -25,7 +24,7 @@ from fairbits.errors import CapabilityError, FairbitsError, OptionError, SchemaE
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network, answers_vary, load_model
 from fairbits.options import CertifyOptions as CertifyOptions  # noqa: PLC0414 - exported from here, too
-from fairbits.store import json_of, plain, write_whole
+from fairbits.store import json_of, write_json
 from fairbits.subject import Subject
 
 #: The repaired model in our own format, what a repair left in a run's folder, and guaranteed rates of groups.
@@ -141,19 +140,13 @@ class _Ladder:
         if self._settled(size):
             return self._done()
         pace = exact.people_per_second(self.asker, self.rows)
-        self.batch = int(np.clip(ROUND * pace, 16, exact.BATCH))
-        if self._fits(size, pace):
-            self.watch(f"asking all {size:,} people")
-            if self._whole_domain():
-                return self._done()
+        if self._whole_domain(size, pace):
+            return self._done()
         self._attempt(lambda: self._near(pace))
         self._sampled(SAMPLE * self.options.seconds)
-        if self._fits(size, self.sampled_pace):
-            # The sample has shown how quick the model really is: everybody fits the budget after all.
-            self.batch = int(np.clip(ROUND * self.sampled_pace, 16, exact.BATCH))
-            self.watch(f"asking all {size:,} people")
-            if self._whole_domain():
-                return self._done()
+        # The sample has shown how quick the model really is: perhaps everybody fits the budget after all.
+        if self._whole_domain(size, self.sampled_pace):
+            return self._done()
         if not self.options.proofs:
             self.notes.append("proofs over sets of people were left out of so short a budget: see fairbits certify.")
         elif isinstance(self.evaluator.model, HasTrees):
@@ -297,7 +290,12 @@ class _Ladder:
         reason = "Everybody was asked."
         self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
-    def _whole_domain(self) -> bool:
+    def _whole_domain(self, size: int | None, pace: float) -> bool:
+        """Ask everybody, where that fits the budget; whether it was done."""
+        self.batch = int(np.clip(ROUND * pace, 16, exact.BATCH)) if pace else self.batch
+        if not self._fits(size, pace):
+            return False
+        self.watch(f"asking all {size:,} people")
         asked = exact.ask(
             exact.Asker(self.evaluator.by_rules),
             exact.everybody(self.evaluator.schema, batch=self.batch),
@@ -399,48 +397,35 @@ class _Ladder:
         prove_cells(boxes, evaluator, seconds=1.0, max_boxes=1)  # compiles, which is no part of the budget
         self.end += time.perf_counter() - begin
         reason = "Only the trees' thresholds matter: bounds over boxes between them, single cells asked."
-        if self.decides:
-            self.watch("flips over cells of the trees")
-            begin = time.perf_counter()
-            found = prove_cells(boxes, evaluator, seconds=0.5 * self.left, stop=self.stop)
-            self._add(
-                "exact" if found.open == 0 else "proved",
-                "flips",
-                whom,
-                (found.certified, found.falsified, found.open),
-                time.perf_counter() - begin,
-                reason,
-                complete=found.open == 0,
-            )
-        self.watch("the largest k over cells of the trees")
-        begin = time.perf_counter()
         k = self.options.k
-        about = "largest" if k is None else "k"
         # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
         countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any
-        countable = countable and self.evaluator.twins.most == self.evaluator.twins.m
-        inside = countable and not _without(self.subject)
+        inside = countable and self.evaluator.twins.most == self.evaluator.twins.m and not _without(self.subject)
         known = max([one.largest or 1 for one in self.found], default=1) if inside else 1
-        found = prove_cells(boxes, evaluator, about=about, k=k, seconds=self.left, stop=self.stop, known=known)
-        if k is None:
-            if found.k_high > found.k_low:
+        questions = (("flips", 0.5),) if self.decides else ()
+        for about, part in (*questions, ("largest" if k is None else "k", 1.0)):
+            self.watch(f"{about if about == 'flips' else 'k'} over cells of the trees")
+            begin, seconds = time.perf_counter(), part * self.left
+            found = prove_cells(boxes, evaluator, about=about, k=k, seconds=seconds, stop=self.stop, known=known)
+            counts, settled = (found.certified, found.falsified, found.open), found.open == 0
+            if about == "largest":
+                counts, settled = (boxes.people, 0, 0), found.k_high == found.k_low
+            if about == "largest" and not settled:
                 self.notes.append(
                     f"the largest k of the domain lies between {found.k_low} (somebody has it) and {found.k_high} "
                     f"(nobody exceeds it)."
                 )
-            kind: Kind = "exact" if found.k_high == found.k_low else "proved"
-            counts = (boxes.people, 0, 0)
             self._add(
-                kind, "k", whom, counts, time.perf_counter() - begin, reason, k=found.k_high,
-                largest=found.k_low, complete=found.k_high == found.k_low,
-            )  # fmt: skip
-            return
-        counts = (found.certified, found.falsified, found.open)
-        kind = "exact" if found.open == 0 else "proved"
-        self._add(
-            kind, "k", whom, counts, time.perf_counter() - begin, reason, k=k, largest=found.k_low,
-            complete=found.open == 0,
-        )  # fmt: skip
+                "exact" if settled else "proved",
+                "flips" if about == "flips" else "k",
+                whom,
+                counts,
+                time.perf_counter() - begin,
+                reason,
+                k=found.k_high if about == "largest" else k,
+                largest=None if about == "flips" else found.k_low,
+                complete=settled,
+            )
 
     def _rates(self) -> None:
         """Guaranteed rates of groups, one protected attribute after the other."""
@@ -567,15 +552,14 @@ def certify_run(
             stopped=found.stopped or after.stopped,
             contradictions=(*found.contradictions, *later),
         )
-    elif (made := _by_construction(folder, subject)) is not None:
-        found = replace(found, statements=(*found.statements, *made))
+    else:
+        found = replace(found, statements=(*found.statements, *_by_construction(folder, subject)))
     epsilon = _epsilon_of_run(folder)
     found = checked(replace(found, notes=(*found.notes, *notes)), repair_sightings(folder, epsilon=epsilon))
     asked = {"budget": options.seconds, "changes": options.changes, "k": options.k, "seed": options.seed}
     write_statements(folder, found.statements, made_with=subject.identity.document(), options=asked)
     if found.rates:
-        text = json.dumps(plain([one.document() for one in found.rates]), indent=2, ensure_ascii=False, allow_nan=False)
-        write_whole(folder / RATES, (text + "\n").encode("utf-8", errors="replace"))
+        write_json(folder / RATES, [one.document() for one in found.rates])
     return found
 
 
@@ -587,21 +571,29 @@ def _epsilon_of_run(folder: Path) -> float | None:
         return None
 
 
-def repair_sightings(folder: Path, *, epsilon: float | None) -> tuple[Sighting, ...]:
-    """Whom a repair and the attack on it have met: the most that the repaired model is known to do."""
+def _chosen_repair(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """repair.json and the repair that it chose; nothing where there is none, or a damaged file that others name."""
     try:
         document = json_of(folder / REPAIR)
-        chosen = next(one for one in document["repairs"] if one["name"] == document["chosen"])
-        met, attack = chosen["held_out"], document.get("attack_after") or {}
-        rates = [rate for rate in (met.get("id_rate"), met.get("id_rate_rows")) if rate is not None]
-        ks = [int(k) for k in (met.get("k_max"), met.get("k_max_rows")) if k is not None]
-        seen = [Sighting(source="held_out", flips=int(max(rates, default=0) > 0), k=max(ks, default=None))]
-        if attack.get("k_max") is not None:
-            flips = int((attack.get("id_rate") or 0) > 0)
-            seen.append(Sighting(source="attack", flips=flips, k=int(attack["k_max"])))
-    except (StopIteration, OSError, OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        return ()  # no repair, none chosen, or a damaged file, which is named by whoever reads it as such
-    return tuple(replace(one, model="repaired", epsilon=epsilon) for one in seen)
+        return document, next(one for one in document["repairs"] if one["name"] == document["chosen"])
+    except (StopIteration, OptionError, TypeError, KeyError):
+        return {}, {}
+
+
+def repair_sightings(folder: Path, *, epsilon: float | None) -> tuple[Sighting, ...]:
+    """Whom a repair and the attack on it have met: the most that the repaired model is known to do."""
+    document, chosen = _chosen_repair(folder)
+    found: dict[Source, Any] = {"held_out": chosen.get("held_out"), "attack": document.get("attack_after")}
+
+    def most(met: dict[str, Any], name: str) -> float | None:
+        known = (met.get(name), met.get(f"{name}_rows"))
+        return max((one for one in known if isinstance(one, int | float)), default=None)
+
+    return tuple(
+        Sighting(source=source, model="repaired", flips=int((most(met, "id_rate") or 0) > 0), k=k, epsilon=epsilon)
+        for source, met in found.items()
+        if isinstance(met, dict) and ((k := most(met, "k_max")) is not None or source == "held_out")
+    )
 
 
 def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[str, ...]]:
@@ -618,28 +610,19 @@ def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[
     return None, (f"{REPAIRED} holds no network like the subject's, so it was left out.",)
 
 
-def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...] | None:
+def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...]:
     """What is proved about a repaired model by the way it is made: a guard, or one that drops protected columns."""
-    path = folder / REPAIR
-    if not path.is_file():
-        return None
-    try:
-        found = json_of(path)
-        chosen = next(one for one in found["repairs"] if one["name"] == found["chosen"])
-        proof = chosen["proof"]
-        if proof is None:
-            return None
-        k_max, flips, text = int(proof["bound"]), str(proof["property"]) == "flips", str(proof["text"])
-    except StopIteration:
-        return None  # no repair kept the budget
-    except (OptionError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        return None  # a damaged repair.json is named by whoever reads it as such
+    proof = _chosen_repair(folder)[1].get("proof")
+    if not isinstance(proof, dict) or not isinstance(proof.get("bound"), int):
+        return ()
     size = exact.domain_size(subject.schema)
-    people = size or 1
     whom = Population(kind="domain", count=size)
-    counts = (people, people, 0, 0, float(k_max), 1.0, 0.0)
-    first = Statement("proved", "k", whom.words, *counts, whom=whom, epsilon=_epsilon_of_run(folder))
-    made = [replace(first, model="repaired", reason=text)]
-    if flips:  # proved too: all twins get one score
-        made.insert(0, replace(made[0], property="flips", bound=0.0, largest=None))
-    return tuple(made)
+    made = Statement(
+        *("proved", "k", whom.words, size or 1, size or 1, 0, 0, float(proof["bound"]), 1.0, 0.0),
+        model="repaired",
+        reason=str(proof.get("text")),
+        whom=whom,
+        epsilon=_epsilon_of_run(folder),
+    )
+    # Where all twins get one score, no decision depends on a protected value either.
+    return (replace(made, property="flips", bound=0.0), made) if proof.get("property") == "flips" else (made,)

@@ -5,17 +5,16 @@ certify.json of a run is a list of them; the identity of the model stands with t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any, Literal
 
-from fairbits.errors import OptionError
-from fairbits.store import json_of, plain, write_whole
+from fairbits.shape import reading
+from fairbits.store import json_of, record_from_json, record_to_json, write_json
 
-FILE = "certify.json"
+FILE, _REMEDY = "certify.json", "delete it, and run fairbits certify again"
 
 Kind = Literal["exact", "proved", "statistical"]
 Property = Literal["flips", "k"]
@@ -94,26 +93,6 @@ class Population:
             said += f"; twins with {_listed(shown)}"
         return said
 
-    @classmethod
-    def of(cls, document: dict[str, Any]) -> Population:
-        """The population of a document.
-
-        Parameters
-        ----------
-        document
-            ``whom`` of an entry of certify.json.
-
-        Returns
-        -------
-        Population
-            The population.
-        """
-        known = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
-        known["intervals"] = tuple((str(n), float(a), float(b)) for n, a, b in known.get("intervals", ()))
-        known["without"] = tuple(known.get("without", ()))
-        known["values"] = tuple((str(n), tuple(map(float, some))) for n, some in known.get("values", ()))
-        return cls(**known)
-
 
 def _listed(words: Sequence[str]) -> str:
     return ", ".join(words[:3]) + (", …" if len(words) > 3 else "")
@@ -189,26 +168,8 @@ class Statement:
 
     def document(self) -> dict[str, Any]:
         """The statement as it stands in certify.json."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, document: dict[str, Any]) -> Statement:
-        """The statement of a document; keys of later versions are passed over.
-
-        Parameters
-        ----------
-        document
-            One entry of certify.json.
-
-        Returns
-        -------
-        Statement
-            The statement.
-        """
-        known = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
-        if known.get("whom") is not None:
-            known["whom"] = Population.of(known["whom"])
-        return cls(**known)
+        document: dict[str, Any] = record_to_json(self)
+        return document
 
     def is_certain(self) -> bool:
         """Whether it is a certainty worth the name: not withdrawn, and of more than a thousandth of the population."""
@@ -293,39 +254,28 @@ def write_statements(
     if entries:  # said once, with the first statement
         more = {"made_with": made_with, "options": options}
         entries[0] |= {name: value for name, value in more.items() if value is not None}
-    text = json.dumps(plain(entries), indent=2, ensure_ascii=False, allow_nan=False)
-    write_whole(folder / FILE, (text + "\n").encode("utf-8", errors="replace"))
+    write_json(folder / FILE, entries)
 
 
 def withdraw_statements(folder: Path, statements: Sequence[Statement]) -> None:
     """Say in certify.json which of its statements are withdrawn."""
-    if not any(one.withdrawn for one in statements):
-        return
-    entries = [
-        entry | {"withdrawn": one.withdrawn} for entry, one in zip(json_of(folder / FILE), statements, strict=True)
-    ]
-    text = json.dumps(plain(entries), indent=2, ensure_ascii=False, allow_nan=False)
-    write_whole(folder / FILE, (text + "\n").encode("utf-8", errors="replace"))
+    if any(one.withdrawn for one in statements):
+        pairs = zip(json_of(folder / FILE), statements, strict=True)
+        write_json(folder / FILE, [entry | {"withdrawn": one.withdrawn} for entry, one in pairs])
 
 
 def read_statements(folder: Path) -> tuple[Statement, ...]:
     """The statements of a run; none where it was not certified."""
-    path = folder / FILE
-    if not path.is_file():
-        return ()
-    try:
-        return tuple(Statement.of(document) for document in json_of(path))
-    except (OSError, ValueError, RecursionError, TypeError, AttributeError) as error:
-        raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None
+    with reading(folder / FILE, _REMEDY):
+        return tuple(record_from_json(Statement, entry) for entry in _entries(folder) or ())
 
 
 def certify_options(folder: Path) -> dict[str, Any] | None:
-    """What the statements of a run were asked for with; nothing known ({}) in files of earlier versions."""
-    path = folder / FILE
-    if not path.is_file():
-        return None
-    try:
-        entries = json_of(path)
-        return dict(entries[0].get("options") or {}) if entries else {}
-    except (OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
-        raise OptionError(f"{str(path)!r} is damaged ({error}); delete it, and run fairbits certify again.") from None
+    """What the statements of a run were asked for with; None where it was not certified."""
+    with reading(folder / FILE, _REMEDY):
+        entries = _entries(folder)
+        return None if entries is None else dict(entries[0].get("options") or {}) if entries else {}
+
+
+def _entries(folder: Path) -> Any:
+    return json_of(folder / FILE) if (folder / FILE).is_file() else None

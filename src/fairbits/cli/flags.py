@@ -127,9 +127,10 @@ class Command(click.Command):
                 one.name = parameter
                 maker = Word if one.metadata.get("argument") else Flag
                 self._made.append((parameter, None, [maker(one, kind, parameter)]))
+        flags = [one for _, _, made in self._made for one in made]
         super().__init__(
             name,
-            params=[*(one for _, _, made in self._made for one in made), *help_flags()],
+            params=[*flags, *([all_flag()] if any(one.name == "as_json" for one in flags) else []), *help_flags()],
             help=inspect.getdoc(function),
             short_help=summary,
             add_help_option=False,
@@ -180,6 +181,16 @@ class Command(click.Command):
         if ctx.meta.get("fairbits.short"):
             formatter.write_paragraph()
             formatter.write_text(f"All options: {ctx.command_path} {LONG}")
+
+
+def all_flag() -> click.Option:
+    """Whether a command prints everything, and not the first look (see ``fairbits.cli.terminal``)."""
+
+    def note(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+        ctx.meta["fairbits.all"] = wanted
+
+    words = "Print everything, not the first 25 lines."
+    return click.Option(["--all"], is_flag=True, expose_value=False, callback=note, help=words)
 
 
 def help_flags(*, short: bool = True) -> Iterator[click.Option]:

@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
 from fairbits.explore.explorer import Explorer
-from fairbits.explore.request import asked_of
+from fairbits.explore.people import asked_of
 from fairbits.report import stylesheet
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 
 try:
     from starlette.applications import Starlette
@@ -27,8 +31,6 @@ try:
 except ImportError:
     raise MissingDependencyError("starlette", "explore", "the explorer") from None
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 #: Bytes of a question; a person with a thousand attributes and all neurons held stays far below.
 MAX_BYTES = 256 * 1024

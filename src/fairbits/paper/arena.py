@@ -1,21 +1,265 @@
-"""One subject, searched by one strategy after the other; finished runs are kept."""
+"""The arena: strategies search one subject after the other through the same oracle, at equal seconds.
+
+One strategy's figures are how many ID cases it finds, how fast, and how different they are from each other. `compare`
+asks that of one subject, the paper's questions of many.
+"""
 
 from __future__ import annotations
 
+import csv
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes, GrantOptions, joined
 from fairbits.errors import CapabilityError, OptionError, choose_from
-from fairbits.measure import evaluator_of
-from fairbits.paper.cells import Cells
-from fairbits.paper.contest import Contest
-from fairbits.paper.diversity import Diversity
-from fairbits.paper.pace import pace
+from fairbits.measure import Evaluator, evaluator_of
+from fairbits.paper.cells import Cells, Desk, Progress, figures_of
+from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
+from fairbits.scale import ExecutorOptions, Portable
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
-from fairbits.subject import Subject
+from fairbits.store import Run
+from fairbits.subject import Quality, Subject
+
+#: What every run is judged by, in the order of the tables.
+FIGURES = (
+    "id_cases",
+    "id_per_second",
+    "id_per_million_queries",
+    "local_success_rate",
+    "seconds_to_first_id",
+    "seconds_to_1000_id",
+    "k_max",
+    "q_inf_mean_id",
+    "q_1_mean_id",
+    "diversity",
+    "leaves_covered",
+    "changed",
+    "l1",
+)
+#: Files of a comparison: means and deviations, everything, and the page.
+TABLE, DOCUMENT, PAGE = "compare.csv", "compare.json", "compare.html"
+ContestProgress = Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """The terms of a comparison of strategies, equal for all."""
+
+    budget: Budget
+    repeats: int = 10
+    seed: int = 0
+    epsilon: float | None = None
+    partition: str = "constrained"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise OptionError(f"repeats is {self.repeats}; at least one run is needed.")
+
+    def settings(self, strategy: str, repeat: int) -> Settings:
+        """Settings of one run: the seed moves with the repeat."""
+        return Settings(
+            budget=self.budget,
+            strategy=strategy,
+            seed=self.seed + repeat,
+            epsilon=self.epsilon,
+            partition=self.partition,
+            threads=self.threads,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One strategy's runs."""
+
+    strategy: str
+    runs: list[dict[str, Any]]
+    verdict: Verdict | None = None
+
+    def values(self, figure: str) -> list[float | None]:
+        """One figure of every run."""
+        return [run[figure] for run in self.runs]
+
+    def mean(self, figure: str) -> float | None:
+        """Mean of a figure over the runs that have it."""
+        return mean(self.values(figure))
+
+    def deviation(self, figure: str) -> float | None:
+        """Standard deviation of a figure."""
+        return deviation(self.values(figure))
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyComparison:
+    """Strategies on one subject, on equal terms."""
+
+    subject: str
+    contest: Contest
+    entries: list[Entry]
+    left_out: dict[str, str] = field(default_factory=dict)
+    quality: Quality | None = None
+    folder: Path | None = None
+    command: str = ""
+
+    @property
+    def page(self) -> Path | None:
+        """The page with plots; None where nothing was written."""
+        return None if self.folder is None else self.folder / PAGE
+
+    @property
+    def idle(self) -> list[str]:
+        """Strategies that evaluated no person in some run, because the budget ended before their first step."""
+        return [entry.strategy for entry in self.entries if any(run["evaluations"] == 0 for run in entry.runs)]
+
+    @property
+    def standing(self) -> Standing:
+        """Who found the most ID cases, and who is not told apart from that one."""
+        return standing({entry.strategy: [run["id_cases"] for run in entry.runs] for entry in self.entries})
+
+    @property
+    def sentence(self) -> str:
+        """Who found the most, as far as the test can tell."""
+        found = self.standing
+        ids = {entry.strategy: entry.mean("id_cases") or 0.0 for entry in self.entries}
+        if not ids[found.best]:
+            return "No strategy found an ID case."
+        top = f"{found.best} found {ids[found.best]:,.0f} ID cases"
+        if len(self.entries) == 1:
+            return f"{top}; there is nobody to compare it with."
+        if not found.tested:
+            return f"{top}, the most in one run each: another run may change the order."
+        if found.winner is not None:
+            return f"{top} on average, more than any other strategy (told apart from all of them)."
+        needed = runs_needed(len(self.entries) - 1)
+        few = f"; telling {len(self.entries)} strategies apart takes at least {needed} runs each"
+        short = few if self.contest.repeats < needed else ""
+        return f"{top} on average, the most, but is not told apart from {joined(list(found.tied))}{short}."
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        rows = []
+        for entry in self.entries:
+            figures = {name: {"mean": entry.mean(name), "deviation": entry.deviation(name)} for name in FIGURES}
+            verdict = None if entry.verdict is None else asdict(entry.verdict)
+            rows.append({"strategy": entry.strategy, **figures, "against_dice": verdict, "runs": entry.runs})
+        return {
+            "subject": self.subject,
+            "quality": None if self.quality is None else self.quality.figures(),
+            "terms": str(self.contest.budget),
+            "contest": asdict(self.contest),
+            "left_out": self.left_out,
+            "idle": self.idle,
+            "sentence": self.sentence,
+            "standing": {**asdict(self.standing), "winner": self.standing.winner},
+            "strategies": rows,
+        }
+
+    def write_csv(self, path: Path) -> None:
+        """Write means and deviations, one line per strategy."""
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            spread = [f"{name}_{kind}" for name in FIGURES for kind in ("mean", "deviation")]
+            writer.writerow(
+                ["strategy", "repeats", *spread, "p_against_dice", "p_holm_against_dice", "a12_against_dice"]
+            )
+            for entry in self.entries:
+                cells = [value for name in FIGURES for value in (entry.mean(name), entry.deviation(name))]
+                verdict = entry.verdict
+                test = [None] * 3 if verdict is None else [verdict.p, verdict.p_holm, verdict.a12]
+                writer.writerow([entry.strategy, len(entry.runs), *("" if c is None else c for c in (*cells, *test))])
+
+
+#: Equal steps that the time of a run is cut into.
+STEPS = 40
+
+
+def pace(run: Run, seconds: float) -> list[int]:
+    """ID cases found so far, at the end of each of some equal steps of time."""
+    step = f"least(floor(seconds / {max(seconds, 1e-9)!r} * {STEPS}), {STEPS - 1})::INTEGER"
+    rows = run.query(f"SELECT {step} AS step, count(*) AS ids FROM cases WHERE flips GROUP BY 1").to_pylist()  # noqa: S608
+    found = np.zeros(STEPS, dtype=np.int64)
+    for row in rows:
+        found[row["step"]] = row["ids"]
+    return found.cumsum().tolist()
+
+
+#: ID cases looked at, and of these the ones compared pair by pair.
+SAMPLE, PAIRED = 20_000, 1_000
+#: Leaves of the map.
+LEAVES = 200
+
+
+class Diversity:
+    """A map of one subject: the leaves of a decision tree fitted to the decisions about its real rows."""
+
+    def __init__(self, evaluator: Evaluator, problem: Problem):
+        from sklearn.tree import DecisionTreeClassifier
+
+        self._problem = problem
+        attributes = [problem.schema.attributes[i] for i in problem.person]
+        self._categories = np.array([attribute.kind == "category" for attribute in attributes])
+        self._width = np.array([attribute.upper - attribute.low or 1.0 for attribute in attributes])
+        own = evaluator.row_scores(problem.rows)
+        cut = float(np.median(own)) if problem.schema.regression else evaluator.threshold
+        tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0)
+        self._tree = tree.fit(problem.rows[:, problem.person], own >= cut)
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are to be covered."""
+        return int(self._tree.get_n_leaves())
+
+    def of(self, run: Run, id_cases: int) -> dict[str, Any]:
+        """Figures of diversity over a sample of a run's ID cases, spread evenly over the time of the search."""
+        if id_cases == 0:
+            return {"diversity": None, "leaves_covered": 0, "leaves": self.leaves, "changed": None, "l1": None}
+        stride = max(1, id_cases // SAMPLE)
+        table = run.cases(where=f"flips AND evaluation % {stride} = 0", labels=False)
+        if table.num_rows == 0:  # a handful of cases may miss the beat
+            table = run.cases(where="flips", top=SAMPLE, labels=False)
+        people = np.column_stack([table[i].to_numpy() for i in range(len(self._problem.person))]).astype(np.float64)
+        order = np.argsort(table["evaluation"].to_numpy(), kind="stable")
+        return {
+            "diversity": self.spread(people[order]),
+            "leaves_covered": len(np.unique(self._tree.apply(people))),
+            "leaves": self.leaves,
+            "changed": float(table["changed"].to_numpy().mean()),
+            "l1": float(table["l1"].to_numpy().mean()),
+        }
+
+    def spread(self, people: Codes) -> float | None:
+        """Mean distance of two people: per attribute the share of its range, for categories same or not."""
+        some = people[np.linspace(0, len(people) - 1, min(PAIRED, len(people))).astype(np.int64)]
+        n = len(some)
+        if n < 2:
+            return None
+        total = 0.0
+        for attribute in range(some.shape[1]):
+            column = some[:, attribute]
+            total += _same_or_not(column) if self._categories[attribute] else _gaps(column) / self._width[attribute]
+        return total / some.shape[1]
+
+
+def _gaps(values: npt.NDArray[np.float64]) -> float:
+    """Mean |a − b| over all pairs of different people."""
+    n = len(values)
+    ranks = 2.0 * np.arange(n) - (n - 1)
+    return float(2.0 * (np.sort(values) @ ranks) / (n * (n - 1)))
+
+
+def _same_or_not(values: npt.NDArray[np.float64]) -> float:
+    """Share of pairs that differ."""
+    n = len(values)
+    _, counts = np.unique(values, return_counts=True)
+    return float(1.0 - (counts * (counts - 1)).sum() / (n * (n - 1)))
+
 
 #: Which figures a finished run keeps on disk; counted up when there are others.
 KEPT = 2
@@ -30,8 +274,12 @@ class Arena:
             subject, epsilon=contest.epsilon, partition=contest.partition, threads=contest.threads
         )
         self.problem = Problem(self.evaluator, subject.table)
-        self.diversity = Diversity(self.evaluator, self.problem)
         self._warm: set[str] = set()
+
+    @cached_property
+    def diversity(self) -> Diversity:
+        """The map that cases are laid on."""
+        return Diversity(self.evaluator, self.problem)
 
     def entrants(self, wanted: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
         """The strategies to run, and what those that are left out would need."""
@@ -52,29 +300,8 @@ class Arena:
             raise OptionError("no strategy was named; give some, separated by commas, or 'all'.")
         return names, left_out
 
-    def run(self, strategy: str, repeat: int, cells: Cells | None = None, *, name: str = "") -> dict[str, Any]:
-        """Figures of one run, from disk if it has been made before."""
-        settings = self.contest.settings(strategy, repeat)
-        if cells is None:
-            return self._figures(settings)
-        return cells.get(f"{name}{strategy}-{repeat}", self._identity(settings), lambda: self._figures(settings))
-
-    def is_kept(self, strategy: str, repeat: int, cells: Cells, *, name: str = "") -> bool:
-        """Whether a run has been made before."""
-        identity = self._identity(self.contest.settings(strategy, repeat))
-        return cells.ready(f"{name}{strategy}-{repeat}", identity) is not None
-
-    def keep(self, strategy: str, repeat: int, cells: Cells, figures: dict[str, Any], *, name: str = "") -> None:
-        """Keep a run that a worker made."""
-        identity = self._identity(self.contest.settings(strategy, repeat))
-        cells.get(f"{name}{strategy}-{repeat}", identity, lambda: figures)
-
-    def _identity(self, settings: Settings) -> dict[str, Any]:
-        identity = {"subject": self.subject.identity.id, "kept": KEPT, **asdict(settings)}
-        identity.pop("threads")
-        return identity
-
-    def _figures(self, settings: Settings) -> dict[str, Any]:
+    def run(self, settings: Settings) -> dict[str, Any]:
+        """Figures of one run."""
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
             if settings.strategy not in self._warm:  # imports and first compilations are no cost of a strategy
                 few = Budget(evaluations=2_000, seconds=5.0)
@@ -94,3 +321,116 @@ class Arena:
                 "pace_seconds": horizon,
                 **self.diversity.of(run, ids),
             }
+
+
+@dataclass(frozen=True, slots=True)
+class RunShard:
+    """One run of one strategy on a subject, all its protected attributes or one of them."""
+
+    contest: Contest
+    subject: str | None
+    protected: str | None
+    strategy: str
+    repeat: int
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        what = " ".join(filter(None, (self.subject, self.protected, self.strategy)))
+        return f"{what}, run {self.repeat + 1} of {self.contest.repeats}"
+
+    @property
+    def label(self) -> str:
+        """The name of its file."""
+        return f"{self.prefix}{self.strategy}-{self.repeat}"
+
+    @property
+    def settings(self) -> Settings:
+        """How it is searched."""
+        return self.contest.settings(self.strategy, self.repeat)
+
+    def identity(self, desk: Desk) -> dict[str, Any]:
+        """What its figures depend on; threads are no part of it."""
+        subject = desk.subject(self.subject, self.protected)
+        identity = {"subject": subject.identity.id, "kept": KEPT, **asdict(self.settings)}
+        identity.pop("threads")
+        return identity
+
+    def arena(self, desk: Desk) -> Arena:
+        """Where its strategy meets the others."""
+        where = self.subject, self.protected
+        return desk.latest(where, lambda: Arena(desk.subject(*where), self.contest))
+
+    def figures(self, desk: Desk) -> dict[str, Any]:
+        """Make it."""
+        return self.arena(desk).run(self.settings)
+
+
+def strategy_runs(
+    groups: Sequence[tuple[str | None, str | None, str]],
+    contest: Contest,
+    strategies: Sequence[str],
+    cells: Cells,
+    desk: Desk,
+    *,
+    executor_options: ExecutorOptions | None = None,
+    shared: Subject | Portable | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, list[dict[str, Any]]]]:
+    """For each group (subject, protected attribute, prefix of its files) the runs of every strategy.
+
+    Strategies take turns, so that a noisy minute of the machine hits everybody.
+    """
+    if executor_options is not None and executor_options.many:
+        contest = replace(contest, threads=executor_options.each)
+    shards = [
+        RunShard(contest, subject, protected, strategy, repeat, prefix)
+        for subject, protected, prefix in groups
+        for repeat in range(contest.repeats)
+        for strategy in strategies
+    ]
+    made = figures_of(shards, cells, desk, executor_options=executor_options, shared=shared, progress=progress)
+    size = contest.repeats * len(strategies)
+    return [
+        {name: made[start + place : start + size : len(strategies)] for place, name in enumerate(strategies)}
+        for start in range(0, len(made), size)
+    ]
+
+
+#: What the others are tested against.
+REFERENCE = "dice"
+
+
+def compare(
+    subject: Subject,
+    contest: Contest,
+    strategies: Sequence[str] | None = None,
+    *,
+    folder: str | Path | None = None,
+    executor_options: ExecutorOptions | None = None,
+    progress: ContestProgress | None = None,
+    **grants: Unpack[GrantOptions],
+) -> StrategyComparison:
+    """Run strategies against each other on equal terms."""
+    desk = Desk(subject)
+    names, left_out = RunShard(contest, None, None, "", 0).arena(desk).entrants(strategies)
+    elsewhere = executor_options is not None and executor_options.elsewhere
+    with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
+        (found,) = strategy_runs(
+            *(
+                [(None, None, "")],
+                contest,
+                names,
+                Cells(Path(place) if folder is None else Path(folder) / "cells"),
+                desk,
+            ),
+            executor_options=executor_options,
+            shared=Portable.of(subject, **grants) if elsewhere else subject,
+            progress=progress,
+        )
+    ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}
+    verdicts = against_one(ids, REFERENCE) if REFERENCE in ids else {}
+    entries = [Entry(name, runs, verdicts.get(name)) for name, runs in found.items()]
+    result = StrategyComparison(subject.name, contest, entries, left_out, subject.checked(as_is=True).quality)
+    if folder is not None:
+        result.write_csv(Path(folder) / TABLE)
+    return result

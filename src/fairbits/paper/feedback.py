@@ -7,24 +7,20 @@ it found is then measured with one ruler, the constrained partition, whatever it
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairbits.data import load_subject
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, default_epsilon
-from fairbits.paper.cells import Cells
-from fairbits.paper.digest import ablation_findings
+from fairbits.paper.cells import Cells, Desk, Progress, figures_of
 from fairbits.paper.significance import mean
-from fairbits.paper.spread import make_missing
 from fairbits.paper.subjects import OURS, Roster
-from fairbits.paper.tables import Cell, Results
-from fairbits.scale import ExecutorOptions, Signals
+from fairbits.paper.tables import Cell, Results, ablation_findings
+from fairbits.scale import ExecutorOptions
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.subject import Subject
 
@@ -45,28 +41,30 @@ def ablation(
     repeats: int,
     threads: int | None = None,
     executor_options: ExecutorOptions | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Results:
     """Compare kinds of feedback on all subjects at equal queries; finished runs are read from the folder."""
     if queries < 1 or repeats < 1:
         raise OptionError(f"queries ({queries}) and repeats ({repeats}) must be 1 or more.")
-    cells, rows = Cells(folder / "cells"), list[Sequence[Cell]]()
-    total, done = len(subjects.names) * len(VARIANTS) * repeats, 0
     if executor_options is not None and executor_options.many:
-        _spread(subjects, cells, queries, repeats, executor_options, progress)
-    for name in subjects.names:
-        subject = load_subject(name)
-        for variant, feedback, partition in VARIANTS:
-            runs = []
-            for repeat in range(repeats):
-                if progress is not None:
-                    progress(done, total, f"{name}, {variant} feedback, run {repeat + 1} of {repeats}")
-                shard = VariantShard(name, variant, feedback, partition, repeat, queries, threads)
-                make = partial(_figures, subject, shard.settings())
-                runs.append(cells.get(shard.label, shard.identity(subject), make))
-                done += 1
-            names = ("cases", "id_cases", "local_percent", "k_max", "k_mean", "q_inf_mean_id", "q_1_mean_id")
-            rows.append([name, variant, *(mean([run[figure] for run in runs]) for figure in names)])
+        threads = executor_options.each
+    shards = [
+        VariantShard(name, variant, feedback, partition, repeat, queries, threads)
+        for name in subjects.names
+        for variant, feedback, partition in VARIANTS
+        for repeat in range(repeats)
+    ]
+    cells, desk = Cells(folder / "cells"), Desk()
+    made = figures_of(shards, cells, desk, executor_options=executor_options, progress=progress)
+    names = ("cases", "id_cases", "local_percent", "k_max", "k_mean", "q_inf_mean_id", "q_1_mean_id")
+    rows: list[Sequence[Cell]] = [
+        [
+            shards[at].subject,
+            shards[at].variant,
+            *(mean([run[one] for run in made[at : at + repeats]]) for one in names),
+        ]
+        for at in range(0, len(shards), repeats)
+    ]
     times = f"{queries:,} model queries a run, {repeats} run{'s' if repeats > 1 else ''} a cell"
     notes = [f"{times}; every case measured with the constrained partition.", OURS, *subjects.notes]
     result = Results("Ablation: what dice is led by", COLUMNS, rows, notes, ablation_findings(rows))
@@ -94,10 +92,14 @@ class VariantShard:
         """The name of its cell."""
         return f"ablation-{self.subject}-{self.variant}-{self.repeat}"
 
-    def identity(self, subject: Subject) -> dict[str, Any]:
+    def figures(self, desk: Desk) -> dict[str, Any]:
+        """Make it."""
+        return _figures(desk.subject(self.subject), self.settings())
+
+    def identity(self, desk: Desk) -> dict[str, Any]:
         """What its figures depend on."""
         return {
-            "subject": subject.identity.id,
+            "subject": desk.subject(self.subject).identity.id,
             "queries": self.queries,
             "seed": self.repeat,
             "variant": self.variant,
@@ -113,29 +115,6 @@ class VariantShard:
             partition=self.partition,
             threads=self.threads,
         )
-
-
-def _spread(
-    subjects: Roster,
-    cells: Cells,
-    queries: int,
-    repeats: int,
-    executor_options: ExecutorOptions,
-    progress: Callable[[int, int, str], None] | None,
-) -> None:
-    """Have the missing cells made, several at a time."""
-    loaded = {name: load_subject(name) for name in subjects.names}
-    wanted = [
-        VariantShard(name, variant, feedback, partition, repeat, queries, executor_options.each)
-        for name in subjects.names
-        for variant, feedback, partition in VARIANTS
-        for repeat in range(repeats)
-    ]
-    make_missing(executor_options, _perform, wanted, cells, loaded, progress)
-
-
-def _perform(_: None, shard: VariantShard, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - not cut short
-    return _figures(load_subject(shard.subject), shard.settings())
 
 
 def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,15 +18,12 @@ from typing import Any
 from fairbits.data import load_subject
 from fairbits.debug import Candidate, DebugResult, NeuronEffect, Rule, debug_run
 from fairbits.errors import CapabilityError, UsageError
-from fairbits.paper.cells import Cells
-from fairbits.paper.comparison import BASELINE
-from fairbits.paper.digest import rq3_findings
-from fairbits.paper.published import Row, number, row_of
-from fairbits.paper.spread import make_missing
-from fairbits.paper.subjects import OURS, Roster
-from fairbits.paper.tables import Cell, Results
+from fairbits.paper.arena import REFERENCE
+from fairbits.paper.cells import Cells, Desk, Progress, figures_of
+from fairbits.paper.subjects import OURS, Roster, Row, number, row_of
+from fairbits.paper.tables import Cell, Results, rq3_findings
 from fairbits.repair import RepairResult, repair_run
-from fairbits.scale import ExecutorOptions, Signals
+from fairbits.scale import ExecutorOptions
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.store import Run
 from fairbits.subject import Subject
@@ -61,39 +58,31 @@ def rq3(
     partition: str = "constrained",
     threads: int | None = None,
     executor_options: ExecutorOptions | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Results, Results]:
     """The tables of localisation and mitigation; finished cells are read from the folder."""
-    strategies = strategies or [BASELINE]
-    cells, total, done = Cells(folder / "cells"), len(subjects.names) * len(strategies), 0
+    strategies = strategies or [REFERENCE]
+    if executor_options is not None and executor_options.many:
+        threads = executor_options.each
+    each = Settings(budget=Budget(seconds=seconds), partition=partition, threads=threads)
+    shards = [
+        Rq3Shard(name, replace(each, strategy=one), subjects.places.get(name))
+        for name in subjects.names
+        for one in strategies
+    ]
+    cells, desk = Cells(folder / "cells"), Desk()
+    made = iter(figures_of(shards, cells, desk, executor_options=executor_options, progress=progress))
     where: list[Sequence[Cell]] = []
     what: list[Sequence[Cell]] = []
     missing: list[str] = []
-    if executor_options is not None and executor_options.many:
-        each = Settings(budget=Budget(seconds=seconds), partition=partition, threads=executor_options.each)
-        _spread(
-            [
-                Rq3Shard(name, replace(each, strategy=one), subjects.places.get(name))
-                for name in subjects.names
-                for one in strategies
-            ],
-            cells,
-            executor_options,
-            progress,
-        )
     for name in subjects.names:
-        subject = subjects.load(name)
         for strategy in strategies:
-            if progress is not None:
-                progress(done, total, f"{name} {strategy}: search, debug, repair")
-            settings = Settings(budget=Budget(seconds=seconds), strategy=strategy, partition=partition, threads=threads)
-            found = _cell(cells, name, subject, settings)
+            found = next(made)
             reasons = [found.get("why"), found.get("by_paper", {}).get("why")]
             missing += [f"{name}, {strategy}: {why}" for why in reasons if why]
             where.append([name, f"{strategy}*", *_located(found.get("by_paper", {}))])
             where.append([name, strategy, *_located(found)])
             what.append([name, strategy, *_mitigated({**found, **found.get("by_paper", {})})])
-            done += 1
         where.append([name, "paper", *_printed_location(row_of("rq3_localization", name))])
         what.append([name, "paper", *_printed_mitigation(row_of("rq3_mitigation", name))])
     terms = [f"{Budget(seconds=seconds)} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
@@ -109,11 +98,6 @@ def rq3(
     return tables
 
 
-def _cell(cells: Cells, name: str, subject: Subject, settings: Settings) -> dict[str, Any]:
-    shard = Rq3Shard(name, settings)
-    return cells.get(shard.label, shard.identity(subject), lambda: _figures(subject, settings))
-
-
 @dataclass(frozen=True, slots=True)
 class Rq3Shard:
     """One cell: plain data."""
@@ -122,39 +106,25 @@ class Rq3Shard:
     settings: Settings
     place: str | None = None  # of a subject that is not built in
 
-    def load(self) -> Subject:
-        """Load the subject of the cell."""
-        return load_subject(self.place or self.subject)
-
     def __str__(self) -> str:
-        return f"{self.subject} {self.settings.strategy}"
+        return f"{self.subject} {self.settings.strategy}: search, debug, repair"
+
+    def figures(self, desk: Desk) -> dict[str, Any]:
+        """Make it."""
+        return _figures(desk.subject(self.place or self.subject), self.settings)
 
     @property
     def label(self) -> str:
         """The name of its file."""
         return f"rq3-{self.subject}-{self.settings.strategy}"
 
-    def identity(self, subject: Subject) -> dict[str, Any]:
+    def identity(self, desk: Desk) -> dict[str, Any]:
         """What its figures depend on."""
+        subject = desk.subject(self.place or self.subject)
         identity = {"subject": subject.identity.id, **asdict(self.settings), "samples": SAMPLES, "loss": MAX_LOSS}
         identity["rules"] = ["paper", "spread"]
         identity.pop("threads")  # seconds change with them, cases do not
         return identity
-
-
-def _spread(
-    wanted: list[Rq3Shard],
-    cells: Cells,
-    executor_options: ExecutorOptions,
-    progress: Callable[[int, int, str], None] | None,
-) -> None:
-    """Have the missing cells made, several at a time."""
-    loaded = {one.subject: one.load() for one in {shard.subject: shard for shard in wanted}.values()}
-    make_missing(executor_options, _perform, wanted, cells, loaded, progress)
-
-
-def _perform(_: None, shard: Rq3Shard, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - not cut short
-    return _figures(shard.load(), shard.settings)
 
 
 def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:

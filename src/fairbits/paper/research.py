@@ -1,31 +1,181 @@
 """The paper's first two research questions, made anew: how far k grows, and who finds ID cases faster.
 
-`field` is the second one asked of every strategy that is here; it shares its cells.
+`field` is the second one asked of every strategy that is here, our default beside every other; it shares its cells. Who
+is ahead is judged as in every other comparison (see ``significance``): by the Mann-Whitney test on the runs of a cell,
+corrected for the number of strategies. A cell with few runs tells nobody apart, so the default is also compared with
+each rival over all cells at once, by the Wilcoxon signed-rank test on the ratio of their means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from fairbits.data import load_subject
+from fairbits.domain import joined
 from fairbits.errors import OptionError
-from fairbits.paper.arena import Arena
-from fairbits.paper.cells import Cells
-from fairbits.paper.contest import Contest
-from fairbits.paper.digest import rq1_findings, rq2_findings
-from fairbits.paper.field import COLUMNS as FIELD
-from fairbits.paper.field import Groups, Runs, every_rate, field_findings, field_row
-from fairbits.paper.published import number, row_of
-from fairbits.paper.significance import mean
-from fairbits.paper.spread import CellShard, cells_job, make_all
-from fairbits.paper.subjects import OURS, Roster
-from fairbits.paper.tables import Cell, Results
+from fairbits.paper.arena import Contest, RunShard, strategy_runs
+from fairbits.paper.cells import Cells, Desk, Progress
+from fairbits.paper.significance import LEVEL, deviation, holm, mean, runs_needed, standing
+from fairbits.paper.subjects import OURS, Roster, number, row_of
+from fairbits.paper.tables import Cell, Results, rq1_findings, rq2_findings, shown
 from fairbits.scale import ExecutorOptions
 from fairbits.search import DEFAULT, Budget
 from fairbits.search import STRATEGIES as KNOWN
+
+FIELD = ("subject", DEFAULT, "±", "best rival", "ID/s", "±", f"{DEFAULT} is", "k", "any k")
+AHEAD, TIED, BEHIND, NOBODY, ONCE = "ahead", "tied", "behind", "none found", "one run"
+
+#: So many cells it takes to compare two strategies over all of them: with fewer, no p can fall below 0.05.
+PAIRED = 6
+
+#: strategy → its runs, in the order of their seeds.
+Runs = Mapping[str, Sequence[Mapping[str, Any]]]
+Groups = Mapping[tuple[str, str | None], Runs]
+
+
+class Pairwise(NamedTuple):
+    """The default and the best of the others, and whether the test tells the default apart from everybody."""
+
+    ours: list[float]
+    rival: str
+    theirs: list[float]
+    verdict: str
+
+    @property
+    def ratio(self) -> float:
+        """The rival's mean, in terms of the default's."""
+        return (mean(self.theirs) or 0.0) / (mean(self.ours) or np.nan)
+
+
+def pairwise(rates: Mapping[str, Sequence[float]]) -> Pairwise:
+    """Compare the default with the rival that has the largest mean."""
+    rivals = {name: list(values) for name, values in rates.items() if name != DEFAULT}
+    best = max(rivals, key=lambda name: mean(rivals[name]) or 0.0)
+    return Pairwise(list(rates[DEFAULT]), best, rivals[best], _verdict(rates))
+
+
+def _verdict(rates: Mapping[str, Sequence[float]]) -> str:
+    """Ahead of everybody, or behind somebody, as far as the test tells them apart; else tied."""
+    if not any(value for values in rates.values() for value in values):
+        return NOBODY
+    found = standing(rates)
+    if not found.tested:
+        return ONCE
+    if found.best == DEFAULT:
+        return TIED if found.tied else AHEAD
+    return TIED if DEFAULT in found.tied else BEHIND
+
+
+def field_row(name: str, runs: Runs) -> Sequence[Cell]:
+    """One row: ID cases per second of the default and the best rival, and the largest k of the default and of all."""
+    found = pairwise(_rates(runs))
+    k = {who: max(int(run["k_max"]) for run in mine) for who, mine in runs.items()}
+    ours = [mean(found.ours), deviation(found.ours)]
+    theirs = [mean(found.theirs), deviation(found.theirs)]
+    return [name, *ours, found.rival, *theirs, found.verdict, k[DEFAULT], max(k.values())]
+
+
+def every_rate(groups: Groups) -> list[Sequence[Cell]]:
+    """Every run as a row: subject, attribute, strategy, run, ID cases per second and largest k."""
+    return [
+        [subject, protected, who, number, run["id_per_second"], run["k_max"]]
+        for (subject, protected), runs in groups.items()
+        for who, mine in runs.items()
+        for number, run in enumerate(mine)
+    ]
+
+
+def field_findings(groups: Groups) -> list[str]:
+    """Sentences on where the default is ahead, how far the others are from it, and which reaches the largest k."""
+    cells = {key: pairwise(_rates(runs)) for key, runs in groups.items()}
+    subjects = {subject: pairwise(_rates(runs)) for subject, runs in _by_subject(groups).items()}
+    says = [
+        f"ID cases per second, cell by cell: {DEFAULT} is {_standing(cells)} of {len(cells)} cells.",
+        f"By subject, the mean over its attributes: {DEFAULT} is {_standing(subjects)} of {len(subjects)} subjects.",
+    ]
+    repeats = min(len(mine) for group in groups.values() for mine in group.values())
+    needed = runs_needed(max(len(group) for group in groups.values()) - 1)
+    if repeats < needed:
+        says.append(
+            f"With {repeats} runs a cell no test can tell so many strategies apart: that takes {needed} at least."
+        )
+    says += _over_cells(groups)
+    for verdict in (TIED, BEHIND):
+        named = [f"{name} ({one.rival} {one.ratio:.2f} ×)" for name, one in subjects.items() if one.verdict == verdict]
+        says += [f"{verdict.capitalize()} on {joined(named)}."] if named else []
+    logs = defaultdict[str, list[float]](list)
+    for runs in groups.values():
+        rates = {who: mean(values) or 0.0 for who, values in _rates(runs).items()}
+        for who, rate in rates.items():
+            if who != DEFAULT and rate and rates[DEFAULT]:
+                logs[who].append(np.log(rate / rates[DEFAULT]))
+    order = sorted(logs, key=lambda who: -np.mean(logs[who]))
+    near = [f"{who} {shown(float(np.exp(np.mean(logs[who]))))}" for who in order]
+    says += [f"ID cases per second beside {DEFAULT}, geometric mean over the cells: {', '.join(near)}."] if near else []
+    largest = sum(_largest_k(runs) for runs in groups.values())
+    return [*says, f"The largest k that anybody found, {DEFAULT} found too in {largest} of {len(groups)} cells."]
+
+
+def _rates(runs: Runs) -> dict[str, list[float]]:
+    return {who: [float(run["id_per_second"]) for run in mine] for who, mine in runs.items()}
+
+
+def _by_subject(groups: Groups) -> dict[str, dict[str, list[dict[str, float]]]]:
+    """Per subject: the same run of all its attributes, as one run with their mean rate."""
+    found = defaultdict[str, list[Runs]](list)
+    for (subject, _), runs in groups.items():
+        found[subject].append(runs)
+    return {
+        subject: {
+            who: [
+                {"id_per_second": float(np.mean([run["id_per_second"] for run in together]))}
+                for together in zip(*(runs[who] for runs in mine), strict=True)
+            ]
+            for who in mine[0]
+            if all(who in runs for runs in mine)
+        }
+        for subject, mine in found.items()
+    }
+
+
+def _standing(pairs: Mapping[Any, Pairwise]) -> str:
+    counts = {kind: sum(one.verdict == kind for one in pairs.values()) for kind in (AHEAD, TIED, BEHIND, NOBODY, ONCE)}
+    words = {ONCE: "not tested"}
+    return joined([f"{words.get(kind, kind)} in {count}" for kind, count in counts.items() if count])
+
+
+def _over_cells(groups: Groups) -> list[str]:
+    """The default against each rival, cell by cell as pairs, corrected for the number of rivals."""
+    from scipy.stats import wilcoxon
+
+    ratios = defaultdict[str, list[float]](list)
+    for runs in groups.values():
+        rates = {who: mean(values) or 0.0 for who, values in _rates(runs).items()}
+        for who, rate in rates.items():
+            if who != DEFAULT and (rate or rates[DEFAULT]):
+                ratios[who].append((rates[DEFAULT] - rate) / (rates[DEFAULT] + rate))
+    names = [who for who, values in ratios.items() if any(values)]
+    if not names or max(len(values) for values in ratios.values()) < PAIRED:
+        return []
+    corrected = dict(zip(names, holm(float(wilcoxon(ratios[who]).pvalue) for who in names), strict=True))
+    more = [who for who in names if corrected[who] < LEVEL and np.median(ratios[who]) > 0]
+    fewer = [who for who in names if corrected[who] < LEVEL and np.median(ratios[who]) < 0]
+    open_ = [who for who in names if who not in (*more, *fewer)]
+    parts = (("finds more than", more), ("finds fewer than", fewer), ("is not told apart from", open_))
+    said = "; it ".join(f"{words} {joined(who)}" for words, who in parts if who)
+    return [f"Over all {len(groups)} cells (Wilcoxon signed-rank, Holm-corrected), {DEFAULT} {said}."]
+
+
+def _largest_k(runs: Runs) -> bool:
+    k = {who: max(run["k_max"] for run in mine) for who, mine in runs.items()}
+    return k[DEFAULT] == max(k.values())
+
 
 #: The paper's time-outs in seconds, and its repeats.
 FULL_SECONDS = {"rq1": 3600.0, "rq2": 900.0, "rq3": 3600.0, "field": 900.0}
@@ -35,8 +185,6 @@ STRATEGIES = {
     question: tuple(dict.fromkeys((*rivals, "dice", DEFAULT)))
     for question, rivals in (("rq1", ()), ("rq2", ("aequitas", "adf", "neuronfair")), ("field", tuple(KNOWN)))
 }
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +225,14 @@ class ExperimentPlan:
 
     def run(self, progress: Progress | None = None, *, executor_options: ExecutorOptions | None = None) -> Results:
         """Make the runs that are missing, then the table."""
-        groups = self._groups()
-        if executor_options is not None and executor_options.many:
-            self._spread(groups, executor_options, progress)
-        found = self._runs(groups, progress)
+        groups, desk = self._groups(), Desk()
+        for subject, protected, _ in groups:  # refuses strategies that a model cannot serve, before the first hour
+            RunShard(self.contest, subject, protected, "", 0).arena(desk).entrants(self.strategies)
+        cells = Cells(self.folder / "cells")
+        made = strategy_runs(
+            groups, self.contest, self.strategies, cells, desk, executor_options=executor_options, progress=progress
+        )
+        found: Groups = {group[:2]: runs for group, runs in zip(groups, made, strict=True)}
         rows = [row for (subject, protected), runs in found.items() for row in self._rows(subject, protected, runs)]
         times = f"{self.contest.budget}, {self.contest.repeats} run{'s' if self.contest.repeats > 1 else ''} a cell"
         title, columns = TITLES[self.question]
@@ -92,24 +244,6 @@ class ExperimentPlan:
                 self.folder, "field-all"
             )
         return result
-
-    def _runs(self, groups: list[tuple[str, str | None]], progress: Progress | None) -> Groups:
-        """Every cell: in turns, so that a noisy minute of the machine hits everybody."""
-        total, done = len(groups) * len(self.strategies) * self.contest.repeats, 0
-        cells = Cells(self.folder / "cells")
-        found: dict[tuple[str, str | None], Runs] = {}
-        for subject, protected in groups:
-            arena = self._arena(subject, protected)
-            runs: dict[str, list[dict[str, Any]]] = {strategy: [] for strategy in self.strategies}
-            for repeat in range(self.contest.repeats):
-                for strategy in self.strategies:
-                    if progress is not None:
-                        what = " ".join(filter(None, (subject, protected, strategy)))
-                        progress(done, total, f"{what}, run {repeat + 1} of {self.contest.repeats}")
-                    runs[strategy].append(arena.run(strategy, repeat, cells, name=self._label(subject, protected)))
-                    done += 1
-            found[subject, protected] = runs
-        return found
 
     def _rows(self, subject: str, protected: str | None, runs: Runs) -> list[Sequence[Cell]]:
         if protected is None:
@@ -123,43 +257,15 @@ class ExperimentPlan:
             return field_findings(found)
         return rq1_findings(rows) if self.question == "rq1" else rq2_findings(rows)
 
-    def _arena(self, subject: str, protected: str | None) -> Arena:
-        """Where the strategies meet; refuses those that the model cannot serve."""
-        loaded = load_subject(subject)
-        arena = Arena(loaded if protected is None else loaded.with_protected([protected]), self.contest)
-        arena.entrants(self.strategies)
-        return arena
-
-    def _label(self, subject: str, protected: str | None) -> str:
-        question = "rq1" if protected is None else "rq2"
-        return "".join(f"{part}-" for part in (question, subject, protected) if part)
-
-    def _spread(
-        self, groups: list[tuple[str, str | None]], executor_options: ExecutorOptions, progress: Progress | None
-    ) -> None:
-        """Have the missing cells made, several at a time."""
-        cells, arenas, shards = Cells(self.folder / "cells"), dict[tuple[str, str | None], Arena](), []
-        for subject, protected in groups:
-            arena = self._arena(subject, protected)
-            arenas[subject, protected] = arena
-            shards += [
-                CellShard(subject, protected, strategy, repeat)
-                for strategy in self.strategies
-                for repeat in range(self.contest.repeats)
-                if not arena.is_kept(strategy, repeat, cells, name=self._label(subject, protected))
-            ]
-
-        def keep(shard: CellShard, figures: dict[str, Any]) -> None:
-            where = str(shard.subject), shard.protected
-            arenas[where].keep(shard.strategy, shard.repeat, cells, figures, name=self._label(*where))
-
-        make_all(executor_options, cells_job(self.contest, executor_options), shards, keep, progress)
-
-    def _groups(self) -> list[tuple[str, str | None]]:
+    def _groups(self) -> list[tuple[str, str | None, str]]:
         """What the cells are about: a subject with all its protected attributes, or with each of them alone."""
         if self.question == "rq1":
-            return [(name, None) for name in self.subjects.names]
-        return [(name, one) for name in self.subjects.names for one in load_subject(name).schema.protected]
+            return [(name, None, f"rq1-{name}-") for name in self.subjects.names]
+        return [
+            (name, one, f"rq2-{name}-{one}-")
+            for name in self.subjects.names
+            for one in load_subject(name).schema.protected
+        ]
 
 
 TITLES: dict[str, tuple[str, tuple[str, ...]]] = {

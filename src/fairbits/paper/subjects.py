@@ -1,16 +1,46 @@
-"""Which of the paper's subjects can be used here, and what stands in for those that cannot."""
+"""The paper's subjects: which of them can be used here, what stands in for the others, and the published figures.
+
+Those are Monjezi et al., ICSE 2023, Tables 1 to 4, as they were printed.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from fairbits.data import BUILT_IN, available, built_in, load_subject
 from fairbits.errors import FairbitsError, OptionError, UsageError
-from fairbits.paper.published import SUBJECTS, number, row_of
-from fairbits.paper.tables import Cell, Results
 from fairbits.subject import Subject
+
+FOLDER = Path(__file__).parent / "figures"
+#: The ten subjects, in the paper's order.
+SUBJECTS = ("census", "compas", "german", "default", "heart", "bank", "diabetes", "students", "meps15", "meps16")
+
+Row = dict[str, str]
+
+
+@cache
+def published(table: str) -> tuple[Row, ...]:
+    """The rows of a table as it was printed."""
+    with (FOLDER / f"{table}.csv").open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
+def row_of(table: str, subject: str, **more: str) -> Row | None:
+    """The printed row about a subject; variants of a subject (german-600, meps15-synthetic) have its row."""
+    name = subject.split("-", maxsplit=1)[0]
+    wanted = {"dataset": name, **more}
+    return next((row for row in published(table) if all(row[key] == value for key, value in wanted.items())), None)
+
+
+def number(row: Row | None, column: str) -> float | None:
+    """A figure as the paper prints it; None where it prints none."""
+    text = "" if row is None else row.get(column, "")
+    return float(text) if text else None
+
 
 OURS = (
     "The networks are ours, trained by this project on these tables: k and ID counts of different networks are not "
@@ -65,34 +95,6 @@ def roster(wanted: Sequence[str] | None) -> Roster:
     if not names:
         raise UsageError(" ".join(notes))
     return Roster(names, notes)
-
-
-def datasets(found: Roster) -> Results:
-    """The paper's table of datasets, ours beside theirs."""
-    rows: list[Sequence[Cell]] = []
-    for name in found.names:
-        subject, theirs = load_subject(name), row_of("datasets", name)
-        entry = BUILT_IN[name]
-        origin = "generated" if entry.synthetic else "in the package" if entry.ships else "added"
-        ours = (_rows_of(subject), len(subject.schema), _m(subject))
-        printed = (_whole(number(theirs, column)) for column in ("instances", "features", "m"))
-        rows.append([name, origin, *(cell for pair in zip(ours, printed, strict=True) for cell in pair)])
-    columns = ("subject", "data", "rows", "paper", "attributes", "paper", "m", "paper")
-    return Results("Datasets", columns, rows, list(found.notes))
-
-
-def _rows_of(subject: Subject) -> int:
-    return len(subject.table) + (len(subject.test) if subject.test is not None else 0)
-
-
-def _m(subject: Subject) -> int:
-    from fairbits.domain import Twins
-
-    return Twins(subject.schema).m
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def _remedy(name: str) -> str:

@@ -1,13 +1,24 @@
-"""A table of an experiment: plain cells, and the two ways in which it is written down."""
+"""Tables of experiments: plain cells, how they are written down, and what they say.
+
+Sentences are made from the rows: no count is made by hand, and none gets stale.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from fairbits.data import BUILT_IN, load_subject
+from fairbits.domain import Twins, joined
+from fairbits.paper.subjects import Roster, number, published, row_of
 from fairbits.store import unwritable
+from fairbits.subject import Subject
 
 Cell = str | int | float | None
 
@@ -73,3 +84,187 @@ def shown(cell: Cell) -> str:
         return f"{cell / 1e3:.0f}k"
     places = 3 if 0 < size < 0.1 else 2 if size < 10 else 1
     return f"{cell:.0f}" if float(cell).is_integer() else f"{cell:.{places}f}"
+
+
+def datasets(found: Roster) -> Results:
+    """The paper's table of datasets, ours beside theirs."""
+    rows: list[Sequence[Cell]] = []
+    for name in found.names:
+        subject, theirs = load_subject(name), row_of("datasets", name)
+        entry = BUILT_IN[name]
+        origin = "generated" if entry.synthetic else "in the package" if entry.ships else "added"
+        ours = (_rows_of(subject), len(subject.schema), _m(subject))
+        printed = (_whole(number(theirs, column)) for column in ("instances", "features", "m"))
+        rows.append([name, origin, *(cell for pair in zip(ours, printed, strict=True) for cell in pair)])
+    columns = ("subject", "data", "rows", "paper", "attributes", "paper", "m", "paper")
+    return Results("Datasets", columns, rows, list(found.notes))
+
+
+def _rows_of(subject: Subject) -> int:
+    return len(subject.table) + (len(subject.test) if subject.test is not None else 0)
+
+
+def _m(subject: Subject) -> int:
+    return Twins(subject.schema).m
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+PAPER, REFERENCE = "paper", "dice"
+Rows = Sequence[Sequence[Cell]]
+
+
+def rq1_findings(rows: Rows) -> list[str]:
+    """Sentences on how k grows, which strategy takes it furthest, and how that compares with the printed figures."""
+    cells = _by_subject(rows, ("m", "K_I", "cases", "K_F", "k max", "T", "Q_inf", "Q_1"))
+    growth = defaultdict[str, list[float]](list)
+    above, shares = Counter[str](), list[float]()
+    strategies = list(dict.fromkeys(str(row[1]) for row in rows if row[1] != PAPER))
+    for found in cells.values():
+        for who, row in found.items():
+            if row["K_I"] and row["K_F"]:
+                growth[who].append(row["K_F"] / row["K_I"])
+            printed = found.get(PAPER, {}).get("K_F")
+            above[who] += int(printed is not None and (row["K_F"] or 0) > printed)
+            if who == REFERENCE and row["Q_inf"] and row["Q_1"] is not None:
+                shares.append(row["Q_1"] / row["Q_inf"])
+    spans = [f"{'the paper' if who == PAPER else who} {_span(values)}" for who, values in growth.items()]
+    says = [f"K_F / K_I, smallest to largest: {'; '.join(spans)}."]
+    for name in ("K_F", "k max"):
+        wins = _wins({s: {who: found[who][name] for who in strategies} for s, found in cells.items()})
+        says.append(f"Largest {name}: {_tally(wins, len(cells), 'subjects')}.")
+    ahead = joined([f"{who} on {above[who]}" for who in strategies])
+    says.append(f"K_F above the paper's, which had an hour: {ahead} of {len(cells)} subjects.")
+    return [*says, *([f"Q1 of {REFERENCE} is {np.mean(shares):.0%} of its Q∞ on average."] if shares else [])]
+
+
+def rq2_findings(rows: Rows) -> list[str]:
+    """Sentences on which strategy finds most ID cases, by how much, and how soon."""
+    cells = _by_subject(rows, ("ids", "p_ids", "local", "p_local", "first", "p_first", "thousandth", "p_thousandth"))
+    strategies = list(dict.fromkeys(str(row[1]) for row in rows))
+    wins = _wins({name: {who: row["ids"] for who, row in found.items()} for name, found in cells.items()})
+    says = [f"Most ID cases: {_tally(wins, len(cells), 'cells')}."]
+    ratios = []
+    for who in strategies:
+        pairs = [(c[who]["ids"], c[REFERENCE]["ids"]) for c in cells.values() if REFERENCE in c and who in c]
+        logs = [np.log(one / other) for one, other in pairs if one and other]
+        if who != REFERENCE and logs:
+            ratios.append(f"{who} {np.exp(np.mean(logs)):.2f} ×")
+    if ratios:
+        says.append(f"ID cases beside {REFERENCE}, geometric mean over the cells: {', '.join(ratios)}.")
+    for who in strategies:
+        mine = [found[who] for found in cells.values() if who in found]
+        times = [f"{label} {_mean_and_worst([row[key] for row in mine])}" for key, label in _TIMES.items()]
+        says.append(f"{who}: {'; '.join(times)}.")
+    printed = [_mean(published("rq2"), f"{REFERENCE}_seconds_to_{key}") for key in ("first", "1000")]
+    return [*says, f"The paper's {REFERENCE}, mean of its printed cells: {printed[0]:.2f} s and {printed[1]:.1f} s."]
+
+
+_TIMES = {"first": "the first ID case after", "thousandth": "the 1000th after"}
+
+
+def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
+    """Sentences on which layers are suspect, and what holding neurons does."""
+    places = _by_subject(located, ("layer",))
+    both = _known_layers(places, REFERENCE)
+    same = sum(ours == theirs for ours, theirs in both)
+    ours, theirs = (Counter(side) for side in zip(*both, strict=True)) if both else (Counter(), Counter())
+    shape = f"Ours: {_layers(ours)}; the paper's: {_layers(theirs)}."
+    where = [f"The suspect is the paper's layer on {same} of {len(both)} subjects. {shape}"] if both else []
+    pairs = _known_layers(places, f"{REFERENCE}*")
+    if pairs:
+        same = sum(one == other for one, other in pairs)
+        named = _layers(Counter(one for one, _ in pairs))
+        where.insert(0, f"By the paper's rule the suspect is the paper's layer on {same} of {len(pairs)}: {named}.")
+    cells = _by_subject(mitigated, ("acc", "k", "off_acc", "off_k", "on_acc", "on_k", "s", "set", "set_k", "points"))
+    says = []
+    for who, label in ((REFERENCE, "ours"), (PAPER, "the paper")):
+        falls, seconds = [], []
+        for found in cells.values():
+            row = found.get(who, {})
+            held = [row[name] for name in ("off_k", "on_k") if row.get(name) is not None]
+            falls += [100 * (1 - min(held) / row["k"])] if held else []
+            seconds += [row["s"]] if row.get("s") is not None else []
+        if falls:
+            took = f", in {_span(seconds)} s" if seconds else ""
+            says.append(
+                f"The better single neuron, {label}: mean k falls by {_span(falls)} % ({len(falls)} of {len(cells)} "
+                f"subjects have one){took}."
+            )
+    sets = [found[REFERENCE] for found in cells.values() if found.get(REFERENCE, {}).get("set_k") is not None]
+    if sets:
+        kept = sum(row["points"] >= -2 for row in sets)
+        says.append(
+            f"A set of neurons, on held-out evidence: mean k falls by {_span([-row['set_k'] for row in sets])} %; "
+            f"within two points of accuracy there too on {kept} of {len(sets)} subjects."
+        )
+    return where, says
+
+
+def ablation_findings(rows: Rows) -> list[str]:
+    """Sentences on what quantitative feedback is worth at equal queries."""
+    cells = _by_subject(rows, ("cases", "ids", "local", "k_max", "k_mean"))
+    pairs = [(c["constrained"], c["binary"]) for c in cells.values()]
+    more = [100 * (own["ids"] / other["ids"] - 1) for own, other in pairs if other["ids"]]
+    gaps = [own["k_max"] - other["k_max"] for own, other in pairs]
+    higher = sum(own["k_mean"] > other["k_mean"] for own, other in pairs)
+    says = [f"Quantitative feedback finds {_span(more)} % more ID cases than binary feedback."] if more else []
+    says.append(f"Its mean k is higher on {higher} of {len(pairs)} subjects; its largest k is {_span(gaps)} higher.")
+    return says
+
+
+def _known_layers(places: Mapping[str, Mapping[str, Mapping[str, Any]]], who: str) -> list[tuple[int, int]]:
+    """Our layer and the paper's, where both are known: networks of one's own are not in the paper."""
+    pairs = [(found.get(who, {}).get("layer"), found.get(PAPER, {}).get("layer")) for found in places.values()]
+    return [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
+
+
+def _by_subject(rows: Rows, names: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """subject → who → figure; a row without a subject belongs to the one above."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    last = ""
+    for subject, who, *cells in rows:
+        last = str(subject) or last
+        found.setdefault(last, {})[str(who)] = dict(zip(names, cells, strict=False))
+    return found
+
+
+def _wins(values: Mapping[str, Mapping[str, float | None]]) -> Counter[str]:
+    """How often each is largest; where several are, each of them counts."""
+    wins = Counter[str]()
+    for mine in values.values():
+        known = {who: value for who, value in mine.items() if value}
+        best = max(known.values(), default=None)
+        wins.update(who for who in mine if best is not None and known.get(who) == best)
+    return wins
+
+
+def _tally(wins: Counter[str], total: int, what: str) -> str:
+    """Who wins how often, most first."""
+    named = [f"{who} in {count}" for who, count in wins.most_common()]
+    ties = " (a tie counts for both)" if sum(wins.values()) > total else ""
+    return f"{joined(named) or 'nobody'} of {total} {what}{ties}"
+
+
+def _span(values: Sequence[float]) -> str:
+    """The smallest and the largest of some values."""
+    low, high = shown(float(min(values))), shown(float(max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _mean_and_worst(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "– (never)"
+    missing = f", not reached in {len(values) - len(known)}" if len(known) < len(values) else ""
+    return f"{shown(float(np.mean(known)))} s on average, {shown(max(known))} s at worst{missing}"
+
+
+def _layers(counts: Counter[Any]) -> str:
+    return ", ".join(f"{layer} ({count} ×)" for layer, count in sorted(counts.items(), key=lambda pair: str(pair[0])))
+
+
+def _mean(rows: Sequence[Mapping[str, str]], column: str) -> float:
+    return float(np.mean([float(row[column]) for row in rows if row.get(column)]))

@@ -113,7 +113,7 @@ class AttributeWork:
         known = np.logical_and.reduce([one.known for one in some])
         unknown, people = int((~known).sum()), int(known.sum())
         taken = any(self._takes(one.name) for one in some)
-        study = AttributeStudy(name, taken, unknown, None)
+        study = AttributeStudy(name, taken, unknown, None, attributes=tuple(one.name for one in some))
         if people < MIN_PEOPLE:
             return replace(
                 study,

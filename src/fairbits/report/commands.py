@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairbits.options import (
     CertifyOptions,
@@ -18,15 +18,17 @@ from fairbits.options import (
 )
 from fairbits.text import shortened
 
+if TYPE_CHECKING:
+    from fairbits.debug import DebugResult
+    from fairbits.repair import RepairResult
+
 #: What a search keeps as it was given.
 _KEPT = ("seed", "epsilon", "partition", "within", "min_plausibility", "batch")
 #: Options whose value is told even where it is the usual one.
 _STATED = ("seed", "samples", "max_accuracy_loss", "seconds", "changes", "attack_budget")
 
 
-def commands(
-    manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Mapping[str, Any] | None]
-) -> tuple[str, ...]:
+def commands(manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Any]) -> tuple[str, ...]:
     """Commands that give the same cases and figures: by evaluations, because seconds depend on the machine."""
     name = shortened(Path(str(manifest.get("source") or manifest["subject"])).name, 100)
     found = [_typed("search", name, *_search_words(manifest, summary), "--out", "again")]
@@ -69,26 +71,25 @@ def _search_words(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> li
     return [*(near if exact else ()), *flag_words(options), *flag_words(about)]
 
 
-def _debug_options(document: Mapping[str, Any]) -> DebugOptions:
-    """A document of an earlier version knows the samples only."""
-    asked, origin = document.get("options") or {}, document.get("origin") or {}
+def _debug_options(made: DebugResult) -> DebugOptions:
+    asked = made.options
     return DebugOptions(
-        samples=asked.get("samples", document["samples"]),
+        samples=asked.get("samples", len(made.cases)),
         all_layers=bool(asked.get("all_layers")),
         inside=bool(asked.get("inside", True)),
         retrain=bool(asked.get("retrain")),
-        rule=document.get("rule", "spread"),
-        trainings=origin.get("trainings") if origin.get("epochs") is None else None,  # short ones come by themselves
-        seed=document["seed"],
+        rule=made.rule,
+        trainings=made.origin.trainings if made.origin.epochs is None else None,  # short ones come by themselves
+        seed=made.seed,
     )
 
 
-def _repair_options(document: Mapping[str, Any]) -> RepairOptions:
+def _repair_options(made: RepairResult) -> RepairOptions:
     """The attack by people asked, because seconds depend on the machine."""
-    asked, attack = document.get("options") or {}, document["attack_before"]
+    asked, attack = made.options, made.attack_before
     choose = asked.get("choose")
     return RepairOptions(
-        max_accuracy_loss=document["max_accuracy_loss"],
+        max_accuracy_loss=made.max_accuracy_loss,
         guarantee=asked.get("guarantee"),
         choose=None if choose is None else shortened(str(choose), 100),
         retrain=bool(asked.get("retrain", True)),
@@ -96,15 +97,16 @@ def _repair_options(document: Mapping[str, Any]) -> RepairOptions:
         proposals=tuple(shortened(str(name), 60) for name in asked.get("also") or ()),
         trials=asked.get("trials", 20),
         write_all=bool(asked.get("write_all")),
-        attack_budget=str(0 if attack is None else attack["evaluations"]),
-        seed=document["seed"],
+        attack_budget=str(0 if attack is None else attack.evaluations),
+        seed=made.seed,
     )
 
 
-def _certify_options(document: Mapping[str, Any]) -> CertifyOptions:
-    asked = document.get("options") or {}
+def _certify_options(asked: Mapping[str, Any]) -> CertifyOptions:
     known = {"seconds": asked.get("budget"), "changes": asked.get("changes"), "k": asked.get("k")}
-    return CertifyOptions(seed=document["seed"], **{name: value for name, value in known.items() if value is not None})
+    return CertifyOptions(
+        seed=asked.get("seed", 0), **{name: value for name, value in known.items() if value is not None}
+    )
 
 
 def _proxies_options(document: Mapping[str, Any]) -> ProxiesOptions:

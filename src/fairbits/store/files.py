@@ -162,7 +162,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
+def write_json(path: Path, document: Mapping[str, Any] | list[Any]) -> None:
     """Write a JSON document so that it is there whole or not at all."""
     text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(path, (text + "\n").encode("utf-8", errors="replace"))

@@ -1,4 +1,4 @@
-"""Can a model be measured and searched?"""
+"""Can a model be measured and searched? And what a broken rule raises."""
 
 from __future__ import annotations
 
@@ -8,11 +8,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.testing.rule import expect
-
 if TYPE_CHECKING:
     from fairbits.domain import Encoding, Schema
     from fairbits.subject import Subject
+
+
+class ConformanceError(AssertionError):
+    """A rule that the object under test does not keep: the sentence says which, and with what values."""
+
+
+def expect(holds: bool, rule: str, words: str) -> None:
+    """Raise where a rule is broken.
+
+    Parameters
+    ----------
+    holds
+        Whether it is kept.
+    rule
+        The name of the rule.
+    words
+        What was found, without a full stop.
+
+    Raises
+    ------
+    ConformanceError
+        If the rule is not kept.
+    """
+    if not holds:
+        raise ConformanceError(f"{rule}: {words}.")
+
 
 #: Scores that should be equal may differ by float32 rounding.
 TOLERANCE = 1e-5

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.testing.model import TOLERANCE, score_rules
-from fairbits.testing.rule import ConformanceError, expect
-from fairbits.testing.small import small_subject
+from fairbits.testing.model import TOLERANCE, ConformanceError, expect, score_rules
+from fairbits.testing.strategy import small_subject
 
 if TYPE_CHECKING:
     from fairbits.repair import Half, Halves, Planner, Proposal, Proposer

@@ -1,4 +1,4 @@
-"""Who is harmed, how often and by how much."""
+"""Who is affected: which protected values cost a score or a decision, how often and by how much, and how severely."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from fairbits.blocks import Bar, Block, Drawing, Fold, Paragraph, TableBlock, change, label, share
 from fairbits.numerals import number
-from fairbits.report.section import Section
 
 if TYPE_CHECKING:
     from fairbits.measure import Harm, Stake
     from fairbits.report.record import ReportData
 
 
-def rows(data: ReportData) -> list[tuple[Stake, Stake, Harm | None]]:
+def stakes_and_harms(data: ReportData) -> list[tuple[Stake, Stake, Harm | None]]:
     """Per protected value: how often among rows and cases, and how much. Nothing where nobody is treated otherwise."""
     stakes = data.measured.stakes
     if not any(stake.lowest or stake.highest for stake in (*stakes, *data.searched.stakes)):
@@ -24,8 +23,12 @@ def rows(data: ReportData) -> list[tuple[Stake, Stake, Harm | None]]:
     return [(row, case, harms.get((row.attribute, row.value))) for row, case in zip(stakes, cases, strict=True)]
 
 
-def _blocks(data: ReportData) -> Iterator[Block]:
-    found = rows(data)
+def affected_blocks(data: ReportData) -> Iterator[Block]:
+    """How much each protected value costs, how often, and the rows by the number of their classes."""
+    found = stakes_and_harms(data)
+    if not found:
+        yield Paragraph("Nobody examined is treated differently.", tone="lead")
+        return
     decides = any(harm is not None and harm.lost is not None for _, _, harm in found)
     widest = max((abs(harm.gap) for _, _, harm in found if harm is not None), default=0.0) or 1.0
     lost = (
@@ -64,6 +67,3 @@ def _blocks(data: ReportData) -> Iterator[Block]:
         "How often, as a picture, and among the cases of the search",
         [Drawing("stakes", size="wide sideways"), TableBlock(heads, cases)],
     )
-
-
-SECTION = Section("harmed", "Who is affected", _blocks, shown=lambda data: bool(rows(data)))

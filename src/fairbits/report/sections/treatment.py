@@ -1,15 +1,19 @@
-"""The section on indirect bits: what proxies.json says, in sentences, tables, portraits and a picture over time."""
+"""Treatment, proxies, impact: bits used directly, bits told without the columns, and what groups get.
+
+Everything but the direct bits is what proxies.json says.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbits.blocks import (
     Block,
     Bullets,
+    Code,
     Drawing,
     Fold,
     Heading,
@@ -17,6 +21,7 @@ from fairbits.blocks import (
     Small,
     Strong,
     TableBlock,
+    Tag,
     Text,
     between,
     figure,
@@ -27,15 +32,15 @@ from fairbits.blocks import (
 from fairbits.domain import shortened
 from fairbits.numerals import number, percent, signed
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
-from fairbits.report.section import Section
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
 
 if TYPE_CHECKING:
-    from fairbits.report.record import ReportData
+    from fairbits.report.record import About, Measured, Near, ReportData
 
 NAME = "proxies.json"
+BLIND = "the model never gets the protected attributes, or gives them no weight"
 #: Groups of one table on the page, columns and pairs of one attribute; all are in proxies.json.
 MAX_GROUPS, MAX_COLUMNS, MAX_PAIRS = 40, 8, 5
 #: Groups whose rates stand below the headline.
@@ -80,8 +85,8 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
     with reading(path, "delete it, and run fairbits proxies again"):  # everything that the page takes from it
         pieces: tuple[Callable[[Mapping[str, Any]], Iterable[Any] | None], ...]
         pieces = (
-            indirect_blocks,
-            sentences,
+            proxy_blocks,
+            impact_blocks,
             carriers,
             matches,
             lambda found: lead(found, blind=True),
@@ -119,7 +124,7 @@ def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
 
 def _strongest(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The single attribute that the score tells most about."""
-    known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
+    known = [one for one in document["attributes"] if one["bits"] is not None and is_single(one)]
     return max(known, key=lambda one: (one["bits_low"], one["bits"]), default=None)
 
 
@@ -136,12 +141,6 @@ def _rates(table: Mapping[str, Any]) -> Iterator[str]:
         parts = [*parts[: MAX_RATES // 2], "…", *parts[-MAX_RATES // 2 :]]
     what = "Decided favourably" if decided else "Scored above the median of everybody"
     yield f"{what}, by {shortened(table['attribute'], 40)}: {'; '.join(parts)}."
-
-
-def sentences(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """For every attribute its main sentence, and the others."""
-    for entry in document["attributes"]:
-        yield _full(sentence_of(entry)), tuple(_full(line) for line in details(entry))
 
 
 def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -182,13 +181,13 @@ def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
     """The picture over time as inline SVG, where there are periods."""
     if document is None or len(document["periods"]) < 2:
         return {}
-    from fairbits.report.figures.periods import over_time
+    from fairbits.report.figures.charts import over_periods
     from fairbits.report.figures.svg import inline_svg
 
-    known = [one for one in document["attributes"] if one["bits"] is not None and " × " not in one["attribute"]]
+    known = [one for one in document["attributes"] if one["bits"] is not None and is_single(one)]
     named = [table["attribute"] for table in document["groups"]]
     about = max(known, key=lambda one: one["bits"])["attribute"] if known else named[0]
-    made = over_time(document["periods"], about)
+    made = over_periods(document["periods"], about)
     if made is None:
         return {}
     parts = []
@@ -223,51 +222,157 @@ def _full(line: str) -> str:
     return f"{line[:1].upper()}{line[1:].rstrip('.')}."
 
 
-def indirect_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
-    """The section on indirect bits and groups."""
-    yield Paragraph(WHAT_A_BIT_IS, tone="lead")
-    for sentence, more in sentences(document):
-        yield Heading(sentence)
-        if more:
-            yield Bullets(more)
-    for i, one in enumerate(document["groups"]):
-        title = f"Groups by {one['attribute']}: {one['people']:,} people, {one['unknown']:,} of unknown group"
-        yield Fold(title, [_groups(one)], open=i == 0 or " × " not in one["attribute"])
+def treatment_blocks(data: ReportData) -> Iterator[Block]:
+    """Three headings that a lawyer knows."""
+    yield Heading("Treatment: direct use of protected attributes")
+    yield from direct_blocks(data.about, data.measured, data.near, data.direct)
+    if data.proxies is None:
+        yield Heading("Proxies and impact")
+        how: Text = ("Not run: ", Code("fairbits proxies SUBJECT --out RUN"), " adds them to this page.")
+        yield Paragraph(how, tone="lead")
+        return
+    yield Heading("Proxies: what the score tells without the columns", "statistical")
+    yield from proxy_blocks(data.proxies)
+    yield Heading("Impact: what groups get", "statistical")
+    yield from impact_blocks(data.proxies)
+
+
+def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct: str) -> Iterator[Block]:
+    """The bits: what the rows of the table experience, and the largest k by how real a person is."""
+    if about.blind:
+        yield Paragraph(f"{direct} That holds for everybody, examined or not: {BLIND}.", kind="proved")
+        return
     yield Paragraph(
-        "Beside each rate its 95 % interval. Groups of fewer than 30 people are named and get no ratio. The impact "
-        "ratio is a group's rate over the highest rate of its table; four fifths is a rule of thumb, not a verdict.",
+        "A person is asked about under every combination of protected values. The scores fall into k classes that "
+        f"differ by more than ε = {about.epsilon:g}; log2 k is the bits of protected information that the decision "
+        f"uses, at most {number(about.bits_limit, 2)} here.",
+        tone="lead",
+    )
+    yield bits_table(measured)
+    yield near_table(near, about.bits_limit, varies=measured.noise is not None)
+    for limit in measured.limits:
+        yield Paragraph(limit.text, tone="small")
+    yield Paragraph(
+        f"None of the {number(measured.rows)} rows exceeds {number(measured.bound_bits, 2)} bits; with "
+        f"{percent(measured.bound_confidence, 0)} confidence, at most {percent(measured.bound_rate, 4)} of people "
+        "drawn like them do.",
+        kind="statistical",
         tone="small",
     )
+
+
+def bits_table(measured: Measured) -> Block:
+    """Means over the rows, their intervals and the largest."""
+    figures = measured.figures
+    rows: list[tuple[str, str, tuple[str, str], str]] = []
+    for name, key, digits in (("classes k", "k", 0), ("bits Q∞ = log2 k", "q_inf", 2), ("bits Q1 (Shannon)", "q_1", 2)):
+        mean, *ends = (number(figures[f"{key}_mean{end}"], 2) for end in ("", "_low", "_high"))
+        rows.append((name, mean, (ends[0], ends[1]), number(figures[f"{key}_max"], digits)))
+    split = measured.split_rate
+    rows.append(("more than one class", percent(split.value), (percent(split.low), percent(split.high)), ""))
+    if measured.noise is not None:
+        alone, most = (number(figures[f"null_q_inf_{end}"], 2) for end in ("mean", "max"))
+        rows.append(("one twin asked again", alone, ("", ""), most))
+    interval = between("95 % interval", lambda end: str(end or "–"))
+    columns = [label("per row"), shown("mean"), interval, shown("largest")]
+    caption = (f"The {number(measured.rows)} rows examined ", Tag(measured.kind), ", the interval ", Tag("statistical"))
+    return TableBlock(columns, rows, caption)
+
+
+def near_table(near: Sequence[Near], bits_limit: float, *, varies: bool = False) -> Block:
+    """The largest k by distance from real rows, and whether that is all there can be."""
+    rows = []
+    for one in near:
+        full = one.exact and one.bits is not None and one.bits >= bits_limit and not varies
+        rows.append((one.people, one.k, one.bits, (Tag(one.kind), ": it cannot be more" if full else "")))
+    columns = [label("people"), figure("largest k"), figure("bits", 2), label("kind of figure")]
+    return TableBlock(columns, rows, "Largest k by distance to real rows")
+
+
+def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """What the score tells about protected attributes, and through which columns."""
+    crossed: list[Block] = []
+    for entry in document["attributes"]:
+        more = tuple(_full(line) for line in details(entry))
+        single = is_single(entry)
+        said: list[Block] = [Paragraph(Strong(_full(sentence_of(entry))), tone="" if single else "small")]
+        said += [Bullets(more)] if more else []
+        if single:
+            yield from said
+        else:
+            crossed += said
+    yield Paragraph(WHAT_A_BIT_IS, tone="small")
+    if crossed:
+        yield Fold("Intersections", crossed)
     for one in carriers(document):
         yield Fold(f"Columns that carry {one['attribute']}", [_carriers(one["columns"])])
     for entry in matches(document):
-        yield Heading(f"Alike on the justified attributes, not in {entry['attribute']}")
+        yield Paragraph(Strong(f"Alike on the justified attributes, not in {entry['attribute']}"))
         for rank, pair in enumerate(entry["pairs"], 1):
             yield _pair_fold(rank, pair)
     yield from _periods(document)
     yield from paragraphs((f"Note: {line}" for line in document["notes"]), "note")
 
 
-def _groups(one: Mapping[str, Any]) -> Block:
-    heads = [
+def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """Rates and impact ratios of groups: single attributes first, intersections folded."""
+    single = [one for one in document["groups"] if is_single(one)]
+    yield _groups(single)
+    unknown = [f"{one['attribute']} of {number(one['unknown'])} people is unknown" for one in single if one["unknown"]]
+    yield Paragraph(
+        "Beside each rate its 95 % interval. The impact ratio is a group's rate over the highest rate of its attribute; "
+        f"four fifths is a rule of thumb, not a verdict.{''.join(f' The {line}.' for line in unknown)}",
+        tone="small",
+    )
+    for one in document["groups"]:
+        if not is_single(one):
+            yield Fold(f"By {one['attribute']}", [_groups([one])])
+
+
+def study_blocks(document: Mapping[str, Any], lines: Iterable[str]) -> Iterator[Block]:
+    """A study of proxies by itself: how the model decides, what its score tells, what groups get."""
+    yield from paragraphs(lines, "small")
+    yield from proxy_blocks(document)
+    yield Heading("Impact: what groups get", "statistical")
+    yield from impact_blocks(document)
+
+
+def is_single(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of proxies.json is about one attribute, and not about an intersection."""
+    return len(entry.get("attributes", entry["attribute"].split(" × "))) == 1
+
+
+def lowest_ratios(document: Mapping[str, Any] | None) -> list[tuple[str, Mapping[str, Any]]]:
+    """By attribute, the group with the lowest impact ratio, where two can be compared."""
+    found = []
+    for table in [] if document is None else document["groups"]:
+        ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
+        if is_single(table) and len(ratios) > 1:
+            found.append((table["attribute"], min(ratios, key=lambda one: float(one["impact_ratio"]))))
+    return found
+
+
+def _groups(tables: Sequence[Mapping[str, Any]]) -> Block:
+    heads = (
         "people",
-        "base rate",
         "selected",
         "impact ratio",
-        "above median",
+        "base rate",
         "TPR",
         "FPR",
         "precision",
         "calibration",
-    ]
+        "above median",
+    )
     rows = []
-    for group in one["groups"][:MAX_GROUPS]:
-        name = group["group"]
-        few = (name, Small("under 2 %")) if group["under_two_percent"] else name
-        rates = [_between(group, rate) for rate in ("base_rate", "selection_rate")]
-        others = [_between(group, rate) for rate in ("scoring_rate", "tpr", "fpr", "precision")]
+    listed = [(table, group) for table in tables for group in table["groups"][:MAX_GROUPS]]
+    for table, group in listed:
+        name = f"{table['attribute']}: {group['group']}" if is_single(table) else group["group"]
+        rates = [_between(group, rate) for rate in ("selection_rate", "base_rate", "tpr", "fpr", "precision")]
         ratio = "under 30" if group["small"] else _ratio(group)
-        rows.append((few, number(group["people"]), *rates, ratio, *others, _calibration(group)))
+        cells = (number(group["people"]), rates[0], ratio, *rates[1:], _calibration(group))
+        few = (name, Small("under 2 %")) if group["under_two_percent"] else name
+        rows.append((few, *cells, _between(group, "scoring_rate")))
     return TableBlock([label("group"), *(shown(head) for head in heads)], rows)
 
 
@@ -346,18 +451,3 @@ def _periods(document: Mapping[str, Any]) -> Iterator[Block]:
         rates = _between(one, "selection_rate"), direct, _between(one, "flip_rate")
         rows.append((one["period"], number(one["people"]), *rates, *bits))
     yield TableBlock([label(document["by"]), *(shown(head) for head in heads)], rows)
-
-
-def _blocks(data: ReportData) -> Iterator[Block]:
-    assert data.proxies is not None  # noqa: S101 - asked by `shown`
-    return indirect_blocks(data.proxies)
-
-
-SECTION = Section(
-    "indirect",
-    "Group outcomes and proxies",
-    _blocks,
-    shown=lambda data: data.proxies is not None,
-    first=lambda data: data.about.blind,
-    kind=lambda _: "statistical",
-)
