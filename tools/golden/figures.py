@@ -94,6 +94,9 @@ def read(name: str, shown: str, folder: Path) -> dict[str, Any]:
         return figures(_debugging(document)) | _curves(folder)
     if name.startswith("repair"):
         return figures(_repairs(document))
+    debugged = (document.get("summary") or {}).get("debug") if isinstance(document, dict) else None
+    if debugged:
+        document["summary"]["debug"] = _debugging(debugged)
     return figures(document)
 
 
