@@ -1,12 +1,9 @@
-"""The policy: which figures are bounded, by how much, and what may change against a baseline (``fairbits.toml``).
-
-What a gate can check: every figure that a policy may bound, in one table.
+"""The policy (``fairbits.toml``): which figures are bounded, what may change against a baseline, and what is waived.
 
 A figure has a direction (``max``: more is worse, ``min``: less is worse), a range of thresholds that make sense, and
 what it needs of the subject. *Exact* figures are about the frozen people themselves; the others are estimates with an
-interval about people like them.
-
-Waivers: somebody answers, for a while and with a reason, for a check or a person that fails.
+interval about people like them. By a waiver somebody answers, for a while and with a reason, for a check or a person
+that fails.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""A suite: frozen people, with the schema, tolerance, seed and version that they belong to.
+"""A suite: frozen people, with the schema, tolerance, seed and version that they belong to; and a model's answers.
 
 People are rows of a table (``row``) and cases that a search found (``case``). Rates and means are about rows, which
 stand for people like them; cases were chosen because they are bad, so only exact figures and single people count them.
 
-A Parquet file with a description: how suites and baselines are kept, there whole or not at all.
-
-Both come from a repository that others write to, so they are data: sizes are held against limits before anything is
-unpacked, the first reading happens in a child process (:func:`fairbits.domain.read_arrow`), every column is checked.
+Suites and baselines are Parquet files with a description, there whole or not at all. They come from a repository that
+others write to, so they are data: sizes are held against limits before anything is unpacked, the first reading happens
+in a child process (:func:`fairbits.domain.read_arrow`), every column is checked.
 """
 
 from __future__ import annotations
