@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from math import inf
@@ -208,14 +208,6 @@ def check_current(waivers: Iterable[Waiver], day: date) -> None:
                 f"the waiver of {one.about} by {one.owner!r} ends {left:,} days from now "
                 f"({one.expires.isoformat()}); {MAX_DAYS} days are the most."
             )
-
-
-def waiver_of(waivers: Sequence[Waiver], *, check: str | None = None, case: str | None = None) -> Waiver | None:
-    """The waiver that covers a check or a case, if there is one."""
-    for one in waivers:
-        if (check is not None and one.check == check) or (case is not None and one.case == case):
-            return one
-    return None
 
 
 FILE = "fairbits.toml"

@@ -386,7 +386,7 @@ def replay(
     asked = replace(subject, table=suite.table)
     asked = asked if asked.repeats == suite.repeats else asked.with_repeats(suite.repeats)
     evaluator = evaluator_of(asked, epsilon=suite.epsilon, partition=suite.partition, threads=threads)
-    return replace(answers_of(asked, evaluator, progress=progress), identity=subject.identity.id)
+    return answers_of(asked, evaluator, identity=subject.identity.id, progress=progress)
 
 
 def write_baseline(path: Path, answers: Answers, suite: Suite, subject: Subject) -> None:
