@@ -82,8 +82,9 @@ bench: $(VENV)/developer
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/writer
+	$(BIN)/python -m tools.gallery
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* docs/_build docs/_gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

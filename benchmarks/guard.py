@@ -1,6 +1,6 @@
 """What the guard costs on the built-in subjects: accuracy on held-out rows, the proved k, and what an attack finds.
 
-Makes the table of docs/repair.md. Nothing is searched beforehand: the guard needs the training rows alone. A fresh
+Makes docs/tables/guard-cost.csv. Nothing is searched beforehand: the guard needs the training rows alone. A fresh
 search attacks the network as it is and each guard, and must find nobody above what is proved. Subjects whose data are
 not on this machine are left out.
 
@@ -28,7 +28,7 @@ from fairbits.errors import CapabilityError, FairbitsError
 from fairbits.models import Model, load_model
 from fairbits.repair.judgement import answers_of, balanced
 from fairbits.repair.proposals.distil import distilled
-from fairbits.repair.proposals.weights import trained_anew
+from fairbits.repair.proposals.weights import trained_from_scratch
 from fairbits.repair.writers import export
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.subject import Subject
@@ -49,7 +49,7 @@ def measured(name: str, attack: int, exported: float = 0.0) -> dict[str, Any]:
     known = subject.table.training()
     models["distilled"] = distilled(guard, known.codes, np.random.default_rng(0))
     try:
-        anew = trained_anew(
+        anew = trained_from_scratch(
             subject.model, subject.schema, subject.encoding, known.codes, known.labels, np.random.default_rng(0)
         )
         models["refitted"] = anew.network

@@ -1,16 +1,18 @@
-"""All tables of docs/paper.md, made anew and written into the page between its markers.
+"""All tables of docs/paper.md, made anew: what they say goes into the page between its markers, their rows beside it.
 
     python -m benchmarks.paper                    about three quarters of an hour on two quiet cores
     python -m benchmarks.paper --only rq2,rq3     some of them
     python -m benchmarks.paper --smallest         every table with one subject and an instant, into a copy: for CI
 
 A part of the page stands between `<!-- begin: NAME -->` and `<!-- end: NAME -->`; what is outside is never touched.
+Its table is tables/NAME.csv (NAME-1.csv, NAME-2.csv where there are several), cells rounded as they are shown.
 Finished cells are kept in runs/page-…: `--work` with that folder goes on where a run was ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import platform
 import re
@@ -32,7 +34,7 @@ from fairbits.paper.localisation import rq3
 from fairbits.paper.mitigation import mitigation_table
 from fairbits.paper.research import ExperimentPlan
 from fairbits.paper.subjects import Roster, roster
-from fairbits.paper.tables import Results, datasets
+from fairbits.paper.tables import Results, datasets, shown
 from fairbits.search import Budget
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "paper.md"
@@ -56,40 +58,59 @@ class Making:
     quick: bool = False
 
 
-def part(command: str, *tables: Results) -> str:
-    """A command, and the tables that it makes with their terms and findings."""
-    lines = [f"`{command}`"]
-    for table in tables:
-        lines += [table.table(), table.notes[0] if table.notes else "", "\n".join(f"- {say}" for say in table.findings)]
-    return "\n\n".join(filter(None, lines))
+@dataclass(frozen=True)
+class Part:
+    """The command of a part of the page (or its text), and the tables that it makes."""
+
+    text: str
+    tables: tuple[Results, ...] = ()
+
+    def write(self, name: str, folder: Path) -> str:
+        """The text with a link to each table, its terms and findings; the tables go into the folder."""
+        lines = [self.text]
+        for number, table in enumerate(self.tables, 1):
+            file = folder / f"{name}{f'-{number}' * (len(self.tables) > 1)}.csv"
+            folder.mkdir(exist_ok=True)
+            with file.open("w", newline="", encoding="utf-8") as opened:
+                writer = csv.writer(opened, lineterminator="\n")
+                writer.writerow(table.columns)
+                writer.writerows([shown(cell) for cell in row] for row in table.rows)
+            lines += [f"[The table]({folder.name}/{file.name})", *table.notes[:1]]
+            lines.append("\n".join(f"- {say}" for say in table.findings))
+        return "\n\n".join(filter(None, lines))
 
 
-def made(making: Making) -> str:
+def part(command: str, *tables: Results) -> Part:
+    """A command, and the tables that it makes."""
+    return Part(f"`{command}`", tables)
+
+
+def made(making: Making) -> Part:
     """When, on what, and what stood in for what."""
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     options = f"--seconds {making.seconds:g}" + (f" --repeats {making.repeats}" if making.repeats > 1 else "")
     when = f"Made on {datetime.now(UTC).date()} by `python -m benchmarks.paper {options}`"
     machine = f"{os.cpu_count()} cores ({platform.machine()}), load {load} at the start"
     names = "Subjects: " + ", ".join(making.subjects.names) + "."
-    return "\n".join([f"{when}; {machine}; {making.repeats} run{'s' * (making.repeats > 1)} a cell.", names])
+    return Part("\n".join([f"{when}; {machine}; {making.repeats} run{'s' * (making.repeats > 1)} a cell.", names]))
 
 
-def _datasets(making: Making) -> str:
+def _datasets(making: Making) -> Part:
     return part("fairbits paper datasets", datasets(making.subjects))
 
 
-def _question(name: str, making: Making) -> str:
+def _question(name: str, making: Making) -> Part:
     plan = ExperimentPlan.of(name, making.subjects, making.work, seconds=making.seconds, repeats=making.repeats)
     repeats = f" --repeats {making.repeats}" if making.repeats > 1 else ""
     return part(f"fairbits paper {name} --budget {making.seconds:g}s{repeats}", plan.run(said(name)))
 
 
-def _rq3(making: Making) -> str:
+def _rq3(making: Making) -> Part:
     tables = rq3(making.subjects, making.work, seconds=making.seconds, progress=said("rq3"))
     return part(f"fairbits paper rq3 --budget {making.seconds:g}s", *tables)
 
 
-def _compare(making: Making) -> str:
+def _compare(making: Making) -> Part:
     subject = load_subject(making.compared).with_protected(["sex"])
     contest = Contest(budget=Budget(seconds=making.seconds), repeats=making.rounds)
     found = compare(subject, contest, folder=making.work / "compare", progress=said("compare"))
@@ -114,19 +135,19 @@ def _contest(found: StrategyComparison) -> Results:
     return Results("", columns, rows, [], [f"By ID cases: {order}."])
 
 
-def _rivals(making: Making) -> str:
+def _rivals(making: Making) -> Part:
     table = rivals.measured(making.plain, "sex", seconds=making.seconds, rounds=1)
     names = " ".join(making.plain)
     return part(f"python -m benchmarks.rivals --subjects {names} --seconds {making.seconds:g} --rounds 1", table)
 
 
-def _yardsticks(making: Making) -> str:
+def _yardsticks(making: Making) -> Part:
     seconds = making.seconds / 2
     table = rivals.everywhere(making.subjects.names, seconds=seconds)
     return part(f"python -m benchmarks.rivals --everywhere --seconds {seconds:g}", table)
 
 
-def _ablation(making: Making) -> str:
+def _ablation(making: Making) -> Part:
     subjects = roster(making.ablated)
     progress = said("ablation")
     table = ablation(subjects, making.work, queries=making.queries, repeats=making.rounds, progress=progress)
@@ -134,12 +155,12 @@ def _ablation(making: Making) -> str:
     return part(f"fairbits paper ablation --subjects {names} {options}", table)
 
 
-def _mitigation(making: Making) -> str:
+def _mitigation(making: Making) -> Part:
     table = mitigation_table(making.subjects, making.work, quick=making.quick, progress=said("mitigation"))
     return part("fairbits paper mitigation" + " --quick" * making.quick, table)
 
 
-PARTS: dict[str, Callable[[Making], str]] = {
+PARTS: dict[str, Callable[[Making], Part]] = {
     "made": made,
     "datasets": _datasets,
     "rq1": lambda making: _question("rq1", making),
@@ -181,7 +202,7 @@ def remake(page: Path, making: Making, names: list[str]) -> None:
     """Make the parts one after the other; each is on the page as soon as it is there."""
     for name in names:
         begin = time.monotonic()
-        text = PARTS[name](making)
+        text = PARTS[name](making).write(name, page.parent / "tables")
         page.write_text(replaced(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
         print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
 

@@ -1,7 +1,7 @@
 """Indirect bits on planted data with a known truth: coverage, bias, width, false claims, speed.
 
 ``python -m benchmarks.proxies [--repetitions 1000] [--claims 1000] [--rows 300000] [--workers 2] [--families linear]``
-prints the tables of docs/proxies.md. In full it takes about four hours of processor time, nearly all of it for the
+prints docs/tables/proxies-….csv. In full it takes about four hours of processor time, nearly all of it for the
 claims: 0.1 s a repetition at 1,000 people, 0.5 s at 10,000; what a score tells takes six minutes. ``--people 1000``
 leaves out the larger tables (40 minutes), ``--claims 100`` takes a tenth.
 """

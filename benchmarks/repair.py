@@ -1,6 +1,6 @@
 """What repairs cost and buy on the built-in subjects, on cases and rows that no repair has seen.
 
-Makes the table of docs/repair.md. Each subject is searched with a budget of evaluations, then repaired; a fresh search
+For docs/tables/repairs-chosen.csv. Each subject is searched with a budget of evaluations, then repaired; a fresh search
 from another seed attacks the network before and after. Same seeds, same table, whatever the threads. Subjects whose
 data are not on this machine are left out.
 

@@ -1,6 +1,6 @@
 """Many workers: what two workers gain, what Ray costs, how cost grows, and what handing out shards takes by itself.
 
-`python -m benchmarks.scale` prints the figures of docs/scale.md as Markdown; `--plot FILE` draws the growth.
+`python -m benchmarks.scale` prints the figures of docs/benchmarks.md as Markdown; `--plot FILE` draws the growth.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from fairbits.measure import Evaluator
 from fairbits.scale import ExecutorOptions, Job, Signals, carry_out, open_executor
 from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
-from fairbits.store import Run, RunWriter, TaskWriter, doubles
-from fairbits.store.cases import Layout
+from fairbits.store import Run, RunWriter, TaskWriter, find_doubles, keep_doubles
+from fairbits.store.parts import Layout
 from fairbits.subject import Subject, make_subject
 
 EVALUATIONS, SHARDS = 2_000_000, 16
@@ -72,7 +72,7 @@ def _size(run: Run) -> int:
 def _read(run: Run) -> tuple[float, float]:
     """Seconds of one question over all cases when doubles have to be found first, and when the search has done so."""
     times = []
-    kept = run.folder / "cases" / doubles.NAME
+    kept = run.folder / "cases" / "doubles.parquet"
     for known in (True, False):
         if not known:
             kept.unlink(missing_ok=True)
@@ -119,12 +119,12 @@ def readers(cases: int = 10_000_000, tasks: int = 100) -> None:
         print(f"\n| {cases:,} cases of {tasks} tasks | seconds | µs a case |\n| --- | --: | --: |")
         for count in (1, 2):
             begin = time.perf_counter()
-            found = doubles.find_doubles(run.parts_found, run.layout, buckets=16, readers=count)
+            found = find_doubles(run.parts_found, run.layout, buckets=16, readers=count)
             took = time.perf_counter() - begin
             print(
                 f"| doubles found by {count} reader{'s' if count > 1 else ''} | {took:.2f} | {1e6 * took / cases:.2f} |"
             )
-        doubles.keep_doubles(folder, run.parts_found, found)
+        keep_doubles(folder, run.parts_found, found)
         begin = time.perf_counter()
         opened = Run.open(folder)
         known = len(opened)

@@ -1,10 +1,16 @@
-"""Sphinx: Markdown pages, one theme, and a reference that is read off the docstrings."""
+"""Sphinx: Markdown pages, notebooks, one theme, and a reference that is read off the docstrings."""
+
+import json
+from pathlib import Path
+
+from myst_parser.sphinx_ import Parser
 
 project = "fairbits"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = "fairbits"
 exclude_patterns = ["_build"]
+html_extra_path = ["_gallery"] if Path(__file__).with_name("_gallery").is_dir() else []  # tools/gallery.py fills it
 myst_heading_anchors = 3
 
 # Docstrings have numpydoc sections; types stand in the signatures.
@@ -32,8 +38,25 @@ def skip_elsewhere(app, what, name, member, skip, options):  # noqa: ARG001
     return None
 
 
+class NotebookParser(Parser):
+    """A notebook as Markdown: its text, its code, and what the code printed."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring, document):
+        lines = []
+        for cell in json.loads(inputstring)["cells"]:
+            text = "".join(cell["source"])
+            printed = "".join("".join(output["text"]) for output in cell.get("outputs", ()))
+            lines.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+            lines += [f"```text\n{printed}\n```"] * bool(printed)
+        super().parse("\n\n".join(lines), document)
+
+
 def setup(app):
-    """Register the hook."""
+    """Register the parser and the hook."""
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
     app.connect("autodoc-skip-member", skip_elsewhere)
 
 

@@ -30,7 +30,7 @@ from fairbits import Attribute, Network, Schema, sandbox
 from fairbits.measure import plausibility
 from fairbits.models import Activation
 from fairbits.repair.proposals.distil import distilled
-from fairbits.scale.executors import processes
+from fairbits.scale import processes
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -61,7 +61,7 @@ def quick_trainings() -> Iterator[None]:
         patch.setattr("fairbits.data.trainer.epochs_for", lambda _rows: 2)
         patch.setattr("fairbits.repair.proposals.weights.LENGTHS", (20, 40))
         patch.setattr("fairbits.repair.proposals.weights.STARTS", 2)
-        patch.setattr("fairbits.repair.proposals.weights.LESSONS", 100)
+        patch.setattr("fairbits.repair.proposals.weights.MEAN_UPDATES", 100)
         patch.setattr("fairbits.repair.proposals.weights.UPDATES", 60)
         patch.setitem(distilled.__kwdefaults__, "updates", 300)
         yield
@@ -87,7 +87,7 @@ def nurseries_are_kept() -> Iterator[None]:
 
 #: What worker processes need: imported once, by the process that they are forks of.
 PRELOADED = ["fairbits.search.run", "fairbits.debug.run", "fairbits.repair.run"]
-PRELOADED += ["fairbits.scale.tasks", "sklearn.cluster", "sklearn.ensemble", "threadpoolctl", "tests.search.planted"]
+PRELOADED += ["fairbits.scale.executor", "sklearn.cluster", "sklearn.ensemble", "threadpoolctl", "tests.search.planted"]
 
 
 @pytest.fixture(scope="session", autouse=True)

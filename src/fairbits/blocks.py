@@ -194,11 +194,13 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks that a reader opens; on paper they are open."""
+    """Blocks that a reader opens; on paper they are open. ``name`` is for links, ``kind`` that of its figures."""
 
     title: Text
     blocks: Sequence[Block]
     open: bool = False
+    name: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

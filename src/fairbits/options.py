@@ -161,15 +161,22 @@ def _default(one: Field[Any]) -> Any:
     return inspect.Parameter.empty if one.default is MISSING else one.default
 
 
-def flag_words(options: Any) -> list[str]:
-    """Options that are not at their defaults, as one would type them; who does the work is left to whoever types."""
+def fields_of(kind: Any) -> list[Field[Any]]:
+    """The fields of a record: its own, then those that it shares with others."""
+    known = {one.name: one for one in fields(kind)}
+    stated = (name for each in kind.__mro__ if each is not object for name in inspect.get_annotations(each))
+    return [known[name] for name in dict.fromkeys(stated)]
+
+
+def flag_words(options: Any, *, stated: tuple[str, ...] = ()) -> list[str]:
+    """Options that are not at their defaults, or are to be stated, as one would type them; not who does the work."""
     words: list[str] = []
     left_out = {one.name for one in fields(ExecutorOptions)}
-    for one in fields(options):
-        if one.name in left_out:
-            continue
+    for one in fields_of(type(options)):
         value = getattr(options, one.name)
-        if one.metadata and not one.metadata["python_only"] and value != _default(one):
+        if one.name in left_out or one.metadata["python_only"]:
+            continue
+        if one.name in stated or value != _default(one):
             words += _typed(flag_of(one), value)
     return words
 
@@ -507,6 +514,11 @@ class RepairOptions(ExecutorOptions):
         "3s", "How long a fresh search attacks: 3s, 20000 people (as 20000), or 0 for none.", metavar="LIMIT", rare=True
     )
     seed: int = _seed(0, "Same seed, same repair.")
+
+    def __post_init__(self) -> None:
+        ExecutorOptions.__post_init__(self)
+        if isinstance(self.attack_budget, str) and not self.attack_budget.strip().isdigit():
+            seconds_of(self.attack_budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -214,7 +214,7 @@ def check(seed, *, rationals=3):  # noqa: PLR0915 - every certificate of one net
     span = float(np.ptp(libraries[0])) if regression else 1.0
     epsilon = max(float(rng.choice([0.025, 0.1, 0.25])) * span, 1e-30)
     # Few parts of a real attribute, so that what a part holds matters as much as where it begins.
-    with patch("fairbits.engine.box_layers.PARTS", int(np.random.default_rng(seed).choice([1, 2, 16]))):
+    with patch("fairbits.engine.boxes.PARTS", int(np.random.default_rng(seed).choice([1, 2, 16]))):
         boxes = box_network(network, schema, encoding, twins)
     evaluator = Evaluator(network, schema, encoding, epsilon=epsilon, threads=1)
     evaluator.threshold = threshold

@@ -18,9 +18,7 @@ from fairbits.engine.tree_bounds import tree_boxes
 from fairbits.errors import OptionError
 from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, Network, read_model
-from fairbits.models.trees.ensemble import Ensemble
-from fairbits.models.trees.model import TreeModel
-from fairbits.models.trees.tree import Tree
+from fairbits.models.trees.ensemble import Ensemble, Tree, TreeModel
 from fairbits.subject import make_subject
 
 

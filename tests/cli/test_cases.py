@@ -34,9 +34,9 @@ def ask(*arguments: object) -> str:
 
 def test_the_terminal(folder: Path) -> None:
     shown = ask(folder, "--top", 12, "--where", "job = 'Tech'")
-    assert shown.startswith("The worst that fit, of 300 cases\n\n 1. k = 6  2.58 bits  (")
+    assert shown.startswith("Treated most differently that fit, of 300 cases\n\n 1. k\u202f=\u202f6  2.58 bits  (")
     assert "12. k" in shown
-    assert "from a real row" in shown
+    assert "away from a real row" in shown
     assert "job Tech, income" in shown
     assert "young" in shown
     assert max(map(len, shown.splitlines())) <= 80

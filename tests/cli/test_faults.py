@@ -25,7 +25,7 @@ from fairbits.gates import EXIT_CODES
 from fairbits.scale import ExecutorOptions
 from fairbits.store import Run, RunWriter, TaskWriter
 from fairbits.store import folder as places
-from fairbits.store.cases import Layout
+from fairbits.store.parts import Layout
 from tests.scale.work import planted_search
 from tests.store.conftest import MANIFEST, figures, write_run
 

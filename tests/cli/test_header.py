@@ -12,6 +12,7 @@ import pytest
 
 from fairbits import gate, load_subject
 from fairbits.gates import freeze_subject, gate_markdown
+from fairbits.numerals import percent
 from fairbits.report import Fleet, FleetMember, write_fleet
 from tests.cli.calling import fairbits
 from tests.repair.conftest import searched, write_subject
@@ -74,9 +75,9 @@ def test_the_header_of_every_command(command: str, place: Path, by_hand: dict[st
     words = fairbits(command, *COMMANDS[command], cwd=place)
     assert words.returncode in (0, 1), words.stderr
     said = " ".join(words.stdout.split())
-    assert f"Favourable when P(yes) ≥ 0.8: {by_hand['favourable_rate']:.1%} of 400 rows" in said
-    assert f"labelled so: {by_hand['base_rate']:.1%}." in said
-    judged = f"accuracy {by_hand['accuracy']:.1%}, AUC {by_hand['auc']:.3f} (95 % interval"
+    assert f"Favourable when P(yes) ≥ 0.8: {percent(by_hand['favourable_rate'])} of 400 rows" in said
+    assert f"labelled so: {percent(by_hand['base_rate'])}." in said
+    judged = f"accuracy {percent(by_hand['accuracy'])}, AUC {by_hand['auc']:.3f} (95 % interval"
     assert f"Against the labels, on 400 rows it may have been trained on: {judged}" in said
     if command == "cases":
         return  # a list of people, one after the other
@@ -90,7 +91,7 @@ def test_the_header_of_every_command(command: str, place: Path, by_hand: dict[st
 def test_the_page_of_a_comparison(place: Path, by_hand: dict[str, Any]) -> None:
     if not (place / "compared" / "compare.html").exists():
         fairbits("compare", *COMMANDS["compare"], cwd=place)
-    assert f"accuracy {by_hand['accuracy']:.1%}" in (place / "compared" / "compare.html").read_text()
+    assert f"accuracy {percent(by_hand['accuracy'])}" in (place / "compared" / "compare.html").read_text()
 
 
 def test_a_baseline_by_another_cut_off(place: Path, tmp_path: Path, by_hand: dict[str, Any]) -> None:
@@ -107,7 +108,7 @@ def test_a_baseline_by_another_cut_off(place: Path, tmp_path: Path, by_hand: dic
             threads=1,
         )
     assert any("≥ 0.5 there, favourable when P(yes) ≥ 0.8 here" in note for note in result.notes)
-    assert f"accuracy {by_hand['accuracy']:.1%}" in gate_markdown(result).replace("\\", "")
+    assert f"accuracy {percent(by_hand['accuracy'])}" in gate_markdown(result).replace("\\", "")
 
 
 def test_a_fleet_says_it_of_every_model(tmp_path: Path, place: Path) -> None:

@@ -70,7 +70,8 @@ def test_a_protected_column_that_the_model_does_not_take_is_shown_as_observed(fo
     frame = pd.read_csv(folder / "people.csv")[["age", "sex", "years_employed", "hired"]]
     frame.to_csv(folder / "people.csv", index=False)
     io.dump(LogisticRegression().fit(frame[["age", "years_employed"]], frame["hired"]), folder / "model.skops")
-    done = init(folder, "--model", "model.skops", "--target", "hired", "--protected", "sex,age", "--as-is", "--yes")
+    stated = ("--target", "hired", "--protected", "sex,age", "--allow-inverted", "--yes")
+    done = init(folder, "--model", "model.skops", *stated)
     assert done.returncode == 0, done.stderr
     assert "age (protected)" in done.stdout
     assert "sex (observed, no input)" in done.stdout
@@ -212,7 +213,7 @@ def test_what_an_output_speaks_of_is_told_by_the_labels(folder: Path, sign: floa
     single(folder, sign)
     done = init(folder, *TWINS, "--model", "one.npz")
     assert done.returncode == 0, done.stderr
-    assert "accuracy 100.0%, AUC 1.000 (95 % interval" in " ".join(done.stdout.split())
+    assert "accuracy 100.0 %, AUC 1.000 (95 % interval" in " ".join(done.stdout.split())
     assert "Favourable when P(yes) ≥ 0.5" in done.stdout
     assert f"speaking of '{speaks}', because so its" in " ".join(done.stdout.split())
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
@@ -252,7 +253,7 @@ def test_a_run_says_how_the_model_agrees_with_the_labels(folder: Path) -> None:
     done = fairbits("search", "subject.toml", "--evaluations", "300", "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "Favourable when P(yes) ≥ 0.5" in done.stdout
-    assert "accuracy 100.0%, AUC 1.000" in " ".join(done.stdout.split())
+    assert "accuracy 100.0 %, AUC 1.000" in " ".join(done.stdout.split())
     summary = json.loads(fairbits("search", "--resume", "run", "--json", cwd=folder).stdout)
     assert (summary["accuracy"], summary["auc"], summary["threshold"]) == (1.0, 1.0, 0.5)
     assert summary["base_rate"] == summary["favourable_rate"]

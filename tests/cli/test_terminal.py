@@ -18,7 +18,7 @@ import tomlkit
 from fairbits import Attribute, Network, Schema
 from fairbits.cli.console import Console
 from fairbits.cli.output import SafeStream, print_json, safe_output
-from fairbits.models.native.npz import write_npz
+from fairbits.models.native.network import write_npz
 from fairbits.subject.export import document_of_schema
 from fairbits.text import harmless_lines
 
@@ -80,7 +80,7 @@ def clean(done: Done) -> Done:
 
 def test_every_command_is_clean(hostile: Path) -> None:
     run, how = hostile / "run", {"cwd": hostile}
-    measured = clean(fairbits("measure", "subject.toml", **how))
+    measured = clean(fairbits("measure", "subject.toml", "--all", **how))
     assert measured.returncode == 0, measured.stderr
     assert "evil\ufffd]52;c;ZXZpbA==\ufffd" in measured.stdout
     assert "[/red][link=http://evil.example]x" in re.sub(r"\s+", "", measured.stdout)
@@ -90,7 +90,7 @@ def test_every_command_is_clean(hostile: Path) -> None:
     for command in (
         ["cases", run],
         ["cases", run, "--json"],
-        ["debug", run],
+        ["debug", run, "--all"],
         ["repair", run, "--max-accuracy-loss", 0.9],
         ["report", run],
     ):
@@ -120,7 +120,7 @@ def test_errors_are_clean(hostile: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["ascii", "ascii:strict"])
 def test_an_encoding_that_holds_little_is_not_fatal(hostile: Path, encoding: str, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
-    done = fairbits_alone("measure", "subject.toml", cwd=hostile)
+    done = fairbits_alone("measure", "subject.toml", "--all", cwd=hostile)
     assert done.returncode == 0, done.stderr
     assert "log2 k" in done.stdout
     assert fairbits_alone("measure", "nö.toml").returncode == 2

@@ -10,8 +10,8 @@ import pytest
 from fairbits import Attribute, Network, Schema, qid
 from fairbits.debug.attribution import attribute_bits
 from fairbits.measure import Evaluator
+from fairbits.report.evidence import stakes_of
 from fairbits.report.sections.people import axes_of
-from fairbits.report.sections.search import stakes_of
 from tests.conftest import random_network, random_people
 
 SCHEMA = Schema(

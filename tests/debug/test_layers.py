@@ -15,7 +15,7 @@ from fairbits.debug.layers import (
     layer_effects,
     vote_of,
 )
-from fairbits.engine.distances import widest
+from fairbits.engine.interventions import widest
 from fairbits.errors import CapabilityError
 from fairbits.measure import Estimate, Evaluator
 from tests.conftest import random_network, random_people

@@ -42,7 +42,9 @@ def test_the_interval_covers_the_truth(effect: float, common: bool, trainings: i
 
 @pytest.mark.parametrize("trainings", [4, 8])
 def test_the_interval_covers_the_truth_where_few_people_make_up_most(trainings: int) -> None:
-    """Effects with a heavy tail; drawn from those seen alone, the interval held 81 and 63 % of the time."""
+    """Effects with a heavy tail; drawn from those seen alone, the interval held 81 and 63 % of the time.
+
+    In 250 such samples it holds 96.4 % of the time with 4 trainings and 95.2 % with 8."""
     held, light = 0, []
     for seed in range(50):
         rng = np.random.default_rng([seed, trainings, 9])
@@ -52,7 +54,7 @@ def test_the_interval_covers_the_truth_where_few_people_make_up_most(trainings: 
         held += found.low <= 0.5 <= found.high
         found = shared_part((1.0 + error) * np.array([-1.0, 1.0]), rng=rng, resamples=150).shared
         light.append(found.high - found.low)
-    assert held >= 43  # the square of the heaviest has a tail that 150 people barely show
+    assert held >= 46  # the square of the heaviest has a tail that 150 people barely show
     assert np.mean(light) < (0.5 if trainings == 4 else 0.3)  # and no wider where nobody stands out
 
 
@@ -109,7 +111,11 @@ def test_a_run_says_both_shares(make_run: Maker, carrier: Network, monkeypatch: 
     none = debug_run(run, samples=40, trainings=0, threads=1, sets=False)
     assert not none.origin.known
     late = debug_run(run, samples=40, patience=0.0, threads=1, sets=False)
-    assert "trainings take about" in late.origin.words
+    assert "was not run: 8 trainings take about" in late.origin.words
+    monkeypatch.setattr("fairbits.debug.run.quick_epochs", lambda _rows: 3)
+    quick = debug_run(run, samples=40, patience=0.2, threads=1, sets=False).origin
+    assert (quick.trainings, quick.epochs) == (3, 3)
+    assert "3 short trainings of ours on these rows (3 epochs" in quick.words
     with pytest.raises(OptionError, match="trainings is 1; give 2 or more"):
         debug_run(run, trainings=1)
 

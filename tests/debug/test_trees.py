@@ -15,8 +15,7 @@ from fairbits.debug.trees import ALL_TREES, WHOLE_TREE, split_words, tree_effect
 from fairbits.engine import LEFT, OTHER_WAY, RIGHT, held_sums, leaves_of, walks_of
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Ensemble, TreeModel
-from fairbits.models.trees.ensemble import NAN, ZERO
-from fairbits.models.trees.tree import Tree
+from fairbits.models.trees.ensemble import NAN, ZERO, Tree
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.store import Run
 from fairbits.subject import Subject, make_subject

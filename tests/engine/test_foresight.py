@@ -9,7 +9,7 @@ from test_engine_gradients import exact, make_schema, mixed_encoding
 
 from fairbits.domain import Encoding, Twins, Unseen
 from fairbits.engine import Foresight, arranged, contributions_of, contributions_through, foresight, gradients, plan_of
-from fairbits.engine.forecast import foresee
+from fairbits.engine.gradient import foresee
 from fairbits.models import Network
 from tests.conftest import random_network, random_people
 

@@ -193,7 +193,7 @@ def write_catboost(path: Path) -> None:
 
 
 def write_pt2(path: Path) -> None:
-    from fairbits.models.torch.writer import write_module
+    from fairbits.models.torch.files import write_module
 
     write_module(module(), 3, path)
 
@@ -449,13 +449,17 @@ def load_manifest(path: Path) -> None:
 
 def write_signed(path: Path) -> None:
     """A manifest, and its signature beside it."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    import subprocess
+    import tempfile
 
+    from fairbits.report import sign
     from fairbits.report.manifest import write_manifest
-    from fairbits.report.signature import sign
 
     manifest = write_manifest(path.parent, about={"subject": "fuzz"})
-    sign(manifest, Ed25519PrivateKey.from_private_bytes(bytes(range(32))), path.with_name("manifest.json.sig"))
+    with tempfile.TemporaryDirectory() as folder:
+        key = Path(folder) / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+        sign(manifest, key, path.with_name("manifest.json.sig"))
 
 
 FILTER = "k >= 2 AND (age > 3 OR sex = 'F') AND abs(pay - 2) < 5 AND q_inf BETWEEN 0 AND 9 AND lower(sex) LIKE 'm%'"

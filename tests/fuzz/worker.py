@@ -17,7 +17,7 @@ from typing import Any
 from fairbits import sandbox
 from fairbits.domain import reading
 from fairbits.errors import FairbitsError
-from fairbits.models import trial
+from fairbits.models import guards
 
 from . import warm
 from .mutation import mutated
@@ -63,7 +63,7 @@ class Spent:
 def try_one(kind: str, content: bytes, folder: Path) -> tuple[str, str, Spent]:
     """What a loader makes of a file: loaded, refused, or what should not be; the sentence or traceback; what it took."""
     began, cpu, waited = time.monotonic(), warm.cpu(), warm.waited()
-    trial._known.clear()
+    guards._known.clear()
     reading._sound.clear()
     warm.reset_peak()
     said, verdict = "", "loaded"

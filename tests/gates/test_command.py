@@ -126,29 +126,29 @@ def test_a_first_run_with_nothing_to_judge_does_not_say_pass(project: Path) -> N
 
 
 def test_waivers_are_listed_ended_ones_too(project: Path) -> None:
-    assert fairbits("gate", "waivers").returncode == 2
+    assert fairbits("gate", "--waivers").returncode == 2
     policy(0.2)
-    assert "no waivers" in fairbits("gate", "waivers").stdout
+    assert "no waivers" in fairbits("gate", "--waivers").stdout
     ended = '[[waivers]]\ncase = "0123456789abcdef"\nreason = "x"\nowner = "bob\\u001b[1m"\nexpires = 2020-01-01\n'
     policy(0.2, ended)
-    done = fairbits("gate", "waivers")
+    done = fairbits("gate", "--waivers")
     assert done.returncode == 0
-    assert "case 0123456789abcdef  until 2020-01-01  (EXPIRED)" in done.stdout
+    assert re.search("case 0123456789abcdef +2020-01-01 +EXPIRED", done.stdout)
     assert "\x1b" not in done.stdout
-    assert json.loads(fairbits("gate", "waivers", "--json").stdout)[0]["expired"] is True
+    assert json.loads(fairbits("gate", "--waivers", "--json").stdout)[0]["expired"] is True
 
 
 def test_freeze_and_go_on(project: Path) -> None:
     policy(0.2)
     assert fairbits("search", "subject.toml", "--evaluations", 2000, "--out", "run", "--json").returncode == 0
-    done = fairbits("gate", "freeze", "run", "--rows", 400, "--cases", 20)
+    done = fairbits("gate", "run", "--freeze", "--rows", 400, "--cases", 20)
     assert done.returncode == 0, done.stderr
     assert re.match(r"gate/planted/suite.parquet\n400 rows and (20|19|18) cases of planted", done.stdout)
     assert fairbits("gate", "subject.toml").returncode == 0
     assert fairbits("gate", "subject.toml", "--frozen").returncode == 0
     assert fairbits("gate", "run", "--frozen").returncode == 0
     assert json.loads(Path("run/gate.json").read_text())["suite"]["cases"] >= 18
-    assert "Verdict of the gate" in fairbits("gate", "card", "run").stdout
+    assert "Verdict of the gate" in fairbits("report", "run", "--card").stdout
     write_subject(project, gap=150)
     worse = fairbits("gate", "subject.toml", "--frozen")
     assert worse.returncode == 1
@@ -273,5 +273,5 @@ def _soon() -> str:
 def test_help_says_how_it_is_called() -> None:
     done = fairbits_alone("gate", "--help")
     assert done.returncode == 0
-    assert "fairbits gate SUBJECT" in done.stdout
-    assert all(name in done.stdout for name in ("check", "freeze", "waivers", "card"))
+    assert "fairbits gate [OPTIONS] [SUBJECT]" in done.stdout
+    assert all(name in done.stdout for name in ("--freeze", "--waivers", "--policy", "--update-baseline"))

@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from fairbits.certify.classes import class_bounds
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fairbits import qid
+from fairbits.certify.exact import class_bounds
 from fairbits.engine import classes, masked, tolerance_of, vectors
 from fairbits.errors import OptionError
 from fairbits.measure import bits_limit

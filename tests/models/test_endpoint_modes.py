@@ -26,7 +26,6 @@ from fairbits.text import one_line
 from .zoo import SCHEMA
 
 pytest.importorskip("httpx", reason="the http extra is not installed")
-pytest.importorskip("tenacity", reason="the http extra is not installed")
 
 PEOPLE = np.array([[1, 0, 0.0, 0, 5], [2, 0, 0.0, 0, 5]])
 GOOD = b'{"scores": [0.25, 0.75]}'
@@ -109,8 +108,8 @@ MODES: dict[str, tuple[Mode, str, int]] = {
     "floods without a length": (floods("Connection: close", b"0" * 65_536), "answered more than", 1),
     "promises much": (says(GOOD, headers={"Content-Length": "99999999999"}), "RemoteProtocolError", 3),
     "long headers": (floods("X: " + "a" * 200_000, b""), "RemoteProtocolError|did not answer|more than", 3),
-    "gzip bomb": (says(bomb(64, 31), headers={"Content-Encoding": "gzip"}), "bytes unpacked", 1),
-    "deflate bomb": (says(bomb(64, 15), headers={"Content-Encoding": "deflate"}), "bytes unpacked", 1),
+    "gzip bomb": (says(bomb(64, 31), headers={"Content-Encoding": "gzip"}), "in the encoding 'gzip'", 1),
+    "deflate bomb": (says(bomb(64, 15), headers={"Content-Encoding": "Deflate"}), "in the encoding 'deflate'", 1),
     "gzip in gzip": (
         says(gzip.compress(bomb(64, 31)), headers={"Content-Encoding": "gzip, gzip"}),
         "in the encoding 'gzip, gzip'",
@@ -118,9 +117,6 @@ MODES: dict[str, tuple[Mode, str, int]] = {
     ),
     "brotli": (says(b"\x0b\x02\x80", headers={"Content-Encoding": "br"}), "in the encoding 'br'", 1),
     "zstd": (says(b"(\xb5/\xfd", headers={"Content-Encoding": "zstd"}), "in the encoding 'zstd'", 1),
-    "gzip cut off": (says(gzip.compress(GOOD)[:-6], headers={"Content-Encoding": "gzip"}), "end too early", 1),
-    "gzip and more": (says(gzip.compress(GOOD) + b"[]", headers={"Content-Encoding": "gzip"}), "more after the end", 1),
-    "no gzip": (says(GOOD, headers={"Content-Encoding": "gzip"}), "cannot be unpacked", 1),
     # shape
     "digits in a text": (says(b'{"scores": "12"}'), EXPECTED, 1),
     "texts of digits": (says(b'{"scores": ["0.2", "0.3"]}'), EXPECTED, 1),
@@ -257,8 +253,6 @@ FINE = {
     "plain": says(GOOD),
     "more names": says(b'{"model": "v2", "scores": [0.25, 0.75]}'),
     "whole numbers": says(b'{"scores": [0, 1]}'),
-    "gzip": says(gzip.compress(GOOD), headers={"Content-Encoding": "gzip"}),
-    "deflate": says(zlib.compress(GOOD), headers={"Content-Encoding": "Deflate"}),
     "chunked": says(chunked(GOOD) + b"0\r\n\r\n", headers={"Content-Length": "", "Transfer-Encoding": "chunked"}),
     "UTF-16": says(GOOD.decode().encode("utf-16")),
     "a mark first": says(b"\xef\xbb\xbf" + GOOD),

@@ -7,8 +7,8 @@ import pytest
 
 from fairbits import Network, load_model
 from fairbits.errors import ModelError
-from fairbits.models.native.activations import NAMES
-from fairbits.models.sklearn_networks import network_of_sklearn
+from fairbits.models.native.network import NAMES
+from fairbits.models.sklearn import network_of_sklearn
 
 from ..conftest import random_network
 

@@ -21,7 +21,7 @@ from fairbits import Audit, load_subject, sandbox
 from fairbits.domain.reading import read_arrow
 from fairbits.errors import FairbitsError, ModelError, OptionError, TableError
 from fairbits.models import ModelOptions, load_model, load_with_encoding
-from fairbits.models.callables import named_model
+from fairbits.models.registry import named_model
 
 from ..conftest import random_network
 from .zoo import SCHEMA, fit, table
@@ -102,7 +102,7 @@ def test_trusted_code_runs_once(module: Callable[[str], str], tmp_path: Path) ->
 
 def test_a_file_that_takes_too_long_is_called_by_its_name(tmp_path: Path) -> None:
     """A repair is tried out in a temporary folder: its path means nothing to who reads the page."""
-    from fairbits.models.trial import _sentence
+    from fairbits.models.guards import _sentence
 
     outcome = sandbox.ChildOutcome(fault="does not end within 12 s", known={"time": True}, error=None)
     said = _sentence(tmp_path / "repaired.skops", outcome)
@@ -702,7 +702,7 @@ def test_a_child_that_waits_for_a_processor_is_not_late(monkeypatch: pytest.Monk
 
 def imported(given: Any, tell: Any) -> None:
     """What a first call imports by itself."""
-    from fairbits.models.trial import first_call
+    from fairbits.models.guards import first_call
 
     before = set(sys.modules)
     first_call(given, tell)

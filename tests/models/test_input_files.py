@@ -198,7 +198,7 @@ def test_a_keras_file_may_not_declare_any_embedding(tmp_path: Path) -> None:
 
 def test_a_compiled_chain_is_read_and_written_back(tmp_path: Path) -> None:
     from fairbits.models.options import ModelOptions
-    from fairbits.models.original import save_as_original
+    from fairbits.models.registry import save_as_original
 
     torch.manual_seed(0)
     chain = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout(0.2), nn.Linear(4, 1), nn.Sigmoid())

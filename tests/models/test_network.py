@@ -7,7 +7,7 @@ from scipy import special
 from fairbits import Network
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.models import Activation, Do, HasGradients, Model, require
-from fairbits.models.native.activations import NAMES
+from fairbits.models.native.network import NAMES
 
 from ..conftest import random_network
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbits.models import ForeignModel, load_with_encoding
+from fairbits.models import NAN, Ensemble, ForeignModel, TreeModel, load_with_encoding
+from fairbits.models.trees.ensemble import Tree
 
 from ..conftest import random_people
 from .zoo import SCHEMA
@@ -52,3 +53,19 @@ def test_the_other_class_is_turned_round_in_float64() -> None:
         scores = asked.scores(encoding.encode(random_people(np.random.default_rng(0), SCHEMA, len(NEAR))))
         assert SCHEMA.rule.favours(scores).tolist() == (1 - NEAR >= 0.5).tolist()
         assert not isinstance(asked, ForeignModel)  # whose gradients would be those of the other class
+
+
+def test_trees_decide_as_their_library_does() -> None:
+    """A mean over trees may lie a hair below one half, where float32 has no number between."""
+    forest = Ensemble.build(
+        [stump(0.5), stump(0.5 - 2.0**-40)], features=len(SCHEMA), base=[0.0], divisor=2.0, link="identity"
+    )
+    model, encoding = load_with_encoding(TreeModel(forest, classes=2), SCHEMA)
+    scores = model.scores(encoding.encode(random_people(np.random.default_rng(0), SCHEMA, 3)))
+    assert not SCHEMA.rule.favours(scores).any()
+    assert SCHEMA.rule.favours(np.float32(0.5 - 2.0**-41))
+
+
+def stump(value: float) -> Tree:
+    leaf = np.array([-1])
+    return Tree(leaf, np.zeros(1), leaf * 0, leaf * 0, np.array([NAN], np.int8), np.zeros(1, bool), np.array([[value]]))

@@ -195,7 +195,6 @@ KINDS: dict[str, Kind] = {
     "xgboost three classes": Kind(xgboost(), xgb_file("ubj"), target="three"),
     "xgboost gamma": Kind(xgboost(objective="reg:gamma"), xgb_file("json"), target="value"),
     "xgboost absolute error": Kind(xgboost(objective="reg:absoluteerror"), xgb_file("json"), target="value"),
-    "catboost": Kind(catboost(), cbm, rows=own_text),
     "catboost one-hot": Kind(catboost(one_hot_max_size=20), cbm, rows=own_text),
     "catboost lossguide": Kind(catboost(one_hot_max_size=20, grow_policy="Lossguide"), cbm, rows=own_text),
     "catboost three classes": Kind(catboost(loss_function="MultiClass", one_hot_max_size=20), cbm, own_text, "three"),
@@ -258,9 +257,8 @@ def test_scores_of_all_twins_are_the_librarys(name: str, way: str, fitted: dict[
     twins = evaluator.twins.expand(PEOPLE).reshape(-1, len(ATTRIBUTES))
     expected = theirs(model, kind, twins, favourable).reshape(len(PEOPLE), -1)
     size = max(1.0, float(np.abs(expected).max()))
-    if name != "catboost":  # statistics of several categories at once are CatBoost's own affair
-        assert isinstance(loaded, TreeModel)
-        assert evaluator.native
+    assert isinstance(loaded, TreeModel)
+    assert evaluator.native
     assert np.abs(evaluator.scores(PEOPLE) - expected).max() < 1e-6 * size
     assert np.abs(loaded.scores(encoding.encode(twins)) - expected.ravel()).max() < 1e-6 * size
     found = evaluator.evaluate(PEOPLE)
@@ -326,6 +324,19 @@ def test_a_model_that_only_its_library_can_ask_says_why() -> None:
     loaded = read_model(model, BINARY, ModelOptions())
     assert not isinstance(loaded.model, TreeModel)
     assert any("starts from another model" in note for note in loaded.notes)
+
+
+def test_statistics_of_categories_are_catboosts_own_affair(tmp_path: Path) -> None:
+    model = catboost()().fit(own_text(CODES), TARGETS["two"])
+    with pytest.raises(FairbitsError, match=r"does not take a missing 'job'.*fill it in the table"):
+        load_with_encoding(cbm(model, tmp_path), BINARY)  # what its owner wrote there is not in the table
+    known = Attribute(name="job", kind="category", labels=ATTRIBUTES[1].labels[:-1])
+    full = Schema((ATTRIBUTES[0], known, *ATTRIBUTES[2:]), target="hired", classes=("0", "1"))
+    people = random_people(np.random.default_rng(6), full, 50)
+    rows = Decoder(full).frame(people)
+    loaded, encoding = load_with_encoding(tmp_path / "model.cbm", full)
+    assert not isinstance(loaded, TreeModel)
+    np.testing.assert_allclose(loaded.scores(encoding.encode(people)), model.predict_proba(rows)[:, 1], atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -475,7 +486,7 @@ def test_a_skops_file_with_a_tree_that_leads_astray(tmp_path: Path) -> None:
 
 
 def test_a_search_crosses_thresholds() -> None:
-    from fairbits.search.crossings import across
+    from fairbits.search.problem import across
 
     people = np.array([[5.0, 0.1], [5.0, 0.1], [5.0, 0.1]])
     proposed = np.array([[6.0, 0.1], [4.0, 0.1], [5.0, 0.2]])

@@ -247,9 +247,9 @@ def test_the_command_line(folder):
     assert shown.exit_code == 0, shown.output
     assert "Knowing the score tells 0." in shown.output
     assert "about sex (at least 0." in shown.output
-    filed = CliRunner().invoke(app, ["proxies", file, "--filing", "--distributed", "2026-01-01"])
+    filed = CliRunner().invoke(app, ["proxies", file, "--filing", "--in-use-since", "2026-01-01"])
     assert "impact ratio" in filed.output
-    assert "distribution date of the tool: 2026-01-01" in filed.output
+    assert "distribution date of the tool  2026-01-01" in filed.output
     measured = json.loads(CliRunner().invoke(app, ["measure", file, "--json"]).output)
     assert measured["groups"][0]["attribute"] == "sex"
     assert measured["indirect"][0]["bits_low"] > 0.2

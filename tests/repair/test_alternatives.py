@@ -117,8 +117,6 @@ def test_a_subject_in_place_of_a_run(tmp_path: Path) -> None:
     for wrong, words in (
         (("repair", tmp_path / "a", "--with", "magic"), "there is no proposal 'magic'"),
         (("repair", tmp_path / "a", "--out", tmp_path / "b"), "are for a subject"),
-        (("alternatives", subject, "--quick"), "type `fairbits repair SUBJECT --with mitigators,settings --write-all`"),
-        (("tune", subject, "--trials", 3), "type `fairbits repair SUBJECT --with settings`"),
     ):
         ended = fairbits(*wrong)
         assert ended.returncode == 2

@@ -207,13 +207,13 @@ def test_a_shape_that_cannot_hold_the_repair(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="the torch extra is not installed")
     torch.manual_seed(0)
     shape = torch.nn.Sequential(torch.nn.Linear(9, 6, bias=False), torch.nn.ReLU(), torch.nn.Linear(6, 2))
-    from fairbits.models.torch.writer import write_module
+    from fairbits.models.torch.files import write_module
 
     write_module(shape, 9, tmp_path / "model.pt2")
     subject = load_subject(write_subject(tmp_path, path="model.pt2"))
     result = repaired(subject, tmp_path, choose="blind", retrain=False)
     assert [path.name for path in result.files] == ["repaired.npz", "repaired.onnx"]
-    assert "could not be written as .pt2, the format that it came in: layer 0 has no bias" in result.warnings[0]
+    assert "was not written as .pt2: layer 0 has no bias" in result.warnings[0]
     assert result.subject_file is not None
     assert evaluator_of(load_subject(result.subject_file), threads=1).evaluate(subject.table.codes).k.max() == 1
 

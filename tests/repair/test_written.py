@@ -562,4 +562,4 @@ def test_warnings_are_few(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         written: Export = write(Guard.of(subject, threads=1), subject, tmp_path, subject.table.codes)
-    assert [line for line in written.warnings if "a guarded decision asks" not in line] == []
+    assert [line for line in written.warnings if "a guarded decision costs" not in line] == []

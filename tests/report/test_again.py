@@ -17,7 +17,7 @@ from fairbits.cli.app import app
 from fairbits.report.commands import commands
 from fairbits.scale import ExecutorOptions
 from fairbits.scale.run import search
-from fairbits.search import Settings, search_subject, tasks
+from fairbits.search import Settings, search_subject, shards
 from fairbits.store import Run
 from fairbits.store.tasks import read_records
 
@@ -49,7 +49,7 @@ def made_again(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     ids=["default", "dice", "bounded", "threads"],
 )
 def test_a_timed_run_is_made_again(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "MIN_PEOPLE", 200)  # an uncounted search is one task, a counted one would be many
+    monkeypatch.setattr(shards, "MIN_PEOPLE", 200)  # an uncounted search is one task, a counted one would be many
     ticks = itertools.count()
     subject = load_subject("german").with_protected(["sex"])
     timed = search_subject(

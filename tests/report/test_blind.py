@@ -13,10 +13,9 @@ import pytest
 
 from fairbits import Attribute, Audit, Network, Subject
 from fairbits.audit import AuditResult
-from fairbits.cli.render.audit import show as show_audit
-from fairbits.cli.render.measure import show as show_measure
+from fairbits.cli.terminal import show
 from fairbits.debug import debug_run
-from fairbits.report import render_html, render_markdown
+from fairbits.report import audit_look, measure_look, render_html, render_markdown
 from fairbits.subject import make_subject
 
 from .conftest import build_subject, ordinary_schema
@@ -60,7 +59,7 @@ def test_every_face_says_exactly_nothing(found: AuditResult, capsys: pytest.Capt
     assert data.warnings == ()
     assert all(one.exact and one.k == 1 for one in data.near)
     page = re.sub(r"<style.*?</style>|<script.*?</script>", "", render_html(data), flags=re.S)
-    show_audit(found)
+    show(audit_look(data, faults=found.faults, seconds=found.seconds, waited=""))
     terminal = capsys.readouterr().out.replace("(+: a lower bound)", "")
     for face in (page, render_markdown(data), terminal):
         assert "exactly 0 of" in " ".join(face.replace("<em>", "").replace("</em>", "").split())
@@ -80,7 +79,7 @@ def test_the_measurement_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     for make in (without_weight, without_columns):
         subject = make()
         measured = Audit.of(subject).measure(threads=1)
-        show_measure(subject, measured, 5)
+        show(measure_look(subject, measured, (), top=5))
         shown = " ".join(capsys.readouterr().out.split())
         assert "This model uses exactly 0 of" in shown
         assert "everybody, examined or not" in shown

@@ -44,13 +44,14 @@ def opened(browser: Any, address: str, **how: Any) -> tuple[Any, list[str]]:
 
 def test_opens_without_complaint_and_expands(browser: Any, address: str) -> None:
     page, complaints = opened(browser, address)
-    assert page.locator("section").count() == 13
+    assert page.locator("section").count() == 9
     second = page.locator("details.person").nth(1)
     assert not second.locator("dl.facts").is_visible()
     second.locator("summary").focus()
     page.keyboard.press("Enter")
     assert second.locator("dl.facts").is_visible()
     assert second.locator("svg").first.is_visible()
+    page.locator("#inside > summary").click()
     neuron = page.locator("svg .part").first
     neuron.focus()
     assert page.locator("output").text_content() == neuron.get_attribute("aria-label")

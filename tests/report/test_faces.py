@@ -1,4 +1,4 @@
-"""One record, three faces: the same figures everywhere, sections only for stages that were run."""
+"""One record, three formats: the same figures everywhere, parts only for stages that were run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from fairbits.report import (
     summary_of,
     write_report,
 )
-from fairbits.report.page import sections
-from fairbits.report.sections.pointers import POINTERS
+from fairbits.report.page import parts_of
+from fairbits.report.sections.paperwork import POINTERS
 from fairbits.store import Run
 
 from .conftest import build_subject, ordinary_schema, search
 
-ORDER = ["decided", "headline", "severity", "people", "drivers", "harmed", "network", "origin", "repairs", "again"]
-END = ["files", "sign-off", "pointers"]
+ORDER = ["summary", "affected", "treatment", "people", "repairs", "certainty", "limitations", "sign-off", "details"]
+FOLDS = ["drivers", "inside", "origin", "severity", "reproduce", "files", "regulations"]
 
 
 class Page(HTMLParser):
@@ -66,22 +66,23 @@ def test_the_same_figures_on_every_face(data: ReportData, page: str) -> None:
     assert rate is not None
     for face in (page, document):
         assert f"{100 * rate.value:.1f} %" in face
-        assert data.remaking.identity in face
+        assert data.reproduction.identity in face
         assert "10.1109/ICSE48619.2023.00136" in face
     assert summary["measure"]["flip_rate"] == rate.value
 
 
 def test_sections_come_in_order(page: str) -> None:
-    assert re.findall(r'<section id="([\w-]+)"', page) == ORDER + END
+    assert re.findall(r'<section id="([\w-]+)"', page) == ORDER
+    assert re.findall(r'<details class="detail" id="([\w-]+)"', page) == FOLDS
 
 
 def test_a_stage_that_was_not_run_has_no_section(searched: Run, subject: Subject) -> None:
     data = compute_report(searched, subject=subject, threads=1)
     assert data.debugged is None
     assert data.repaired is None
-    assert sections(data) == ["decided", "headline", "severity", "people", "harmed", "again", *END]
-    assert re.findall(r'<section id="([\w-]+)"', render_html(data)) == sections(data)
-    assert "## Repairs" not in render_markdown(data)
+    assert [part.name for part in parts_of(data)] == [name for name in ORDER if name != "repairs"]
+    assert re.findall(r'<details class="detail" id="([\w-]+)"', render_html(data)) == FOLDS[3:]
+    assert "## What to do" not in render_markdown(data)
     summary = summary_of(data)
     assert summary["debug"] is None
     assert summary["repair"] is None

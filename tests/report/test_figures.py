@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fairbits import Attribute, Schema, Twins
+from fairbits.report.evidence import near_of, stakes_of
 from fairbits.report.manifest import verify, write_manifest
-from fairbits.report.sections.search import near_of, stakes_of
-from fairbits.report.words import seeds_in_words
+from fairbits.report.sections.details import seeds_in_words
 
 
 @pytest.mark.parametrize("rows_exact", [True, False])

@@ -15,7 +15,7 @@ from fairbits.audit.export import _guarded
 from fairbits.domain.words import harmless, shortened
 from fairbits.report import ReportData, compute_report, json_schema, render_html, render_markdown, summary_of
 from fairbits.report.markdown import text, value_text
-from fairbits.report.sections.pointers import POINTERS
+from fairbits.report.sections.paperwork import POINTERS
 from fairbits.store import Run
 
 from .conftest import HOSTILE

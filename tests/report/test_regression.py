@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from fairbits import Schema, Table, plot
-from fairbits.cli.render.repair import show
+from fairbits.cli.terminal import show
 from fairbits.debug import debug_run
 from fairbits.repair import RepairResult, repair_run
-from fairbits.report import ReportData, compute_report, render_html, render_markdown
+from fairbits.report import ReportData, compute_report, render_html, render_markdown, repair_blocks
+from fairbits.report.sections.inside import has_inside
 from fairbits.store import Run
 from fairbits.subject import make_subject
 
@@ -36,11 +37,11 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, RepairResult, 
 
 
 def test_on_the_terminal(found: tuple[Run, RepairResult, ReportData], capsys: pytest.CaptureFixture[str]) -> None:
-    show(found[1])
+    show(repair_blocks(found[1]), everything=True)
     shown = capsys.readouterr().out
-    assert "variance explained: at most 0.9 lost" in shown
+    assert "90.0 % of variance explained may be lost" in " ".join(shown.split())
     assert re.search(r"repair +variance explained +change, 95 % +mean k +proved *\n", shown)
-    assert re.search(r"^ ?variance explained +\d", shown, re.MULTILINE)
+    assert re.search(r"^ ?variance explained on rows +\d", shown, re.MULTILINE)
     assert "ccuracy" not in shown
     assert "ID rate" not in shown
     assert max(map(len, shown.splitlines()[:25])) <= 80
@@ -63,17 +64,17 @@ def test_rows_of_markdown_fit_their_heads(found: tuple[Run, RepairResult, Report
 def test_in_a_picture(found: tuple[Run, RepairResult, ReportData]) -> None:
     drawn = plot.pareto(found[0])._repr_svg_()
     assert "variance explained on held-out rows" in drawn
-    assert "90% less variance explained" in drawn
+    assert "90 % less variance explained" in drawn
 
 
 def test_a_model_without_hidden_layers_has_no_picture_of_them(found: tuple[Run, RepairResult, ReportData]) -> None:
     """A linear model has its inputs and its output: a sentence, instead of a drawing with nothing in it."""
     debugged = found[2].debugged
     assert debugged is not None
-    assert debugged.hidden
+    assert has_inside(debugged)
     straight = replace(debugged, layers=tuple(layer for layer in debugged.layers if layer.layer in (0, 1)), neurons=())
     page, text = (face(replace(found[2], debugged=straight)) for face in (render_html, render_markdown))
     for shown in (page, text):
         assert "no layer in between to look into" in shown
-        assert "suspect layer, framed" not in shown
+        assert "suspect layer is framed" not in shown
     assert "pic-network" not in page

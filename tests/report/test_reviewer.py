@@ -15,15 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.cells import cell_len
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
-from fairbits.audit import AuditResult
 from fairbits.cli.app import app
-from fairbits.cli.render.audit import look
+from fairbits.cli.terminal import show
 from fairbits.errors import OptionError
 from fairbits.measure import evaluator_of, harms_of
-from fairbits.report import ReportData, compute_report, render_html, render_markdown, summary_of, write_report
-from fairbits.report.sections.registry import SECTIONS
+from fairbits.report import (
+    ReportData,
+    audit_look,
+    compute_report,
+    render_html,
+    render_markdown,
+    summary_of,
+    write_report,
+)
 from fairbits.store import Run, read_json
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
@@ -90,12 +97,12 @@ def test_the_page_opens_with_people(data: ReportData, page: str) -> None:
         f"{quality.auc:.3f}",
         f"{100 * (quality.base_rate or 0):.1f} %",
     ):
-        assert figure in page.partition('id="headline"')[0]
+        assert figure in page.partition('id="affected"')[0]
 
 
 def test_files_are_named_with_the_hash_that_sha256sum_gives(data: ReportData, page: str, own: Path) -> None:
     found = {one.what: one for one in data.opening.sources}
-    for what, name in (("model", "model.npz"), ("table", "table.csv"), ("subject", "subject.toml")):
+    for what, name in (("model", "model.npz"), ("table", "table.csv"), ("audit file", "subject.toml")):
         digest = hashlib.sha256((own.parent / "subject" / name).read_bytes()).hexdigest()
         assert (found[what].name, found[what].sha256) == (name, digest)
         assert digest in page
@@ -110,16 +117,17 @@ def test_statements_carry_their_kind(data: ReportData, page: str) -> None:
     for kind in ("exact", "statistical", "lower bound"):
         assert f'">{kind}</span>' in page
     assert data.opening.kind == "exact"
-    for section in ("decided", "headline", "severity", "people", "drivers", "harmed", "network", "repairs"):
-        body = page.partition(f'<section id="{section}"')[2].partition("</section>")[0]
+    folded = ("drivers", "inside", "origin", "severity")
+    for section in ("summary", "affected", "treatment", "people", "certainty", *folded):
+        body = re.split(r'</section>|<details class="detail"', page.partition(f' id="{section}"')[2])[0]
         assert re.search(r'class="tag (exact|proved|statistical|lower-bound)"', body), section
 
 
 def test_no_figure_stands_three_times_at_the_head(data: ReportData, page: str) -> None:
-    head = re.sub("<[^>]+>", " ", page.partition('<section id="severity"')[0].partition("<body>")[2])
+    head = re.sub("<[^>]+>", " ", page.partition('<section id="affected"')[0].partition("<body>")[2])
     rate = data.measured.flip_rate
     assert rate is not None
-    assert head.count(f"{100 * rate.value:.1f} %") == 1
+    assert head.count(f"{100 * rate.value:.1f} %") == 2  # in the first sentence, and in the table with its interval
 
 
 def test_the_worst_people_say_who_they_are(data: ReportData, page: str, own: Path) -> None:
@@ -175,19 +183,19 @@ def test_the_verdict_of_the_gate(page: str, own: Path, tmp_path: Path) -> None:
     (folder / "gate.json").write_text(json.dumps({**GATE, "identity": identity}))
     shown = compute_report(Run.open(folder), threads=1)
     failed, document = render_html(shown), render_markdown(shown)
-    assert 'class="gate fail"><a href="#gate"' in failed
-    assert "The gate failed." in failed
+    assert '<p class="verdict fail">The gate failed.' in failed
     assert "&lt;b&gt;k&lt;/b&gt;" in failed
     assert "The gate failed." in document
     assert summary_of(shown)["gate"]["verdict"] == "fail"
-    assert 'id="gate"' not in page
+    assert "No limits set" in page
+    assert "No limits set" not in failed
     # a first run has judged nothing, and a verdict about another model is not this run's
     (folder / "gate.json").write_text(
         json.dumps({**GATE, "verdict": "pass", "checks": [], "pending": ["flip_rate_rise"], "identity": identity})
     )
     first = compute_report(Run.open(folder), threads=1)
     assert "The gate has judged nothing yet" in render_html(first)
-    assert "Gate: pass" not in render_html(first)
+    assert "The gate passed" not in render_html(first)
     for other in ({**GATE, "identity": "0123456789abcdef"}, GATE):
         (folder / "gate.json").write_text(json.dumps(other))
         strange = compute_report(Run.open(folder), threads=1)
@@ -232,7 +240,7 @@ def test_the_printed_commands_make_it_again(
     for file in (own.parent / "subject").iterdir():
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
-    commands = data.remaking.commands
+    commands = data.reproduction.commands
     assert [command.split()[1] for command in commands] == ["search", "debug", "repair", "report"]
     assert "--all-layers" in commands[1]
     for option in ("--no-retrain", "--choose average", "--max-accuracy-loss 0.3", "--attack-budget 400", "--seed 2"):
@@ -260,28 +268,53 @@ def test_an_attack_by_the_clock_is_made_again_by_people(own: Path, tmp_path: Pat
     assert counted.attack_after == timed.attack_after
 
 
-def test_sections_have_names_of_their_own() -> None:
-    names = [section.name for section in SECTIONS]
-    assert len(names) == len(set(names))
-
-
 @pytest.mark.parametrize("kind", ["audited", "hostile", "searched"])
-def test_the_audit_in_one_look(request: pytest.FixtureRequest, kind: str) -> None:
+def test_the_audit_in_one_look(request: pytest.FixtureRequest, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = request.getfixturevalue(kind)
     subject: Subject = request.getfixturevalue("hostile_subject" if kind == "hostile" else "subject")
-    shown = compute_report(run, subject=subject, threads=1)
-    fault = "it did not fit into the budget " * 20
-    faults = {"repair": fault, "certify": fault, "proxies": fault, "debug": fault}
-    lines = look(AuditResult(run, shown, Path("report.html"), {"search": 1.0}, faults))
-    assert len(lines) <= 23
-    assert max(len(line.plain) for line in lines) <= 80
-    words = [line.plain[:12].strip() for line in lines]
-    order = [name for name in words if name in ("people", "accuracy", "bits", "cause", "repair", "guarantee", "took")]
-    assert order[:3] == ["people", "accuracy", "bits"]
-    placed = ["people", "accuracy", "bits", "cause", "repair", "guarantee", "took"]
-    assert list(dict.fromkeys(order)) == placed[: len(dict.fromkeys(order))]  # a stage that failed keeps its place
+    data = compute_report(run, subject=subject, threads=1)
+    faults = dict.fromkeys(("repair", "certify", "proxies", "debug"), "it did not fit into the budget " * 20)
+    show(
+        audit_look(data, faults=faults, seconds={"search": 1.0}, waited="1.0 s in all"), "page  report.html", "next  x"
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 25
+    assert max(map(cell_len, lines)) <= 80
+    assert lines[-2:] == ["page  report.html", "next  x"]
+    order = ["people", "accuracy", "bits", "cause", "repair", "certain"]
+    placed = [order.index(line.split(" ")[0]) for line in lines if line.split(" ")[0] in order]
+    assert placed == sorted(placed)
     if kind != "hostile":  # whose names are cleaned before a terminal sees them
-        assert shown.opening.people[:40] in " ".join(line.plain for line in lines[:2]).replace("  ", " ")
+        assert data.opening.people[:40] in " ".join(lines[:2])
+
+
+def test_the_page_says_what_the_summary_says(data: ReportData, page: str) -> None:
+    """Every figure of the first part is one of summary.json, and none stands there with two values."""
+    summary = summary_of(data)
+    measure, body = summary["measure"], page.partition('<section id="summary"')[2].partition("</section>")[0]
+    rows = dict(re.findall(r'<tr><th scope="row"><bdi>(.*?)</bdi></th><td class="n">(.*?)</td>', body))
+    expected = {f"only {name}": value for name, value in measure["flip_rate_by"].items()}
+    expected["age and sex together"] = measure["flip_rate"]
+    if measure["flip_rate_supported"] not in (None, measure["flip_rate"]):
+        expected["… to a combination that 10 rows or more have"] = measure["flip_rate_supported"]
+    assert rows == {name: f"{100 * value:.1f} %" for name, value in expected.items()}
+    cards = dict(re.findall(r'<p class="what">(.*?)</p><p class="big">(.*?)</p>', body))
+    assert cards["Mean bits, real rows"] == f"{measure['q_inf_mean']:.2f}"
+    assert cards["Accuracy"] == f"{100 * summary['accuracy']:.1f} %"
+    assert cards["Decided favourably"] == f"{100 * summary['favourable_rate']:.1f} %"
+    chosen = next(one for one in summary["repair"]["repairs"] if one["chosen"])
+    repairs = page.partition('<section id="repairs"')[2].partition("</section>")[0]
+    marked = re.sub("<[^>]+>", "|", repairs.partition('<tr class="chosen">')[2].partition("</tr>")[0])
+    for value in (
+        f"{100 * chosen['accuracy']:.1f} %",
+        f"{100 * chosen['id_rate_rows']:.1f} %",
+        f"{chosen['k_mean']:.2f}",
+    ):
+        assert f"|{value}|" in marked
+
+
+def test_the_document_is_short(data: ReportData) -> None:
+    assert len(render_markdown(data).splitlines()) <= 200
 
 
 @pytest.fixture(scope="module")

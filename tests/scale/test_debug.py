@@ -23,7 +23,7 @@ def test_blocks_of_interventions_are_put_together_in_order(monkeypatch) -> None:
     spread = debugging.try_out_by(ExecutorOptions(workers=1))
     assert spread is not None
     together = spread(evaluator, subject, cases, dos, judged=True)
-    for name in ("accuracy", "k_mean", "id_rate"):
+    for name in ("accuracy", "k", "id_rate"):
         assert np.array_equal(getattr(alone, name), getattr(together, name))
     assert debugging.try_out_by(ExecutorOptions()) is None
 
@@ -40,5 +40,5 @@ def test_workers_know_the_rows_that_break_a_rule() -> None:
     spread = debugging.try_out_by(ExecutorOptions(workers=1))
     assert spread is not None
     together = spread(evaluator, subject, cases, dos, judged=True)
-    for name in ("accuracy", "k_mean", "id_rate"):
+    for name in ("accuracy", "k", "id_rate"):
         assert np.array_equal(getattr(alone, name), getattr(together, name))

@@ -11,10 +11,9 @@ from click.testing import CliRunner
 from fairbits.cli.app import app
 from fairbits.debug import debug_run
 from fairbits.errors import OptionError
-from fairbits.scale import ExecutorOptions
-from fairbits.scale.executors import processes
+from fairbits.scale import ExecutorOptions, processes
 from fairbits.store import Run
-from fairbits.store.location import place_of
+from fairbits.store.files import place_of
 from tests.search.planted import planted_subject
 
 from .work import cases_of, planted_search

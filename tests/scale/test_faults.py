@@ -17,9 +17,9 @@ import pytest
 
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.scale import ExecutorOptions, carry_out, open_executor
-from fairbits.scale import coordinator as coordinating
+from fairbits.scale import executor as coordinating
 from fairbits.store import Run
-from fairbits.store.parts import FOLDER
+from fairbits.store.parts import CASES
 
 from .orders import job
 from .work import SHARDS, cases_of, planted_search
@@ -107,7 +107,7 @@ def test_a_killed_coordinator_is_resumed_and_takes_its_workers_along(alone: Run,
 
 def test_a_damaged_part_is_made_again(alone: Run, tmp_path) -> None:
     planted_search(tmp_path / "run", ExecutorOptions(workers=1))
-    first, second = sorted((tmp_path / "run" / FOLDER).glob("part-*"))[:2]
+    first, second = sorted((tmp_path / "run" / CASES).glob("part-*"))[:2]
     first.write_bytes(first.read_bytes()[:-100])
     second.unlink()
     broken = Run.open(tmp_path / "run")

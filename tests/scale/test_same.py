@@ -12,10 +12,9 @@ import pytest
 from fairbits import Network
 from fairbits.debug.run import sample_cases
 from fairbits.errors import ModelError, OptionError
-from fairbits.scale import ExecutorOptions
-from fairbits.scale.executors import processes
+from fairbits.scale import ExecutorOptions, processes
 from fairbits.scale.run import search
-from fairbits.search import Budget, Settings, TaskPlan, search_subject
+from fairbits.search import Budget, Settings, ShardPlan, search_subject
 from fairbits.store import Run
 from tests.search.planted import planted_subject
 
@@ -98,12 +97,12 @@ def test_the_plan_depends_on_the_budget_alone() -> None:
     class Endless:
         rounds, name = None, "climb"
 
-    def plan(shards: int | None = None, **budget: float) -> TaskPlan:
-        return TaskPlan.of(Budget(**budget), Endless(), seed=0, m=10, tasks=shards)  # type: ignore[arg-type]
+    def plan(shards: int | None = None, **budget: float) -> ShardPlan:
+        return ShardPlan.of(Budget(**budget), Endless(), seed=0, m=10, tasks=shards)  # type: ignore[arg-type]
 
     assert [plan(evaluations=n).count for n in (1, 499_999, 500_000, 10**7, 10**8, 10**9)] == [1, 1, 2, 40, 100, 1000]
     assert plan(seconds=5).count == 1
-    assert TaskPlan.of(Budget(seconds=5), Endless(), seed=0, m=10, shared=True).count is None  # type: ignore[arg-type]
+    assert ShardPlan.of(Budget(seconds=5), Endless(), seed=0, m=10, shared=True).count is None  # type: ignore[arg-type]
     assert plan(queries=10_000_000).count == 4
     cut = plan(evaluations=1003, shards=4)
     shares = [shard.budget.evaluations for shard in cut.tasks()]

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairbits.search import Budget, Settings, search_subject
-from fairbits.search.attempt import batch_for
 from fairbits.search.settings import problem_of
+from fairbits.search.shards import batch_for
 from fairbits.store import Run
 from fairbits.subject import Subject, make_subject
 
@@ -137,7 +137,7 @@ def test_breaking_off_at_any_batch(
 
     with pytest.MonkeyPatch.context() as patch:
         if flush:
-            patch.setattr("fairbits.store.task_writer.FLUSH_SECONDS", 0.0)
+            patch.setattr("fairbits.store.writer.FLUSH_SECONDS", 0.0)
         try:
             searched(subject, folder, name, evaluations=1500, watch=watch, tasks=tasks)
         except Broken:

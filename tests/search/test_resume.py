@@ -37,7 +37,7 @@ LENGTHS = {"climb": Searched(16_000, 60), "dice": Searched(4_000, 600)}
 #: attempt, or a few milliseconds later: at another moment every time, but always before it ends, whatever the speed of
 #: the machine.
 NURSERY = """
-import json, os, random, signal, sys, threading, fairbits.store.task_writer as writer
+import json, os, random, signal, sys, threading, fairbits.store.writer as writer
 from fairbits.search import Budget, Settings, search_subject
 from fairbits.search import prepare, problem_of
 from tests.search.planted import planted_subject

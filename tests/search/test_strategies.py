@@ -156,15 +156,15 @@ def test_an_exact_search_that_was_cut_short_says_so(tmp_path) -> None:
 
 def test_a_k_that_cannot_be_more_is_exact(tmp_path, capsys) -> None:
     """As many classes as twins: no search can find more, and terminal and page say so."""
-    from fairbits.cli.render.search import show
-    from fairbits.report import compute_report, render_html, render_markdown
+    from fairbits.cli.terminal import show
+    from fairbits.report import compute_report, render_html, render_markdown, search_look
 
     subject = planted_subject()
     run = search_subject(subject, settings("climb"), tmp_path / "run")
     assert run.summary["k_max"] == run.summary["m"] == WORST_K
     assert {"k_max_on_data", "k_max"} <= set(run.summary["exact"])
-    show(run, 1)
-    assert "exact: it cannot be more" in capsys.readouterr().out
+    show(search_look(run, top=1, lines=()))
+    assert "(exact): it cannot be more" in capsys.readouterr().out
     data = compute_report(run, subject=subject)
     assert (data.near[-1].people, data.near[-1].exact) == ("anywhere", True)
     for page in (render_html(data), render_markdown(data)):

@@ -12,7 +12,7 @@ import pytest
 
 from fairbits import Attribute, Schema
 from fairbits.store import RunWriter, TaskWriter
-from fairbits.store.cases import Layout
+from fairbits.store.parts import Layout
 from tests.conftest import random_people
 
 MANIFEST = {

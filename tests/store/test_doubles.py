@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fairbits import Schema
-from fairbits.store import Run, RunWriter, TaskWriter, doubles
-from fairbits.store.cases import Layout
+from fairbits.store import Run, RunWriter, TaskWriter, find_doubles, keep_doubles, parts
+from fairbits.store.parts import Layout
 from tests.conftest import random_people
 
 from .conftest import MANIFEST, figures
@@ -49,7 +49,7 @@ def test_a_notebook_without_widgets(tmp_path: Path) -> None:
 def test_the_first_evaluation_stays(
     tmp_path: Path, people_schema: Schema, rng, group: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doubles, "GROUP_ROWS", group)  # bucket by bucket, and all at once
+    monkeypatch.setattr(parts, "GROUP_ROWS", group)  # bucket by bucket, and all at once
     people = random_people(rng, people_schema, 60)
     free = list(people_schema.free_columns)
     keys = np.array([hash(row.tobytes()) & (2**63 - 1) for row in people[:, free]], dtype=np.uint64)
@@ -63,9 +63,9 @@ def test_the_first_evaluation_stays(
     assert len(run) == run.cases().num_rows == len(distinct)
     shown = run.query("SELECT evaluation FROM cases ORDER BY evaluation")["evaluation"].to_pylist()
     assert shown == sorted(int(i) if i < 40 else 80 + int(i) for i in first)
-    found = [doubles.find_doubles(run.parts_found, run.layout, buckets=4, readers=n) for n in (1, 2, 7)]
+    found = [find_doubles(run.parts_found, run.layout, buckets=4, readers=n) for n in (1, 2, 7)]
     assert all(np.array_equal(found[0], other) for other in found)
-    doubles.keep_doubles(tmp_path, run.parts_found, found[0])
-    monkeypatch.setattr(doubles, "find_doubles", None)  # nobody looks again
+    keep_doubles(tmp_path, run.parts_found, found[0])
+    monkeypatch.setattr("fairbits.store.run.find_doubles", None)  # nobody looks again
     assert len(Run.open(tmp_path)) == len(distinct)
-    assert doubles.kept_doubles(tmp_path, run.parts_found[:1]) is None  # it speaks of other parts
+    assert parts.kept_doubles(tmp_path, run.parts_found[:1]) is None  # it speaks of other parts

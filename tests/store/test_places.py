@@ -16,7 +16,7 @@ from fairbits.options import AuditOptions
 from fairbits.scale.run import search
 from fairbits.search import Settings
 from fairbits.store import Run
-from fairbits.store.location import folder_name, new_folder
+from fairbits.store.files import folder_name, new_folder
 from fairbits.subject import Subject
 from tests.search.planted import planted_subject
 

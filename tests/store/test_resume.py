@@ -19,8 +19,8 @@ import pytest
 from fairbits import Schema
 from fairbits.errors import OptionError
 from fairbits.store import Run, RunWriter, TaskWriter, read_parquet, write_parquet
-from fairbits.store.cases import Layout
 from fairbits.store.files import read_json
+from fairbits.store.parts import Layout
 from tests.conftest import random_people
 from tests.store.conftest import MANIFEST, figures, parts_of, write_run, writing
 

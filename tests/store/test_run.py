@@ -11,8 +11,7 @@ import pytest
 
 from fairbits import Schema
 from fairbits.errors import OptionError
-from fairbits.store import Run, RunWriter
-from fairbits.store import filter as filtering
+from fairbits.store import Run, RunWriter, time_limit
 from tests.conftest import random_people
 from tests.store.conftest import MANIFEST, figures, write_run, writing
 
@@ -244,11 +243,11 @@ def test_a_filter_has_its_time(run: Run) -> None:
     inner = "exists (select * from cases b where sin(a.span * b.span) > 2 + cases.span)"
     slow = "exists (select * from cases a where " + inner + ")"  # noqa: S608 - to be refused
     begin = time.monotonic()
-    with filtering.time_limit(0.02), pytest.raises(OptionError, match=r"took longer than 0.02 s; .*time_limit"):
+    with time_limit(0.02), pytest.raises(OptionError, match=r"took longer than 0.02 s; .*time_limit"):
         run.cases(where=slow)
     assert time.monotonic() - begin < 10
     assert run.cases(where="k >= 0").num_rows == 300  # the connection is none the worse for it
-    with pytest.raises(OptionError, match="time limit of a filter is -1"), filtering.time_limit(-1):
+    with pytest.raises(OptionError, match="time limit of a filter is -1"), time_limit(-1):
         pass
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fairbits import FairbitsError, Schema
 from fairbits.errors import OptionError
 from fairbits.store import Run, RunWriter, TaskWriter, WriteError, files
-from fairbits.store.cases import BUCKET, FIGURES, Layout
+from fairbits.store.parts import BUCKET, FIGURES, Layout
 from fairbits.store.tasks import read_records
 from tests.conftest import random_people
 from tests.store.conftest import MANIFEST, Clock, figures, parts_of, write_run, writing
@@ -143,7 +143,7 @@ def test_a_slow_disk_slows_the_search_and_not_memory(
         gate.wait(10)
         written.append(path.name)
 
-    monkeypatch.setattr("fairbits.store.parts.write_part", slow)
+    monkeypatch.setattr("fairbits.store.writer.write_part", slow)
     RunWriter.create(tmp_path, MANIFEST, people_schema).close()
     writer = TaskWriter(tmp_path, Layout(people_schema), 0, part_rows=1)
     batch = random_people(rng, people_schema, 1), figures(rng, 1), "random"
@@ -232,7 +232,7 @@ def test_any_other_failure_of_the_thread_surfaces(tmp_path: Path, people_schema:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the disk is on fire")
 
-    monkeypatch.setattr("fairbits.store.parts.write_part", broken)
+    monkeypatch.setattr("fairbits.store.writer.write_part", broken)
     with (
         pytest.raises(FairbitsError, match=r"on fire.*no case had been written yet"),
         writing(tmp_path, people_schema) as writer,

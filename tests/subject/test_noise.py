@@ -18,7 +18,7 @@ from fairbits import Attribute, Audit, Budget, Schema
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Noise, evaluator_of, noise_of
-from fairbits.measure.noise import null_figures
+from fairbits.measure.population import null_figures
 from fairbits.models import Network, Repeated
 from fairbits.report import compute_report, summary_of
 from fairbits.store import Run, subject_of
@@ -186,7 +186,7 @@ def test_a_search_keeps_what_it_knows_of_the_noise(tmp_path: Path) -> None:
     assert "Its answers vary: one and the same twin shows up to" in data.sentence
     assert data.about.notes[0].startswith("the model's answers vary")
     assert summary_of(data)["measure"]["noise"]["repeats"] == 3
-    assert "--repeats 3" in data.remaking.commands[0]
+    assert "--repeats 3" in data.reproduction.commands[0]
 
 
 class Random(BaseHTTPRequestHandler):

@@ -68,7 +68,7 @@ MOVED = {
 }
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The commands in their groups; the module of each is imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -123,7 +123,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-app = Commands(
+app = CommandGroup(
     "fairbits",
     help="How many bits of sex, race and age does your model use, for whom, and through which neurons?",
     no_args_is_help=True,

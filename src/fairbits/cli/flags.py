@@ -10,14 +10,14 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, is_dataclass
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import click
 
 from fairbits.errors import OptionError
-from fairbits.options import flag_of, option
+from fairbits.options import fields_of, flag_of, option
 
 #: What `fairbits --help` and every command answer to.
 SHORT, LONG = "-h", "--help"
@@ -108,16 +108,6 @@ def _type(base: Any, about: Any) -> Any:
     return click.Path(path_type=Path) if base is Path and about["read"] is None else click.STRING
 
 
-def _own_first(kind: Any) -> list[Field[Any]]:
-    """The fields of a record: its own, then those that it shares with others."""
-    known = {one.name: one for one in fields(kind)}
-    return [known[name] for name in dict.fromkeys(name for each in kind.__mro__ for name in _stated(each))]
-
-
-def _stated(kind: type[Any]) -> list[str]:
-    return list(inspect.get_annotations(kind)) if is_dataclass(kind) else []
-
-
 class Command(click.Command):
     """A command whose flags come from the parameters of its function."""
 
@@ -129,7 +119,7 @@ class Command(click.Command):
             kind = hints[parameter]
             if is_dataclass(kind):
                 own = get_type_hints(kind)
-                shown = [one for one in _own_first(kind) if not one.metadata["python_only"]]
+                shown = [one for one in fields_of(kind) if not one.metadata["python_only"]]
                 made: list[Any] = [Flag(one, own[one.name], f"{parameter}__{one.name}") for one in shown]
                 self._made.append((parameter, kind, made))
             else:
@@ -137,9 +127,10 @@ class Command(click.Command):
                 one.name = parameter
                 maker = Word if one.metadata.get("argument") else Flag
                 self._made.append((parameter, None, [maker(one, kind, parameter)]))
+        flags = [one for _, _, made in self._made for one in made]
         super().__init__(
             name,
-            params=[*(one for _, _, made in self._made for one in made), *help_flags()],
+            params=[*flags, *([all_flag()] if any(one.name == "as_json" for one in flags) else []), *help_flags()],
             help=inspect.getdoc(function),
             short_help=summary,
             add_help_option=False,
@@ -190,6 +181,16 @@ class Command(click.Command):
         if ctx.meta.get("fairbits.short"):
             formatter.write_paragraph()
             formatter.write_text(f"All options: {ctx.command_path} {LONG}")
+
+
+def all_flag() -> click.Option:
+    """Whether a command prints everything, and not the first look (see ``fairbits.cli.terminal``)."""
+
+    def note(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+        ctx.meta["fairbits.all"] = wanted
+
+    words = "Print everything, not the first 25 lines."
+    return click.Option(["--all"], is_flag=True, expose_value=False, callback=note, help=words)
 
 
 def help_flags(*, short: bool = True) -> Iterator[click.Option]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from math import inf
 
+import click
 from rich import box
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -17,28 +19,71 @@ from fairbits import blocks as b
 from fairbits.cli.console import Console
 from fairbits.text import harmless
 
-WIDTH = 80
-#: Rows of one table, people of one list.
-MAX_ROWS, MAX_PEOPLE = 12, 3
-#: Columns that a name can do with.
-NAME = 24
+WIDTH, LINES = 80, 25
+#: Under which name the context of a command knows that everything was asked for.
+ALL = "fairbits.all"
+#: Rows of one table, and lines above them; columns that a name can do with, and a heading of figures likes to have.
+MAX_ROWS, _HEAD = 12, 3
+NAME, HEADING = 24, 18
+#: Lines that tell who somebody is.
+FACT_LINES = 2
 _TONES = {"lead": "", "small": "dim", "note": "dim", "warning": "yellow", "verdict": "bold", "second": "bold"}
 _TAGS = {"worse": "red", "fail": "bold red", "better": "green", "pass": "green", "exact": "green", "proved": "green"}
 
 
-def show(found: Iterable[b.Block], *, everything: bool = False) -> None:
-    """Print blocks; folded ones, long tables and long lists in full only where everything is asked for."""
+def show(found: Iterable[b.Block], *last: str, everything: bool | None = None) -> None:
+    """Print blocks, and what to do next; at most 25 lines unless everything is asked for (``--all``)."""
+    whole = _asked_for_all() if everything is None else everything
     console = Console(highlight=False)
-    for block in found:
-        for piece in _drawn(block, everything=everything):
-            console.print(piece, soft_wrap=isinstance(block, b.Commands))
+    room = inf if whole else LINES - len(last) - 1  # a line says that there is more
+    title: list[Text] = []  # is printed with what it is the title of
+    for piece in (piece for block in found for piece in _drawn(block, everything=whole)):
+        lines = title + _lines(console, piece)
+        if len(lines) > room:
+            # Of a table the first rows are worth showing; half a sentence or half a person is not.
+            fits = int(room) if isinstance(piece, Table) and room > len(title) + _HEAD else 0
+            for line in (*lines[:fits], Text("More with --all.", style="dim")):
+                console.print(line, soft_wrap=True)
+            break
+        title = lines if isinstance(piece, _Title) else []
+        if not title:
+            room -= len(lines)
+            for line in lines:
+                console.print(line, soft_wrap=True)
+    for words in last:
+        console.print(Text(harmless(words)), soft_wrap=True)
 
 
-def show_page(page: b.Page, *, everything: bool = False) -> None:
+def show_page(page: b.Page, *last: str, everything: bool | None = None) -> None:
     """Print a page: its first sentence, what it opens with, and its sections."""
-    show([b.Paragraph(page.sentence, tone="second"), *page.opening])
-    for part in page.parts:
-        show([b.Heading(part.title, part.kind), *part.blocks], everything=everything)
+    parts = [block for part in page.parts for block in (b.Heading(part.title, part.kind), *part.blocks)]
+    show([b.Paragraph(page.sentence, tone="second"), *page.opening, *parts], *last, everything=everything)
+
+
+def _asked_for_all() -> bool:
+    """Whether the command that is running was given ``--all``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(ALL))
+
+
+class _Title(Text):
+    """A heading or a caption, after a line that is left free."""
+
+
+class _Command(Text):
+    """A line for a shell, which is not broken."""
+
+
+def _lines(console: Console, piece: RenderableType) -> list[Text]:
+    """What is drawn as single lines, none of them longer than the terminal unless it may not be broken."""
+    if isinstance(piece, _Command):
+        return [piece]
+    options = console.options.update(width=min(WIDTH, console.width))
+    lines = console.render_lines(piece, options, pad=False)
+    texts = [Text.assemble(*((segment.text, segment.style or "") for segment in line)) for line in lines]
+    for text in texts:
+        text.rstrip()
+    return texts
 
 
 def inline(text: b.Text) -> Text:  # noqa: PLR0911 - one for each look
@@ -63,7 +108,9 @@ def inline(text: b.Text) -> Text:  # noqa: PLR0911 - one for each look
 def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # noqa: PLR0912 - one for each kind
     match block:
         case b.Heading():
-            yield Text("\n").append_text(inline((b.Strong(b.plain(block.text)), *_kind(block.kind))))
+            yield _title((b.Strong(b.plain(block.text)), *_kind(block.kind)))
+        case b.Paragraph(tone="small hint"):  # for those who can point at a picture
+            return
         case b.Paragraph():
             text = inline(block.text).append_text(inline(_kind(block.kind)))
             text.stylize(_TONES.get(block.tone.partition(" ")[0], ""))
@@ -72,12 +119,12 @@ def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # 
             yield from _table(block, everything=everything)
         case b.Cards():
             rows = [(card.what, _joined(card)) for card in block.cards]
-            yield _pairs([(what, Text(words)) for what, words in rows])
+            yield _pairs(rows, everything=everything)
         case b.Facts():
-            yield _pairs([(name, inline(value)) for name, value in block.pairs])
+            yield _pairs([(name, b.plain(value)) for name, value in block.pairs], everything=everything)
         case b.Commands():
             for line in block.lines:
-                yield Text(f"  {harmless(line)}")
+                yield _Command(f"  {harmless(line)}")
         case b.Bullets():
             for item in block.items:
                 yield Padding(Text("• ").append_text(inline(item)), (0, 0, 0, 2))
@@ -87,15 +134,20 @@ def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # 
                     yield from _drawn(inner, everything=everything)
         case b.Fold():
             if everything or block.open:
-                yield Text("\n").append_text(inline(block.title))
+                yield _title((b.plain(block.title), *_kind(block.kind)))
                 for inner in block.blocks:
                     yield from _drawn(inner, everything=everything)
         case b.People():
-            most = len(block.people) if everything else MAX_PEOPLE
-            for person in block.people[:most]:
-                yield _person(person)
+            for person in block.people:
+                yield _person(person, everything=everything)
         case b.Drawing() | b.Form():
             return
+
+
+def _title(text: tuple[b.Inline, ...]) -> _Title:
+    made = _Title("\n")
+    made.append_text(inline(text))
+    return made
 
 
 def _kind(kind: str) -> tuple[b.Inline, ...]:
@@ -107,19 +159,25 @@ def _joined(card: b.FigureCard) -> str:
     return harmless(f"{card.value}{kind}" + (f"; {card.small}" if card.small else ""))
 
 
-def _pairs(pairs: Iterable[tuple[str, Text]]) -> Table:
+def _pairs(pairs: Sequence[tuple[str, str]], *, everything: bool) -> Table:
+    """Names and values, of which a look shows the first words."""
+    names = [harmless(name) for name, _ in pairs]
+    room = FACT_LINES * (WIDTH - max(map(cell_len, names), default=0) - 4)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
-    for name, value in pairs:
-        grid.add_row(Text(harmless(name)), value)
+    for name, (_, value) in zip(names, pairs, strict=True):
+        grid.add_row(name, Text(harmless(value if everything else textwrap.shorten(value, room, placeholder=" …"))))
     return grid
 
 
 def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]:
     """The rows, and from the left as many columns as a line holds; headings break between words."""
     if block.caption:
-        yield Text("\n").append_text(inline(block.caption))
+        yield _title(block.caption if isinstance(block.caption, tuple) else (block.caption,))
+    if block.stacked:
+        yield from (_stacked(row, everything=everything) for row in block.cells())
+        return
     cells = [[inline(cell) for cell in row] for row in block.cells()]
     shown = cells if everything else cells[:MAX_ROWS]
     heads = [harmless(column.head) for column in block.columns]
@@ -128,10 +186,13 @@ def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]
     words = [max(map(cell_len, head.split() or [""])) for head in heads]
     needed = [max(pair) for pair in zip(widest, words, strict=True)]
     needed = [w if column.right else min(w, NAME) for w, column in zip(needed, block.columns, strict=True)]
-    kept = max(1, sum(total <= WIDTH - 2 for total in accumulate(width + 2 for width in needed)))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    kept = max(1, sum(total <= WIDTH for total in accumulate(width + 2 for width in needed)))
+    spare = WIDTH - sum(width + 2 for width in needed[:kept])
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for head, column, width in zip(heads[:kept], block.columns, needed, strict=False):
-        exact = width if column.right else None
+        liked = min(max(cell_len(head) if len(head) <= HEADING else HEADING, width), width + spare)
+        spare -= liked - width if column.right else 0
+        exact = liked if column.right else None
         table.add_column(Text(head), justify="right" if column.right else "left", min_width=width, width=exact)
     for i, row in enumerate(shown):
         table.add_row(*row[:kept], style="bold" if i in block.marked else "")
@@ -142,7 +203,15 @@ def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]
         yield Text(f"Not shown: {', '.join(left)}.", style="dim")
 
 
-def _person(one: b.PersonCard) -> Text:
+def _stacked(row: Sequence[b.Text], *, everything: bool) -> Padding:
+    """The cells of a row after each other, the first in bold; remarks only where everything is asked for."""
+    first, *rest = (cell if isinstance(cell, tuple) else (cell,) for cell in row)
+    kept = [piece for cell in rest for piece in (*cell, " ") if everything or not isinstance(piece, b.Small)]
+    head = b.plain(tuple(piece for piece in first if not isinstance(piece, b.Small)))
+    return Padding(inline((b.Strong(head), " ", *kept)), (0, 0, 0, 2))
+
+
+def _person(one: b.PersonCard, *, everything: bool) -> Text:
     text = Text(f"\n{one.rank:>2}. ", style="bold")
     text.append(f"{harmless(one.k)}  ", style="bold red")
     own = f"  {harmless(one.own)}" if one.own else ""
@@ -152,6 +221,13 @@ def _person(one: b.PersonCard) -> Text:
         text.append(f"\n    {value}  {harmless(meaning)}", style="not bold")
     words = ", ".join(f"{name} {value}" for name, value in one.facts)
     folded = textwrap.fill(
-        harmless(words), WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+        harmless(words),
+        WIDTH,
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+        max_lines=None if everything else FACT_LINES,
+        placeholder=" …",
     )
-    return text.append(f"\n{folded}", style="dim not bold")
+    text.append(f"\n{folded}", style="dim not bold")
+    return text.append(f"\n    {harmless(one.small)}" if one.small else "", style="dim not bold")

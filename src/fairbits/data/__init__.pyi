@@ -12,6 +12,7 @@ from .sources import add as add
 from .sources import available as available
 from .sources import forget as forget
 from .subjects import load_subject as load_subject
+from .trainer import BATCH as BATCH
 from .trainer import EstimatorTrainer as EstimatorTrainer
 from .trainer import Fitted as Fitted
 from .trainer import NetworkTrainer as NetworkTrainer

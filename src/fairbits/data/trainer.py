@@ -95,6 +95,7 @@ class NetworkTrainer:
     network: Network
     updates: int = UPDATES
     words: str = "trained further"
+    epochs: int | None = None  # of a training anew; None: as many as the built-in networks have
 
     @property
     def recipe(self) -> str:
@@ -110,7 +111,7 @@ class NetworkTrainer:
     def seconds(self, rows: int) -> float:
         """What a training on so many rows takes about, on one core of today."""
         weights = sum(layer.size for layer in self.network.weights)
-        updates = epochs_for(rows) * max(1, rows // BATCH)
+        updates = (self.epochs or epochs_for(rows)) * max(1, rows // BATCH)
         return updates * (SECONDS_PER_UPDATE + SECONDS_PER_WEIGHT * weights)
 
     def anew(self, rows: Codes, labels: Floats, seed: int) -> Fitted:
@@ -127,7 +128,7 @@ class NetworkTrainer:
             network = fit(
                 inputs,
                 labels,
-                epochs=epochs_for(len(labels)),
+                epochs=self.epochs or epochs_for(len(labels)),
                 seed=seed + 1000 * attempt,
                 hidden=self.network.widths[:-1],
                 activation=_ACTIVATIONS[activation],

@@ -145,6 +145,7 @@ def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[
                 votes=int(votes[layer]),
                 delta_quantiles=_quantiles(delta[:, layer]),
                 rho_quantiles=None if growth is None else _quantiles(growth),
+                role={0: "protected input", len(widths) - 1: "output"}.get(layer, "hidden"),
             )
         )
     return tuple(found)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -48,10 +48,10 @@ NAMES = (*STATISTICS, *(f"q{round(100 * level):02d}" for level in LEVELS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tried:
-    """What each intervention does; arrays with one entry per intervention."""
+    """What each intervention does, in their order; ``target`` is what the run lowers, k or bits."""
 
     accuracy: Floats
-    k_mean: Floats
+    k: npt.NDArray[np.int32]  # (interventions, cases), as target
     id_rate: Floats
     target: npt.NDArray[np.float32]
 
@@ -98,22 +98,66 @@ def neuron_effects(
     named = [(name, do) for name, do in named if can_hold(subject.model, do, ranges[do.layer][:, do.neuron])]
     distinct = list(dict.fromkeys(do for _, do in named))
     baseline = accuracy_of(subject.model, subject)
-    hold_them = try_out or try_here
-    choosing, reporting = halves(cases)
-    tried = (
-        hold_them(evaluator, subject, choosing, distinct, judged=baseline is not None, measure=measure),
-        hold_them(evaluator, subject, reporting, distinct, judged=False, measure=measure),
-    )
+    tried = (try_out or try_here)(evaluator, subject, cases, distinct, judged=baseline is not None, measure=measure)
     where = {do: number for number, do in enumerate(distinct)}
-    before = [np.asarray(half, np.float64) for half in halves(target_of(evaluator.evaluate(cases), measure))]
     floor = -np.inf if baseline is None else _floor(baseline, subject, rule)
-    table = _Table(tried, (len(choosing), len(reporting)), floor, subject.schema.regression, measure)
-    judge = _Judge(tried, where, before, rule, np.arange(len(cases)) if chains is None else chains)
+    before: Any = np.asarray(target_of(evaluator.evaluate(cases), measure), np.float64)
+    clusters: Any = np.arange(len(cases)) if chains is None else chains
     found = []
     for (layer, neuron), group in groupby(named, key=lambda pair: (pair[1].layer, pair[1].neuron)):
-        candidates = tuple(table.candidate(name, do, where[do]) for name, do in group)
-        found.append(judge(layer, neuron, candidates))
+        held = {name: where[do] for name, do in group}
+        candidates = {
+            name: candidate_of(
+                name,
+                distinct[number].value,
+                None if np.isnan(tried.accuracy[number]) else float(tried.accuracy[number]),
+                floor,
+                tried.k[number],
+                None if subject.schema.regression else float(tried.id_rate[number]),
+                tried.target[number] if measure == "q_1" else None,
+            )
+            for name, number in held.items()
+        }
+        active, inactive = candidates.get(ACTIVE), candidates.get(INACTIVE)
+        effect = NeuronEffect(layer + 1, neuron, None, active, inactive, tuple(candidates.values()))
+        if active and inactive and active.kept and inactive.kept and active.value != inactive.value:
+            apart = tried.target[held[ACTIVE]].astype(np.float64) - tried.target[held[INACTIVE]]
+            # The paper's rule looks at every case once. Cases of one chain differ in little: what is drawn is chains.
+            (choosing, reporting), (first, second), (_, whose) = (
+                (one, one) if rule == "paper" else halves(one) for one in (apart, before, clusters)
+            )
+            ratio, chosen = clustered_ratio(reporting, second, whose), float(choosing.mean() / first.mean())
+            effect = replace(effect, acd=ratio.value, acd_choosing=chosen, acd_low=ratio.low, acd_high=ratio.high)
+        found.append(effect)
     return tuple(found), baseline
+
+
+def candidate_of(
+    statistic: str,
+    value: float,
+    accuracy: float | None,
+    floor: float,
+    k: npt.NDArray[np.int32],
+    id_rate: float | None,
+    bits: npt.NDArray[np.float32] | None = None,
+) -> Candidate:
+    """Something held at a value, by the k (and bits, where the run lowers those) of every case under it."""
+    by_k, lowered = (
+        [float(half.mean(dtype=np.float64)) for half in halves(one)] for one in (k, k if bits is None else bits)
+    )
+    return Candidate(
+        statistic=statistic,
+        value=value,
+        accuracy=accuracy,
+        kept=accuracy is None or accuracy >= floor,
+        k_mean=float(k.mean()),
+        id_rate=id_rate,
+        k_choosing=by_k[0],
+        k_reported=by_k[1],
+        q_1_mean=None if bits is None else float(bits.mean(dtype=np.float64)),
+        choosing=lowered[0],
+        reported=lowered[1],
+    )
 
 
 def _floor(baseline: float, subject: Subject, rule: Rule) -> float:
@@ -135,11 +179,6 @@ def accuracy_floor(baseline: float, subject: Subject) -> float:
 
 def accuracy_of(model: Model, subject: Subject) -> float | None:
     """The share of the table's rows decided as labelled; None where there are no labels or no decisions."""
-    decided = _decisions(model, subject)
-    return None if decided is None else float((decided == subject.table.labels).mean())
-
-
-def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
     table = subject.table
     if table.labels is None:
         return None
@@ -149,7 +188,7 @@ def _decisions(model: Model, subject: Subject) -> npt.NDArray[np.int64] | None:
         if piece is None:  # a regression, or a score that does not say which of several classes is decided
             return None
         pieces.append(piece)
-    return np.concatenate(pieces)
+    return float((np.concatenate(pieces) == table.labels).mean())
 
 
 def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:
@@ -197,7 +236,7 @@ def try_here(
     held = hold(evaluator, cases, dos, bits=measure == "q_1")
     single = held.k if held.q_1 is None else held.q_1
     kept = held_accuracies(model, subject, dos, evaluator) if judged else np.full(len(dos), np.nan)
-    return Tried(kept, held.k_mean, held.id_rate, single.astype(np.float32))
+    return Tried(kept, held.k, held.id_rate, single.astype(np.float32))
 
 
 def held_accuracies(model: Model, subject: Subject, dos: Sequence[Do], evaluator: Evaluator) -> Floats:
@@ -217,74 +256,6 @@ def held_accuracies(model: Model, subject: Subject, dos: Sequence[Do], evaluator
         return np.full(len(dos), np.nan)
     known = [accuracy_of(model.with_interventions([do]), subject) for do in dos]
     return np.array([np.nan if one is None else one for one in known], dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Turns what was tried into candidates."""
-
-    tried: tuple[Tried, Tried]
-    sizes: tuple[int, int]
-    floor: float
-    regression: bool
-    measure: Measure
-
-    def candidate(self, name: str, do: Do, number: int) -> Candidate:
-        accuracy = float(self.tried[0].accuracy[number])
-        known = not np.isnan(accuracy)
-        halved = [float(half.target[number].mean(dtype=np.float64)) for half in self.tried]
-        return Candidate(
-            statistic=name,
-            value=do.value,
-            accuracy=accuracy if known else None,
-            kept=accuracy >= self.floor if known else True,
-            k_mean=self._mean([half.k_mean[number] for half in self.tried]),
-            id_rate=None if self.regression else self._mean([half.id_rate[number] for half in self.tried]),
-            k_choosing=float(self.tried[0].k_mean[number]),
-            k_reported=float(self.tried[1].k_mean[number]),
-            q_1_mean=self._mean(halved) if self.measure == "q_1" else None,
-            choosing=halved[0],
-            reported=halved[1],
-        )
-
-    def _mean(self, halved: Sequence[float]) -> float:
-        return float(np.average(halved, weights=self.sizes))
-
-
-class _Judge:
-    """The ACD of a neuron between its two fixed values, with its interval."""
-
-    def __init__(
-        self,
-        tried: tuple[Tried, Tried],
-        where: dict[Do, int],
-        before: Sequence[Floats],
-        rule: Rule,
-        chains: npt.NDArray[np.int64],
-    ):
-        self.tried, self.where, self.rule = tried, where, rule
-        # A single case is both halves; the paper's rule looks at every case once.
-        self.together = rule == "paper"
-        self.before = [np.concatenate(before)] * 2 if self.together else list(before)
-        # Cases of one chain differ in little: what is drawn is chains.
-        self.chains = np.concatenate(halves(chains)) if self.together else halves(chains)[1]
-
-    def __call__(self, layer: int, neuron: int, candidates: tuple[Candidate, ...]) -> NeuronEffect:
-        named = {one.statistic: one for one in candidates}
-        active, inactive = named.get(ACTIVE), named.get(INACTIVE)
-        if active is None or inactive is None or not (active.kept and inactive.kept) or active.value == inactive.value:
-            return NeuronEffect(layer + 1, neuron, None, active, inactive, candidates)
-        apart = [self._difference(layer, neuron, active, inactive, half) for half in (0, 1)]
-        chosen = float(apart[0].mean() / self.before[0].mean())
-        found = clustered_ratio(apart[1], self.before[1], self.chains)
-        return NeuronEffect(layer + 1, neuron, found.value, active, inactive, candidates, chosen, found.low, found.high)
-
-    def _difference(self, layer: int, neuron: int, active: Candidate, inactive: Candidate, half: int) -> Floats:
-        on, off = (self.where[Do(layer, neuron, one.value)] for one in (active, inactive))
-        if not self.together:
-            target = self.tried[half].target
-            return target[on].astype(np.float64) - target[off]
-        return np.concatenate([tried.target[on].astype(np.float64) - tried.target[off] for tried in self.tried])
 
 
 #: Most of the bits: more than half of them.

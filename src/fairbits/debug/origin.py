@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import NetworkTrainer, Trainer, trainer_of
+from fairbits.data import BATCH, NetworkTrainer, Trainer, trainer_of
 from fairbits.debug.records import Floats, LabelBits, OriginShare
 from fairbits.domain import Codes, Schema, Table, Truth
 from fairbits.errors import CapabilityError, OptionError, TableError
@@ -48,7 +48,7 @@ RESAMPLES = 600
 LEVEL = 0.95
 #: How much more of twins than anybody seen one more person may make: so many times the largest one's part of all that
 #: is made of them, and so many times at most.
-HEAVIER, MOST_HEAVIER = 30.0, 12.0
+HEAVIER, MOST_HEAVIER = 60.0, 30.0
 
 #: A figure of a table of products: from which place on the trainings stand, and which pairs of them are different.
 _Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], Floats]
@@ -299,6 +299,8 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
 LEAST_ROWS, LEAST_OF_CLASS = 100, 10
 #: Trainings on a table of so many rows or fewer, and on a larger one.
 SMALL_TABLE, TRAININGS_SMALL, TRAININGS_LARGE = 5_000, 8, 4
+#: Where those do not fit: so many, and of a network so many updates each.
+QUICK_TRAININGS, QUICK_UPDATES = 3, 1_500
 #: Twins that are scored by every training, at most, and people.
 TWINS, PEOPLE = 200_000, 2_000
 
@@ -314,8 +316,10 @@ class Trained:
 class TrainOut(Protocol):
     """Whoever trains: this process, or workers."""
 
-    def __call__(self, subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Trained]:
-        """What the training of each seed scores."""
+    def __call__(
+        self, subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None
+    ) -> list[Trained]:
+        """What the training of each seed scores; ``epochs`` cuts trainings of networks short."""
 
 
 def trainings_for(rows: int) -> int:
@@ -323,7 +327,12 @@ def trainings_for(rows: int) -> int:
     return TRAININGS_SMALL if rows <= SMALL_TABLE else TRAININGS_LARGE
 
 
-def origin_trainer(subject: Subject) -> Trainer:
+def quick_epochs(rows: int) -> int:
+    """Epochs of a short training on so many rows."""
+    return max(1, round(QUICK_UPDATES * BATCH / rows))
+
+
+def origin_trainer(subject: Subject, *, epochs: int | None = None) -> Trainer:
     """Whoever can train models like the subject's on its rows."""
     table = subject.table.training()
     if table.labels is None:
@@ -345,6 +354,7 @@ def origin_trainer(subject: Subject) -> Trainer:
         trainer = trainer_of(subject)
         if isinstance(trainer, NetworkTrainer):
             trainer.check()
+            trainer = replace(trainer, epochs=epochs)
     except CapabilityError as error:
         raise CapabilityError(f"data or training cannot be told apart: {error}") from None
     return trainer
@@ -358,9 +368,9 @@ def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes
     return table.codes[rows], table is not subject.table
 
 
-def train_here(subject: Subject, people: Codes, seeds: Sequence[int]) -> list[Trained]:
+def train_here(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None) -> list[Trained]:
     """Train one model after the other in this process, and score the people's twins with each."""
-    trainer, table = origin_trainer(subject), subject.table.training()
+    trainer, table = origin_trainer(subject, epochs=epochs), subject.table.training()
     found = []
     for seed in seeds:
         begin = time.process_time()

@@ -83,6 +83,8 @@ class LayerEffect:
         Cases in which this layer has the largest ρ.
     delta_quantiles, rho_quantiles
         The same over the cases, at ``QUANTILES``.
+    role
+        "protected input", "hidden", "output" or "tree".
     """
 
     layer: int
@@ -92,6 +94,7 @@ class LayerEffect:
     votes: int  # cases in which this layer has the largest ρ
     delta_quantiles: tuple[float, ...]  # at QUANTILES
     rho_quantiles: tuple[float, ...] | None
+    role: str = "hidden"
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +394,8 @@ class Origin:
         What the trainings took, one after the other.
     recipe : str
         Whose trainings they were.
+    epochs : int or None
+        Of trainings of a network that were cut short, because whole ones did not fit; None where they were whole.
     """
 
     shares: tuple[OriginShare, ...]
@@ -401,6 +406,7 @@ class Origin:
     held_out: bool = False
     seconds: float = 0.0
     recipe: str = ""
+    epochs: int | None = None
 
     @property
     def known(self) -> bool:
@@ -417,9 +423,14 @@ class Origin:
             "" if self.recipe.startswith("by your own") else '; name yours with train = "module:function" under [model]'
         )
         what = " and ".join(filter(None, [", ".join(one.attributes[:-1]), one.attributes[-1]]))
+        how = f"{self.trainings} trainings on these rows {self.recipe}"
+        if self.epochs is not None:
+            how = (
+                f"{self.trainings} short trainings of ours on these rows ({self.epochs} epochs; longer ones share less)"
+            )
         return (
             f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
-            f"{what} comes with the data: {self.trainings} trainings on these rows {self.recipe} share it. "
+            f"{what} comes with the data: {how} share it. "
             f"{one.single.value:.0%} ({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training. "
             f"Another recipe may share more or less{own}."
         )
@@ -598,7 +609,7 @@ class DebugResult:
             "neurons_studied": len(self.neurons),
         }
         found: dict[str, Any] = numbered(record_to_json(self), +1)
-        found["origin"]["words"] = self.origin.words
+        found["origin"] |= {"known": self.origin.known, "words": self.origin.words}
         return {**found, **derived}
 
 
@@ -655,13 +666,10 @@ def _neuron(rows: list[dict[str, Any]]) -> NeuronEffect:
 
 def layers_table(result: DebugResult) -> pa.Table:
     """One row per layer, layer 0 is the protected input; or one row per tree, from 1 on."""
-    last = max((one.layer for one in result.layers), default=0)
-    names = {0: "protected input", last: "output"}
     rows = []
     for one in result.layers:
         row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
-        row |= {"width": one.width, "suspect": one.layer == result.suspect}
-        row["role"] = names.get(one.layer, "hidden") if result.units == "layers" else "tree"
+        row |= {"width": one.width, "suspect": one.layer == result.suspect, "role": one.role}
         for name, found in (("delta", one.delta_quantiles), ("rho", one.rho_quantiles)):
             levels = found or (None,) * len(QUANTILES)
             row |= {f"{name}_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, levels, strict=True)}

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import NetworkTrainer
+from fairbits.data import NetworkTrainer, Trainer
 from fairbits.debug.attribution import MAX_ATTRIBUTES, attribute_bits
 from fairbits.debug.layers import (
     SPREAD_ROWS,
@@ -26,11 +27,13 @@ from fairbits.debug.layers import (
 from fairbits.debug.neurons import MAX_LOSS, TryOut, accuracy_of, neuron_effects, neuron_sets
 from fairbits.debug.origin import (
     MIN_ROWS,
+    QUICK_TRAININGS,
     TrainOut,
     label_bits,
     origin_shares,
     origin_trainer,
     people_of,
+    quick_epochs,
     train_here,
     trainings_for,
 )
@@ -272,23 +275,12 @@ class _Work:
                 "The smallest set of neurons was not looked for: that needs a native network and one score."
             )
             return None
-        rng = generator(self.seed, "debug", "sets")
+        rng, about = generator(self.seed, "debug", "sets"), (self.evaluator, self.subject, self.cases)
         try:
-            return self._sets(rng)
+            return neuron_sets(*about, measure=self.measure, rng=rng, stage=self.say, chains=self.chains)
         except UsageError as error:  # whoever watches has ended it
             self.notes.append(f"The smallest set of neurons was not found: {error}")
             return None
-
-    def _sets(self, rng: np.random.Generator) -> NeuronSets:
-        return neuron_sets(
-            self.evaluator,
-            self.subject,
-            self.cases,
-            measure=self.measure,
-            rng=rng,
-            stage=self.say,
-            chains=self.chains,
-        )
 
     def neurons(self, layers: list[int]) -> tuple[NeuronEffect, ...]:
         if not layers:
@@ -331,43 +323,45 @@ class _Work:
             return Origin((), "Nothing to explain: the twins of every case looked at are treated alike.", labels)
         if trainings == 0:
             return Origin((), "Data or training was not asked: no model was trained again.", labels)
-        count = trainings or trainings_for(len(self.subject.table))
+        count, rows, epochs = (
+            trainings or trainings_for(len(self.subject.table)),
+            len(self.subject.table.training()),
+            None,
+        )
         try:
-            if patience is not None:
-                expected = count * self._expected()
-                if expected > patience:
-                    return Origin(
-                        (),
-                        f"Data or training was not asked: {count} trainings take about {expected:.0f} s of a core; "
-                        f"`fairbits debug --retrain` has them made.",
-                        labels,
-                    )
-            return self._trained(labels, count)
+            trainer = origin_trainer(self.subject)
+            each = 0.0 if patience is None else self._expected(trainer, rows)
+            if patience is not None and count * each > patience:
+                whole, quick = f"{count} trainings take about {count * each:.0f} s of a core", QUICK_TRAININGS
+                if isinstance(trainer, NetworkTrainer):
+                    epochs = quick_epochs(rows)
+                    each = min(each, replace(trainer, epochs=epochs).seconds(rows))
+                if quick * each > patience:
+                    why = f"Data or training was not run: {whole}; `fairbits debug RUN --retrain` makes them."
+                    return Origin((), why, labels)
+                count = quick
+            return self._trained(labels, count, epochs)
         except UsageError as error:
             words = str(error)
             return Origin((), words[:1].upper() + words[1:], labels)
 
-    def _expected(self) -> float:
+    def _expected(self, trainer: Trainer, rows: int) -> float:
         """Seconds of one training, about. Of a network by its size, so that the same run always decides the same."""
-        trainer, table = origin_trainer(self.subject), self.subject.table.training()
         if isinstance(trainer, NetworkTrainer):
-            return trainer.seconds(len(table))
+            return trainer.seconds(rows)
         self.say("telling how long trainings take")
-        begin = time.perf_counter()
-        trainer.anew(
-            table.codes, np.asarray(table.labels), 0
-        )  # how an estimator's cost grows with its rows is not known: one whole training is timed
+        table, begin = self.subject.table.training(), time.perf_counter()
+        # How an estimator's cost grows with its rows is not known: one whole training is timed.
+        trainer.anew(table.codes, np.asarray(table.labels), 0)
         return time.perf_counter() - begin
 
-    def _trained(self, labels: LabelBits | None, count: int) -> Origin:
+    def _trained(self, labels: LabelBits | None, count: int, epochs: int | None) -> Origin:
         self.say(f"training {count} models anew")
         people, unseen = people_of(self.subject, self.evaluator.m, generator(self.seed, "debug", "origin", "people"))
         seeds = [
             int(seed) for seed in generator(self.seed, "debug", "origin", "seeds").integers(1, 2**31 - 10_000, count)
         ]
-        trained = (
-            self.train_out(self.subject, people, seeds) if self.train_out else train_here(self.subject, people, seeds)
-        )
+        trained = (self.train_out or train_here)(self.subject, people, seeds, epochs=epochs)
         scores = np.stack([one.scores for one in trained])
         self.say("comparing trainings")
         own = self.evaluator.scores(people)
@@ -383,8 +377,8 @@ class _Work:
                 "The model's training draws no lots: trained again on the same rows it comes out the same, so all of "
                 "what it makes of twins comes with the rows and the kind of model."
             )
-        seconds = sum(one.seconds for one in trained)
-        return Origin(shares, "", labels, count, len(people), unseen, seconds, origin_trainer(self.subject).recipe)
+        seconds, recipe = sum(one.seconds for one in trained), origin_trainer(self.subject).recipe
+        return Origin(shares, "", labels, count, len(people), unseen, seconds, recipe, epochs)
 
     def label_bits(self) -> LabelBits | None:
         self.say("reading the labels")

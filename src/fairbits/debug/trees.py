@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug.layers import SMALL
-from fairbits.debug.neurons import accuracy_floor
+from fairbits.debug.neurons import accuracy_floor, candidate_of
 from fairbits.debug.records import QUANTILES, Candidate, Floats, LayerEffect, NeuronEffect, halves
 from fairbits.domain import Attribute, Codes, Truth, with_stand_ins
 from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, walks_of
@@ -314,21 +314,8 @@ class _Study:
         return self._accuracy(self._decided(one, way, self.table_rows, self.table_leaves, self.table_sums))
 
     def _candidate(self, name: str, value: float, accuracy: float | None, found: _Counts, place: int) -> Candidate:
-        k, flips = found.k[place], found.flips[place]
-        choosing, reporting = halves(k)
-        return Candidate(
-            statistic=name,
-            value=value,
-            accuracy=accuracy,
-            kept=accuracy is None or accuracy >= self.floor,
-            k_mean=float(k.mean()),
-            id_rate=None if self.schema.regression else float(flips.mean()),
-            k_choosing=float(choosing.mean()),
-            k_reported=float(reporting.mean()),
-            q_1_mean=None,
-            choosing=float(choosing.mean()),
-            reported=float(reporting.mean()),
-        )
+        flips = None if self.schema.regression else float(found.flips[place].mean())
+        return candidate_of(name, value, accuracy, self.floor, found.k[place], flips)
 
     def _effect(
         self, layer: int, neuron: int, candidates: tuple[Candidate, ...], held: Candidate, label: str
@@ -356,6 +343,7 @@ class _Study:
             votes=votes,
             delta_quantiles=tuple(np.quantile(delta, QUANTILES).tolist()),
             rho_quantiles=tuple(np.quantile(rho, QUANTILES).tolist()),
+            role="tree",
         )
 
     def _sides(self, column: int, nodes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.bool_]]:

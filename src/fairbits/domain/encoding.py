@@ -1,9 +1,7 @@
-"""From codes to the inputs of a network: every attribute becomes some of them (``encoding_parts``).
+"""From codes to the inputs of a network: every attribute becomes a number, a row of a table, or nothing that is seen.
 
 Encodings are affine: a numeric attribute enters as ``(code − shift) · scale``, any other as a row of a lookup table
 (one-hot is the identity table). So the first layer of a network is itself a table: see ``first_layer``.
-
-What one attribute becomes among the inputs: a number, a row of a table, or nothing that the model sees.
 """
 
 from __future__ import annotations

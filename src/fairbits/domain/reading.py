@@ -1,8 +1,7 @@
-"""Tables from files and from other libraries, as Arrow.
+"""Tables from files and from other libraries, as Arrow; and which of their columns are one category, one-hot encoded.
 
-One-hot groups of a table that is encoded already: columns of 0 and 1 of which exactly one is 1 in every row.
-
-Or at most one: encoders that drop a value (``drop="first"``) leave it as zeros in all columns of the others.
+A group of 0/1 columns has exactly one 1 in every row, or at most one: encoders that drop a value (``drop="first"``)
+leave it as zeros in all columns of the others.
 """
 
 from __future__ import annotations

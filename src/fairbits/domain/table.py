@@ -353,9 +353,14 @@ def _line_of(file: Path, number: int) -> int | None:
 
 
 def table_from_arrow(
-    data: pa.Table, schema: Schema, *, file: str | Path | None = None, person: str | None = None
+    data: pa.Table,
+    schema: Schema,
+    *,
+    file: str | Path | None = None,
+    person: str | None = None,
+    split: str | None = None,
 ) -> Table:
-    """Codes of a table with the schema's columns; other columns are left alone, but for the id of the person."""
+    """Codes of a table with the schema's columns; of the others the person's id and who was held out, where named."""
     origin = None if file is None else Path(file)
 
     def place(row: int) -> str:
@@ -365,6 +370,8 @@ def table_from_arrow(
         table = replace(_coded(data, schema), file=origin)
         if person is not None:
             table = replace(table, person=_persons(data, person))
+        if split is not None:
+            table = replace(table, held_out=_held_out(data, split))
     check_domain(table.codes, schema, place)
     return table
 
@@ -425,6 +432,22 @@ def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
             first_true(column.is_null()),
         )
     return np.unique(np.array(column.to_pylist()), return_inverse=True)[1].astype(np.int64)
+
+
+def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
+    """Which rows the model was not trained on, by a column that says so of each."""
+    if name not in data.column_names:
+        raise TableError(f"split {name!r} is not in the table; {choose_from(name, data.column_names)}")
+    marks = {"true": True, "1": True, "test": True, "false": False, "0": False, "train": False}
+    texts = [text_of(value).strip().lower() for value in plain(data[name]).to_pylist()]
+    strange = next((row for row, text in enumerate(texts) if text not in marks), None)
+    if strange is not None:
+        raise TableError.of_row(
+            f"split {name!r} holds {texts[strange][:40]!r} in {ROW}; write true, 1 or test for rows that the model was "
+            f"not trained on, and false, 0 or train for the others.",
+            strange,
+        )
+    return np.array([marks[text] for text in texts], dtype=np.bool_)
 
 
 def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.evaluate import run_chunk
+from fairbits.engine.kernels.lanes import PEOPLE
 from fairbits.engine.kernels.partition import Ruler, masked_chunk, ruler_of, vectors_chunk
-from fairbits.engine.kernels.simd import PEOPLE
 from fairbits.engine.plan import Head, Plan, scratch
 from fairbits.engine.threads import spread, writeable
 from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableError

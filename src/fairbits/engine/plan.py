@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.kernels.activations import IDENTITY, LEAKY_RELU, RELU
-from fairbits.engine.kernels.simd import PEOPLE
+from fairbits.engine.kernels.lanes import IDENTITY, LEAKY_RELU, PEOPLE, RELU
 from fairbits.errors import ModelError
 from fairbits.models import Network, without_denormals
 
@@ -204,7 +203,7 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
     none = np.empty(0, np.float32)
     return Plan(
         bias=layer.bias,
-        twins=added,
+        twins=added.astype(np.float32),
         widths=np.array(network.widths),
         head=Head[network.head.upper()],
         favourable=network.favourable if network.head == "softmax" else 0,

@@ -16,16 +16,11 @@ keys: 1 GiB, and half of that again while the old array is copied to the new one
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.compiler import compiled, inlined
+from fairbits.engine.kernels.lanes import prefetch
 from fairbits.errors import OptionError, TableError
 
 Keys = NDArray[np.uint64]
@@ -123,22 +118,6 @@ def keys_of(codes: NDArray[np.float64], columns: NDArray[np.int64]) -> Keys:
 def shift_of(table: Keys) -> np.uint64:
     """How far a 64-bit number moves right to become a slot."""
     return np.uint64(65 - len(table).bit_length())
-
-
-@intrinsic
-def prefetch(_typing: Any, array: Any, _index: Any) -> Any:
-    """Prefetch an entry of a flat array, without waiting for it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        data = context.make_array(signature.args[0])(context, builder, values[0]).data
-        place = builder.bitcast(builder.gep(data, [values[1]]), ir.IntType(8).as_pointer())
-        flag = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [place, flag(1), flag(3), flag(1)])  # to be written, keep close, data
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64), codegen
 
 
 @inlined

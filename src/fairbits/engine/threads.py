@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.kernels.simd import PEOPLE
+from fairbits.engine.kernels.lanes import PEOPLE
 from fairbits.errors import OptionError
 
 CHUNK = 5e7

@@ -1,17 +1,19 @@
-"""What the tree kernels take: bins of attributes, small trees as tables of leaves, large ones as nodes."""
+"""What the tree kernels take: bins of attributes (only the thresholds that occur in an ensemble matter), small trees as
+tables of leaves, large ones as nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.domain import DecisionRule, Encoding, Twins
+from fairbits.domain import DecisionRule, Encoding, Lookup, Numeric, Schema, Twins
 from fairbits.engine.tree_leaves import Walks, leaves_of
-from fairbits.models import Ensemble, Link
+from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble, Link
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,9 +31,6 @@ class Attributes(NamedTuple):
     starts: Ints  # in the tables or in the cuts
     sizes: Ints
     single: bool  # compared in float32
-    firsts: Floats  # the first cut, stretches per unit from there on, and the cuts before each stretch
-    stretches: Floats
-    hints: Ints
 
 
 class SmallTrees(NamedTuple):
@@ -139,3 +138,159 @@ class TreePlan:
     def m(self) -> int:
         """How many twins a person has."""
         return self.program.m
+
+
+#: Whole numbers with more values than this are binned by search, like reals.
+MAX_TABLE = 65_536
+
+
+class NoPlan(Exception):
+    """The ensemble and the encoding do not make a plan: a feature that needs every real value by itself."""
+
+
+class Tests:
+    """The different splits of one attribute, as sets of its bins that go left: a range, or any set."""
+
+    def __init__(self, size: int):
+        self.size = size
+        self.rows: list[tuple[int, int, int]] = []  # low, high, start in `members` (-1: a range)
+        self.members: list[NDArray[np.bool_]] = []
+        self._by_start: dict[int, NDArray[np.bool_]] = {}
+        self._stored = 0
+
+    def add_range(self, low: int, high: int) -> int:
+        """Add a test that sends a range of bins to the left."""
+        self.rows.append((low, high, -1))
+        return len(self.rows) - 1
+
+    def set_at(self, start: int) -> NDArray[np.bool_]:
+        """The set of bins that begins at a position among all sets."""
+        return self._by_start[start]
+
+    def add_set(self, left: NDArray[np.bool_]) -> int:
+        """Add a test that sends a set of bins to the left."""
+        inside = np.flatnonzero(left)
+        if len(inside) and inside[-1] - inside[0] + 1 == len(inside):
+            return self.add_range(int(inside[0]), int(inside[-1]))
+        if len(inside) == 0:
+            return self.add_range(1, 0)
+        self.rows.append((0, -1, self._stored))
+        self._by_start[self._stored] = left
+        self.members.append(left)
+        self._stored += len(left)
+        return len(self.rows) - 1
+
+
+class Bins:
+    """How one attribute is binned, and which of its bins each split of the ensemble sends left."""
+
+    def __init__(self, ensemble: Ensemble, schema: Schema, encoding: Encoding, column: int, nodes: Ints):
+        part = encoding.parts[column]
+        attribute = schema.attributes[column]
+        self.column, self.nodes = column, nodes
+        discrete = attribute.discrete and attribute.upper - attribute.low < MAX_TABLE
+        self.tabled = isinstance(part, Lookup) or (isinstance(part, Numeric) and discrete)
+        self.low, self.scale = 0.0, 1.0
+        self.table, self.cuts = np.empty(0, np.int32), np.empty(0)
+        if self.tabled:
+            low = part.low if isinstance(part, Lookup) else int(attribute.low)
+            size = len(part.table) if isinstance(part, Lookup) else int(attribute.upper - attribute.low) + 1
+            self.low = float(low)
+            rows = part.encode(low + np.arange(size, dtype=np.float64))
+            missing = np.full((1, rows.shape[1]), np.nan)  # a code that is missing
+            self._from_rows(ensemble, part, ensemble.rounded(encoding.dtype_rounded(np.concatenate([rows, missing]))))
+        elif isinstance(part, Numeric):
+            self.low, self.scale = part.shift, part.scale
+            self._from_cuts(ensemble)
+        else:
+            raise NoPlan
+
+    def _from_rows(self, ensemble: Ensemble, part: Any, rows: Floats) -> None:
+        """Codes whose rows no split can tell apart share a bin; rows of one column are in the order of its values."""
+        features = ensemble.feature[self.nodes]
+        places = {int(feature): place for place, feature in enumerate(part.columns)}
+        if rows.shape[1] == 1:
+            cuts = np.unique(self._thresholds(ensemble))
+            gone = np.isnan(rows[:, 0])
+            plain = ensemble.sets[self.nodes].max(initial=-1) < 0
+            if plain:
+                found = np.where(gone, 0, 1 + np.searchsorted(cuts, rows[:, 0], side="left"))
+                self._range_tests(ensemble, cuts)
+                self.table = found.astype(np.int32)
+                return
+        distinct, inverse = np.unique(np.where(np.isnan(rows), np.inf, rows), axis=0, return_inverse=True)
+        values = np.where(np.isposinf(distinct), np.nan, distinct)
+        self.table = inverse.ravel().astype(np.int32)
+        self._set_tests(ensemble, values, np.array([places[int(f)] for f in features]))
+
+    def _from_cuts(self, ensemble: Ensemble) -> None:
+        if ensemble.sets[self.nodes].max(initial=-1) >= 0:
+            raise NoPlan
+        self.cuts = np.unique(self._thresholds(ensemble))
+        self._range_tests(ensemble, self.cuts)
+
+    def _thresholds(self, ensemble: Ensemble) -> Floats:
+        found = ensemble.threshold[self.nodes]
+        if (ensemble.missing[self.nodes] == ZERO).any():  # what is read as zero has a bin of its own
+            found = np.concatenate([found, [np.nextafter(-ZERO_WIDTH, -np.inf), ZERO_WIDTH]])
+        return found
+
+    def _range_tests(self, ensemble: Ensemble, cuts: Floats) -> None:
+        """Splits that compare: bins 1 to that of the threshold go left, and bin 0 (missing) where the split says so."""
+        nodes, size = self.nodes, len(cuts) + 2
+        self.tests, self.size = Tests(size), size
+        last = np.searchsorted(cuts, ensemble.threshold[nodes], side="left") + 1
+        rule, missing_left = ensemble.missing[nodes], ensemble.missing_left[nodes]
+        nan_left = np.where(
+            rule == NAN, missing_left, np.where(rule == ZERO, missing_left, ensemble.threshold[nodes] >= 0)
+        )
+        zero = np.searchsorted(cuts, ZERO_WIDTH, side="left") + 1 if (rule == ZERO).any() else 0
+        keys = np.stack([last, nan_left, np.where(rule == ZERO, 1 + missing_left, 0)], axis=1).astype(np.int64)
+        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
+        numbers = np.empty(len(distinct), np.int64)
+        for i, (high, at_start, zero_rule) in enumerate(distinct.tolist()):
+            if zero_rule == 0:
+                numbers[i] = self.tests.add_range(0 if at_start else 1, high)
+                continue
+            left = np.zeros(size, np.bool_)
+            left[1 : high + 1] = True
+            left[0] = bool(at_start)
+            left[zero] = zero_rule == 2
+            numbers[i] = self.tests.add_set(left)
+        self.test_of = numbers[inverse.ravel()]
+
+    def _set_tests(self, ensemble: Ensemble, values: Floats, places: Ints) -> None:
+        """Splits over few distinct rows: every row is tried."""
+        nodes, size = self.nodes, len(values)
+        self.tests, self.size = Tests(size), size
+        keys: dict[tuple[Any, ...], int] = {}
+        self.test_of = np.empty(len(nodes), np.int64)
+        for i, node in enumerate(nodes.tolist()):
+            chosen = int(ensemble.sets[node])
+            key = (
+                int(places[i]),
+                float(ensemble.threshold[node]),
+                int(ensemble.missing[node]),
+                bool(ensemble.missing_left[node]),
+                None if chosen < 0 else ensemble.members[chosen].tobytes(),
+            )
+            if key not in keys:
+                column = values[:, places[i]]
+                keys[key] = self.tests.add_set(ensemble.goes_left(np.full(size, node), column))
+            self.test_of[i] = keys[key]
+
+    def bins_of(self, codes: Floats, single: bool) -> Ints:
+        """The bins of some codes."""
+        if self.tabled:
+            return self.table[np.rint(codes - self.low).astype(np.int64)].astype(np.int64)
+        values = (codes - self.low) * self.scale
+        values = values.astype(np.float32).astype(np.float64) if single else values
+        return np.where(np.isnan(values), 0, 1 + np.searchsorted(self.cuts, values, side="left"))
+
+    def left(self, test: int) -> NDArray[np.bool_]:
+        """Which bins a test sends left."""
+        low, high, start = self.tests.rows[test]
+        if start < 0:
+            places = np.arange(self.size)
+            return (places >= low) & (places <= high)
+        return self.tests.set_at(start)

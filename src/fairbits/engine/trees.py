@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from fairbits.domain import Encoding, Schema, Twins
 from fairbits.engine.kernels.trees import trees_chunk
 from fairbits.engine.threads import CHUNK, SHARES, share, thread_count, writeable
-from fairbits.engine.tree_bins import NoPlan
 from fairbits.engine.tree_planner import TreePlanner
-from fairbits.engine.tree_program import Floats, Ints, TreePlan, TreeProgram
+from fairbits.engine.tree_program import Floats, Ints, NoPlan, TreePlan, TreeProgram
 from fairbits.errors import TableError
 from fairbits.models import HasTrees, apply_link, exact_link
 

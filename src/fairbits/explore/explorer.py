@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug import MAX_ROWS, NAMES, accuracy_of, can_hold, values_of
+from fairbits.debug import MAX_ROWS, NAMES, accuracy_of, can_hold, read_debug, values_of
 from fairbits.domain import Codes, shortened
 from fairbits.engine import NearestRow
 from fairbits.errors import OptionError, choose_from
@@ -30,7 +30,7 @@ from fairbits.measure import Evaluator
 from fairbits.models import Do, HasActivations, HasInterventions, kind_of
 from fairbits.randomness import sampled_rows
 from fairbits.repair import Guard
-from fairbits.report import debugged_of, distance_words, evaluator_of_run, portrait_of
+from fairbits.report import distance_words, evaluator_of_run, portrait_of
 from fairbits.store import Run, accepted_subject
 from fairbits.subject import Subject, variance_explained
 
@@ -159,8 +159,9 @@ class Explorer:
 
     def start(self) -> dict[str, Any]:
         """Everything that the page needs to know before it asks."""
-        found = debugged_of(self.run.folder)
-        acd = {one.neuron: one.acd for one in found.neurons if one.acd is not None} if found else {}
+        found = read_debug(self.run.folder)
+        known = [one for one in found.neurons if one.layer == found.suspect] if found else []
+        acd = {one.neuron: one.acd for one in known if one.acd is not None}
         return {
             **setting_of(self.subject, self.evaluator),
             "attributes": attributes_of(self.schema),

@@ -299,6 +299,7 @@ class CheckResult:
             "verdict": self.verdict,
             "direction": self.direction,
             "words": self.requirement.words,
+            "percent": self.requirement.kind.percent,
             "kind": "exact" if self.requirement.kind.exact else "statistical",
             "baseline": self.requirement.change,
             "people": self.people,

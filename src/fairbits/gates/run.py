@@ -267,13 +267,13 @@ def _suite(
     if stated is not None or usual.is_file():
         return read_suite(container_path(_first(stated, usual), SUITE), about.subject, max_rows=max_rows), ()
     if frozen:
-        raise OptionError(f"there is no suite {str(usual)!r}; make one with `fairbits gate freeze RUN`, and keep it.")
+        raise OptionError(f"there is no suite {str(usual)!r}; make one with `fairbits gate RUN --freeze`, and keep it.")
     if about.subject.scores_only:
         return freeze_subject(about.subject), ()  # the replay says that there is no model
     found = freeze_subject(about.subject, rows=100_000)
     return found, (
         f"no suite is frozen, so the {len(found):,} rows of the table are the people; when the table changes, so do "
-        f"they: `fairbits gate freeze` keeps them.",
+        f"they: `fairbits gate --freeze` keeps them.",
     )
 
 

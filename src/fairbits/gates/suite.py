@@ -58,7 +58,8 @@ def write_container(
 
 def read_container(path: Path, kind: str, *, max_rows: int = MAX_ROWS) -> tuple[pa.Table, dict[str, Any]]:
     """Read columns and their description."""
-    remedy = {"suite": "make one with `fairbits gate freeze RUN`", "baseline": "make one with --update-baseline"}[kind]
+    remedies = {"suite": "make one with `fairbits gate RUN --freeze`", "baseline": "make one with --update-baseline"}
+    remedy = remedies[kind]
     check_suffix(path, kind)
     if not is_there(path):
         raise OptionError(f"the {kind} {str(path)!r} does not exist; check the path, or {remedy}.")

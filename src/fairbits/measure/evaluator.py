@@ -1,18 +1,17 @@
-"""From people to figures, whatever the model: compiled kernels for native networks, scores for everything else.
+"""From people to figures, whatever the model: compiled kernels for native networks and trees, scores for all others.
 
-The probabilities of all classes, for all twins of a batch of people.
-
-A subject's model, asked about the subject's people: the one place where the two meet.
+Also the measure that a search raises and repairs lower (Definition IV.3), and what becomes of people when a neuron is
+held at a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +33,19 @@ from fairbits.engine import (
     masked,
     plan_of,
     scores,
+    study,
     tree_class_scores,
     tree_plan,
     tree_scores,
     vectors,
 )
-from fairbits.errors import ROW, ModelError, OptionError, rows_named
+from fairbits.errors import ROW, ModelError, OptionError, choose_from, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, check_epsilon, check_partition
 from fairbits.models import (
+    Do,
     HasClassScores,
     HasGradients,
+    HasInterventions,
     HasLayerGradients,
     HasTrees,
     HasTwinScores,
@@ -57,40 +59,6 @@ from fairbits.models import (
 if TYPE_CHECKING:
     from fairbits.models import Model
     from fairbits.subject import Subject
-
-
-class ClassScores:
-    """People in, (n, m, classes) out.
-
-    A native network is asked once for each class, by the same kernels as for the favourable one: simpler than a kernel
-    of its own, and as slow as there are classes.
-    """
-
-    def __init__(self, model: Model, encoding: Encoding, twins: Twins, threads: int):
-        self._model = model
-        self._encoding = encoding
-        self._twins = twins
-        self._threads = threads
-        self._plans: list[Plan] = []
-        if isinstance(model, Network):
-            self._plans = [plan_of(model.with_favourable(c), encoding, twins) for c in range(model.classes)]
-
-    def __call__(self, codes: Codes) -> npt.NDArray[np.float32]:
-        """Probabilities of every class for every twin."""
-        if self._plans:
-            return np.stack([scores(plan, codes, threads=self._threads) for plan in self._plans], axis=2)
-        pieces = []
-        for rows, block in self._twins.blocks(codes):
-            inputs = self._encoding.encode(block.reshape(-1, block.shape[-1]))
-            found = np.asarray(self._model.class_scores(inputs), dtype=np.float32)  # type: ignore[attr-defined]
-            if not np.isfinite(found).all():
-                person = rows.start + int(np.argmax(~np.isfinite(found).all(axis=1))) // self._twins.m
-                raise ModelError.of_row(
-                    f"the model gave a probability that is not finite for the person in {ROW}; check its inputs.",
-                    person,
-                )
-            pieces.append(found.reshape(len(block), self._twins.m, -1))
-        return np.concatenate(pieces)
 
 
 Progress = Callable[[int, int], None]
@@ -155,8 +123,7 @@ class Evaluator:
             require(model, HasClassScores, 'scores = "vector"')
             if self.partition != "constrained":
                 raise OptionError(f"partition is {partition!r}, but whole vectors have no grid; use 'constrained'.")
-        knows_classes = many and isinstance(model, HasClassScores)
-        self._class_scores = ClassScores(model, self.encoding, self.twins, self.threads) if knows_classes else None
+        self._knows_classes = many and isinstance(model, HasClassScores)
         #: The model that `with_model` was last asked for, and its evaluator.
         self._latest: tuple[Model, Evaluator] | None = None
 
@@ -166,15 +133,7 @@ class Evaluator:
             return self
         if self._latest is not None and self._latest[0] is model:
             return self._latest[1]
-        other = Evaluator(
-            model,
-            self.schema,
-            self.encoding,
-            epsilon=self.epsilon,
-            partition=self.partition,
-            threads=self.threads,
-            own=self.twins.most > self.twins.m,
-        )
+        other = self._alike(model, own=self.twins.most > self.twins.m)
         other.validity = self.validity  # it knows the real people
         self._latest = model, other
         return other
@@ -194,15 +153,15 @@ class Evaluator:
         real = self.validity.any and self.validity.rows is not None
         return self._alike() if real or self.twins.most > self.twins.m else self
 
-    def _alike(self) -> Evaluator:
+    def _alike(self, model: Model | None = None, *, own: bool = False) -> Evaluator:
         return Evaluator(
-            self.model,
+            self.model if model is None else model,
             self.schema,
             self.encoding,
             epsilon=self.epsilon,
             partition=self.partition,
             threads=self.threads,
-            own=False,
+            own=own,
         )
 
     @property
@@ -279,13 +238,13 @@ class Evaluator:
             return scores(self._plan, codes, threads=self.threads)
         if self._trees is not None:
             found = tree_scores(self._trees, codes, threads=self.threads)
-            return self._checked(found.ravel(), slice(0, len(codes))).reshape(found.shape)
+            return self._checked(found, 0)
         if self._at_once is not None:
             return self._at_once.twin_scores(codes)
         result = np.empty((len(codes), self.twins.m), dtype=np.float32)
         for rows, block in self.twins.blocks(codes):
-            flat = block.reshape(-1, block.shape[-1])
-            result[rows] = self._checked(self.model.scores(self.encoding.encode(flat)), rows).reshape(-1, self.twins.m)
+            found = self.model.scores(self.encoding.encode(block.reshape(-1, block.shape[-1])))
+            result[rows] = self._checked(np.reshape(found, (len(block), -1)), rows.start)
         return result
 
     def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
@@ -294,10 +253,25 @@ class Evaluator:
             found = tree_class_scores(self._trees, codes, threads=self.threads)
         elif self._at_once is not None:
             found = self._at_once.twin_class_scores(codes)
+        elif self._class_plans:
+            found = np.stack([scores(plan, codes, threads=self.threads) for plan in self._class_plans], axis=2)
         else:
-            assert self._class_scores is not None  # noqa: S101 - made in __init__ for every vector subject
-            found = self._class_scores(codes)
+            pieces = []
+            for rows, block in self.twins.blocks(codes):
+                asked = self._row_class_scores(block.reshape(-1, block.shape[-1]))
+                pieces.append(self._checked(asked.reshape(len(block), self.twins.m, -1), rows.start))
+            found = np.concatenate(pieces)
         return self._with_own(codes, found, self._row_class_scores)
+
+    @cached_property
+    def _class_plans(self) -> list[Plan]:
+        """The kernels of a native network for each class: simpler than one of their own, and as slow as there are
+        classes.
+        """
+        model = self.model
+        if not isinstance(model, Network):
+            return []
+        return [plan_of(model.with_favourable(c), self.encoding, self.twins) for c in range(model.classes)]
 
     def _row_class_scores(self, rows: Codes) -> npt.NDArray[np.float32]:
         if self._lone_trees is not None:
@@ -308,7 +282,7 @@ class Evaluator:
         """Which twins of every person are decided favourably, (n, m)."""
         if self.schema.regression:
             return None
-        if self._class_scores is not None or (len(self.schema.classes) > 2 and isinstance(self.model, HasClassScores)):
+        if self._knows_classes:
             return self.schema.rule.favours_row(self.class_scores(codes))
         rule = self.schema.rule
         return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
@@ -402,14 +376,7 @@ class Evaluator:
         for start in range(0, len(codes), _CHUNK):
             rows = slice(start, min(start + _CHUNK, len(codes)))
             result[rows] = np.asarray(self.model.scores(self.encoding.encode(codes[rows])), dtype=np.float32)
-        bad = np.flatnonzero(~np.isfinite(result))
-        if len(bad):
-            raise ModelError.of_row(
-                f"the model gave {len(bad):,} scores that are not finite (first: for the person in {ROW}); "
-                f"check its inputs.",
-                int(bad[0]),
-            )
-        return np.clip(result, 0, 1) if self.schema.probabilities else result
+        return self._checked(result, 0)
 
     @property
     def has_layers(self) -> bool:
@@ -493,7 +460,7 @@ class Evaluator:
         if self.by_vector:
             table = self.class_scores(codes)
             return self.figures_of_classes(table, valid), self.decided(codes, table=table)
-        table = None if self._class_scores is None else self.class_scores(codes)
+        table = self.class_scores(codes) if self._knows_classes else None
         scores = self.scores(codes)
         return self.figures_of_scores(scores, valid, table=table), self.decided(codes, scores, table)
 
@@ -528,14 +495,15 @@ class Evaluator:
         same = np.array_equal(mine.columns, theirs.columns) and np.array_equal(mine.values, theirs.values)
         return same and self.encoding.same_as(other.encoding)
 
-    def _checked(self, found: Any, rows: slice) -> npt.NDArray[np.float32]:
+    def _checked(self, found: Any, start: int) -> npt.NDArray[np.float32]:
+        """Scores, a row for each person from ``start`` on: finite, and within 0 and 1 where they are probabilities."""
         table = np.asarray(found, dtype=np.float32)
         bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
         if not bad.any() and self.schema.probabilities:
             bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
             what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
         if bad.any():
-            person = rows.start + int(np.argmax(bad)) // self.twins.m
+            person = start + int(np.argmax(bad)) // (bad.size // len(bad))
             raise ModelError.of_row(
                 f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
                 f"{ROW}); {remedy}.",
@@ -627,3 +595,73 @@ def default_epsilon(schema: Schema, table: Table) -> float:
     if not high > low:
         raise OptionError(f"the target is {low:g} for almost everybody, so no tolerance follows from it; give epsilon.")
     return float(REGRESSION_SHARE * (high - low))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InterventionFigures:
+    """What interventions do to people; one entry per intervention."""
+
+    k_mean: npt.NDArray[np.float64]
+    id_rate: npt.NDArray[np.float64]
+    k: npt.NDArray[np.int32]
+    q_1: npt.NDArray[np.float32] | None = None
+
+
+def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool = False) -> InterventionFigures:
+    """All at once for a native network; one by one for other models, and where whole vectors are compared."""
+    evaluator = evaluator.over_values
+    model = evaluator.model
+    valid = evaluator.valid_twins(people)
+    if isinstance(model, Network) and not evaluator.by_vector and not (bits and valid is not None):
+        effects = study(
+            model,
+            evaluator.encoding,
+            evaluator.twins,
+            people,
+            dos,
+            epsilon=evaluator.epsilon,
+            partition=evaluator.partition,
+            threshold=evaluator.threshold,
+            valid=valid,
+            bits=bits,
+            threads=evaluator.threads,
+        )
+        return InterventionFigures(effects.k_mean, effects.flips.mean(axis=1), effects.k, effects.q_1)
+    require(model, HasInterventions, "holding neurons")
+    figures = [evaluator.with_model(model.with_interventions([do])).evaluate(people) for do in dos]  # type: ignore[attr-defined]
+    k = np.array([found.k for found in figures], dtype=np.int32).reshape(len(dos), len(people))
+    flips = np.array([found.flips.mean() for found in figures], dtype=np.float64)
+    q_1 = np.array([found.q_1 for found in figures], dtype=np.float32).reshape(k.shape) if bits else None
+    return InterventionFigures(k.mean(axis=1, dtype=np.float64), flips, k, q_1)
+
+
+Measure = Literal["q_inf", "q_1"]
+MEASURES: tuple[str, ...] = get_args(Measure)
+
+
+def check_measure(measure: str) -> Measure:
+    """Refuse a measure that does not exist."""
+    if measure not in MEASURES:
+        raise OptionError(f"measure {measure!r} is not known; {choose_from(str(measure), MEASURES)}")
+    return measure  # type: ignore[return-value]  # just checked
+
+
+def effective_classes(figures: Evaluation, measure: Measure) -> npt.NDArray[np.float64]:
+    """How many classes a person has under a measure: k, or 2 to the power of Q1.
+
+    2^Q1 is the number of classes of one size that would show as many bits: at least 1, at most k. So one search can
+    climb either of the two on one scale.
+    """
+    if measure == "q_inf":
+        return figures.k.astype(np.float64)
+    return np.exp2(figures.q_1.astype(np.float64))
+
+
+def target_of(figures: Evaluation, measure: Measure) -> npt.NDArray[np.float64]:
+    """What debugging and repairs lower, for each person: k for ``q_inf`` as in the paper, bits for ``q_1``."""
+    return (figures.k if measure == "q_inf" else figures.q_1).astype(np.float64)
+
+
+def symbol_of(measure: Measure) -> str:
+    """What debugging and repairs lower, in words: "mean k" is said of ``q_inf``, "mean Q1" of ``q_1``."""
+    return "k" if measure == "q_inf" else "Q1"

@@ -59,16 +59,7 @@ def rate_of(hits: npt.NDArray[np.bool_], *, people: Integers | None = None, leve
     count, n = int(np.count_nonzero(hits)), len(hits)
     if people is None or n == 0:
         return wilson(count, n, level=level)
-    rate, worth = count / n, worth_of(hits, people)
-    z = normal_quantile(0.5 + level / 2)
-    low, high = _score_interval(rate, worth, z)
-    few = FEW_HITS[worth > FEW_TRIALS]
-    # Where few people are hit (or missed), the exact end for as many: the normal law is too narrow there.
-    if 0 < rate * worth <= few:
-        low = gamma_quantile(max(1, int(rate * worth)), 1 - level) / worth
-    if 0 < (1 - rate) * worth <= few:
-        high = 1 - gamma_quantile(max(1, int((1 - rate) * worth)), 1 - level) / worth
-    return Estimate(rate, min(max(low, 0.0), rate), min(max(high, rate), 1.0))
+    return _wilson(count / n, worth_of(hits, people), level)
 
 
 def worth_of(hits: npt.NDArray[np.bool_], people: Integers) -> float:
@@ -81,12 +72,6 @@ def worth_of(hits: npt.NDArray[np.bool_], people: Integers) -> float:
     rate = float(sums.sum() / n)
     spread = float(((sums[:, 0] - rate * sizes) ** 2).sum()) * persons / max(persons - 1, 1)
     return min(rate * (1 - rate) * n * n / spread, float(n)) if spread > 0 else float(persons)
-
-
-def _score_interval(rate: float, trials: float, z: float) -> tuple[float, float]:
-    centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
-    return centre - half, centre + half
 
 
 def _by_person(values: npt.NDArray[np.float64], people: Integers) -> tuple[npt.NDArray[np.float64], Floats]:
@@ -104,14 +89,19 @@ def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
     """
     if not 0 <= hits <= trials or trials < 1:
         raise OptionError(f"0 <= hits <= trials and trials >= 1 must hold, but got {hits} of {trials}.")
-    z = normal_quantile(0.5 + level / 2)
-    rate = hits / trials
-    low, high = _score_interval(rate, trials, z)
-    few = FEW_HITS[trials > FEW_TRIALS]
-    if 1 <= hits <= few:
-        low = gamma_quantile(hits, 1 - level) / trials
-    if 1 <= trials - hits <= few:
-        high = 1 - gamma_quantile(trials - hits, 1 - level) / trials
+    return _wilson(hits / trials, trials, level)
+
+
+def _wilson(rate: float, trials: float, level: float) -> Estimate:
+    """The same for a rate among a number of trials that need not be whole."""
+    z, few = normal_quantile(0.5 + level / 2), FEW_HITS[trials > FEW_TRIALS] + 1e-9
+    centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2)) / (1 + z * z / trials)
+    low, high = centre - half, centre + half
+    if 0 < rate * trials <= few:
+        low = gamma_quantile(max(1, int(rate * trials + 1e-9)), 1 - level) / trials
+    if 0 < (1 - rate) * trials <= few:
+        high = 1 - gamma_quantile(max(1, int((1 - rate) * trials + 1e-9)), 1 - level) / trials
     return Estimate(rate, min(max(low, 0.0), rate), min(max(high, rate), 1.0))
 
 
@@ -323,12 +313,7 @@ def lowest_ratio(hits: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0
         return None
     rates = found / people
     lowest, value = int(np.argmin(rates)), float(rates.min() / rates.max())
-    z = normal_quantile(1 - (1 - level) / (len(people) * (len(people) - 1)))
-    inside = (found + 0.5) / (people + 0.5)
-    spread = np.maximum(1 / (found + 0.5) - 1 / (people + 0.5), 0.0)
-    middle, half = inside[:, None] / inside, z * np.sqrt(spread[:, None] + spread)
-    pairs = ~np.eye(len(people), dtype=bool)
-    low, high = (float((middle * np.exp(sign * half))[pairs].min()) for sign in (-1.0, 1.0))
+    low, high = (float(ends.min()) for ends in _pair_ratios(found, people, level, len(people) * (len(people) - 1)))
     return Estimate(value, min(low, value), min(max(high, value), 1.0)), lowest
 
 
@@ -343,13 +328,18 @@ def ratio_ends(
     found, people = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     if len(people) < 2:
         return np.ones(len(people)), np.ones(len(people))
-    z = normal_quantile(1 - (1 - level) / (2 * (len(people) - 1)))
-    inside = (found + 0.5) / (people + 0.5)
-    spread = np.maximum(1 / (found + 0.5) - 1 / (people + 0.5), 0.0)
-    middle, half = inside[:, None] / inside, z * np.sqrt(spread[:, None] + spread)
-    others = np.where(np.eye(len(people), dtype=bool), np.inf, 0.0)
-    low, high = ((middle * np.exp(sign * half) + others).min(axis=1) for sign in (-1.0, 1.0))
+    low, high = (ends.min(axis=1) for ends in _pair_ratios(found, people, level, 2 * (len(people) - 1)))
     return np.minimum(low, 1.0), np.minimum(high, 1.0)
+
+
+def _pair_ratios(hits: Floats, trials: Floats, level: float, shared: int) -> tuple[Floats, Floats]:
+    """Ends of the interval of each group's rate over each other's, (groups, groups); infinite beside themselves."""
+    z = normal_quantile(1 - (1 - level) / shared)
+    inside = (hits + 0.5) / (trials + 0.5)
+    spread = np.maximum(1 / (hits + 0.5) - 1 / (trials + 0.5), 0.0)
+    middle, half = inside[:, None] / inside, z * np.sqrt(spread[:, None] + spread)
+    alone = np.where(np.eye(len(trials), dtype=bool), np.inf, 0.0)
+    return middle * np.exp(-half) + alone, middle * np.exp(half) + alone
 
 
 def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> float:

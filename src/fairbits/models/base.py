@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import DecisionRule
 from fairbits.errors import CapabilityError, ModelError
 
 Array = npt.NDArray[np.float32]
@@ -143,6 +144,10 @@ class SeveralClasses(ABC):
     @abstractmethod
     def with_favourable(self, index: int) -> Self:
         """The same model, scoring another class."""
+
+    def decided_by(self, rule: DecisionRule) -> Self:  # noqa: ARG002 - what computes in float32 has nothing to round
+        """The same model; one that computes in float64 rounds no score across the threshold of the rule."""
+        return self
 
 
 @runtime_checkable

@@ -1,13 +1,23 @@
-"""The fitted object of a library behind a model: found again, given rows as it was trained on them, and written."""
+"""The fitted object of a library behind a model: found, given rows as it was trained on them, fitted again, written.
+
+``refitted`` fits one of the same kind and size to soft targets without the protected columns. Tree models keep their
+columns: the protected ones hold one value while they are fitted, so that no tree can split on them. Everything else is
+cloned behind a step that drops them. Classes with shares of a person become rows of that person, weighted by the shares
+(the expected log-loss is the same); an estimator that takes no weights gets labels drawn by them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
@@ -15,12 +25,13 @@ from fairbits.models.base import Model, kind_of
 from fairbits.models.black_box import attribute, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.original import settled_original
+from fairbits.models.outputs import output_order
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
-from fairbits.models.predictor_facts import trained_on_categories
-from fairbits.models.registry import is_url
-from fairbits.models.sklearn_pipelines import winner
-from fairbits.models.trees.model import TreeModel
+from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of, trained_on_categories
+from fairbits.models.registry import is_url, settled_original
+from fairbits.models.sklearn import taken_apart, winner
+from fairbits.models.trees.adapter import is_booster
+from fairbits.models.trees.ensemble import TreeModel
 
 #: Files of estimators that can be read as objects.
 _ENDINGS = {".skops", *PICKLES}
@@ -180,3 +191,282 @@ def classes_in_order(
     mine = schema.rule.decide(model.scores(encoding.encode(people)))
     said = np.asarray(estimator.predict(feed(people))).ravel()
     return classes if float((said == classes[mine]).mean()) >= 0.5 else classes[::-1]
+
+
+#: Names of parameters that take a seed (also whatever ends in ``_seed``), and a number of threads.
+_SEEDS, _THREADS = {"random_state", "random_seed", "seed"}, {"n_jobs", "thread_count", "num_threads", "nthread"}
+#: Parameters that stop a training by rows of its own, which are not at hand when it is trained again.
+_LIGHTGBM_STOPS = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
+_CATBOOST_STOPS = ("early_stopping_rounds", "od_wait", "od_pval", "od_type", "use_best_model", "eval_fraction")
+_CATBOOST_TREES = ("iterations", "n_estimators", "num_boost_round", "num_trees")
+
+
+def fresh_estimator(estimator: Any, seed: int) -> Any:
+    """An unfitted copy of a fitted estimator: one thread, every seed in it the same, and as many trees as it kept."""
+    try:
+        made = _unfitted(estimator)
+        known = made.get_params()
+    except Exception as error:  # noqa: BLE001 - every library has its own way of saying that it cannot be cloned
+        raise CapabilityError(
+            f"{type(estimator).__name__!r} cannot be cloned and trained again: {reason(error)}"
+        ) from None
+    last = {name: name.rpartition("__")[2] for name in known}
+    seeds = {name: seed for name, own in last.items() if own in _SEEDS or own.endswith("_seed")}
+    single = {name: 1 for name, own in last.items() if own in _THREADS and known[name] != 1}
+    return made.set_params(**seeds, **single)
+
+
+def fit_again(estimator: Any, rows: Any, targets: Any, weights: Mapping[str, Any] | None = None) -> None:
+    """Fit a copy, in place and on one core."""
+    from threadpoolctl import threadpool_limits
+
+    try:
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whether it converged shows in its figures
+            estimator.fit(rows, targets, **(weights or {}))
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything; its complaint is shown
+        raise CapabilityError(f"{type(estimator).__name__} could not be fitted again: {reason(error)}") from None
+
+
+def _unfitted(estimator: Any) -> Any:
+    from sklearn.base import clone
+
+    steps = attribute(estimator, "steps")
+    if isinstance(steps, list):  # a step may be what scikit-learn cannot clone
+        given = estimator.get_params(deep=False)
+        return type(estimator)(**{**given, "steps": [(name, _unfitted(step)) for name, step in steps]})
+    if isinstance(estimator, str) or estimator is None:  # a step that does nothing
+        return estimator
+    library = type(estimator).__module__.partition(".")[0]
+    if library == "catboost":
+        return _fresh_catboost(estimator)
+    made = clone(estimator)
+    if library == "xgboost" and attribute(estimator, "early_stopping_rounds") is not None:
+        kept = attribute(estimator, "best_iteration")
+        made.set_params(early_stopping_rounds=None, **({} if kept is None else {"n_estimators": int(kept) + 1}))
+    elif library == "lightgbm":
+        made.set_params(**_lightgbm_settings(estimator))
+    return made
+
+
+def _lightgbm_settings(estimator: Any) -> dict[str, Any]:
+    """What a copy must be told: when to stop, and which numbers are categories, where ``fit`` alone was told."""
+    given = estimator.get_params()
+    found: dict[str, Any] = {name: 0 for name in _LIGHTGBM_STOPS if given.get(name)}
+    kept = attribute(estimator, "best_iteration_")
+    if kept:
+        found["n_estimators"] = int(kept)
+    booster = attribute(estimator, "booster_")
+    if booster is not None and not attribute(booster, "pandas_categorical"):
+        about = booster.dump_model(num_iteration=1)["feature_infos"]
+        places = [i for i, name in enumerate(booster.feature_name()) if about.get(name, {}).get("values")]
+        if places:
+            found["categorical_feature"] = places
+    return found
+
+
+def _fresh_catboost(estimator: Any) -> Any:
+    """A CatBoost model names only parameters that were given, and its lists are copies, which ``clone`` refuses."""
+    given = {name: copy.deepcopy(value) for name, value in estimator.get_params().items()}
+    for name in _CATBOOST_STOPS:
+        given.pop(name, None)
+    kept = attribute(estimator, "tree_count_")
+    if kept:
+        trees = next((name for name in _CATBOOST_TREES if name in given), _CATBOOST_TREES[0])
+        given[trees] = int(kept)
+    if not _SEEDS & set(given):
+        given["random_seed"] = 0
+    given.setdefault("thread_count", 1)
+    places = estimator.get_cat_feature_indices()  # also those that were named to ``fit`` alone
+    if len(places):
+        given["cat_features"] = [int(place) for place in places]
+    return type(estimator)(**given)
+
+
+Doubles = npt.NDArray[np.float64]
+
+#: Libraries whose estimators can be cloned: they tell their settings and take them back.
+_LIBRARIES = {"sklearn", "lightgbm", "xgboost", "catboost"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refitted:
+    """An estimator that was fitted anew without the protected columns."""
+
+    estimator: Any
+    words: str
+
+
+def refitted(
+    original: Any,
+    schema: Schema,
+    people: Codes,
+    targets: Doubles,
+    rng: np.random.Generator,
+    *,
+    options: ModelOptions | None = None,
+) -> Refitted:
+    """Fit a clone of an estimator to soft targets, without the protected columns."""
+    options = options or ModelOptions()
+    whole = opened_estimator(original, options)
+    steps, final = taken_apart(whole)
+    home = type(final).__module__.partition(".")[0]
+    if home not in _LIBRARIES or not callable(attribute(final, "fit")) or not callable(attribute(final, "get_params")):
+        raise CapabilityError(
+            f"{type(final).__name__!r} cannot be cloned and fitted again here (scikit-learn estimators can); the guard "
+            f"itself works for it, and its own training without the protected columns is the place for a model of one "
+            f"score a decision."
+        )
+    names = names_of(whole)
+    columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
+    order = output_order(schema, classes_of(final), options)
+    decoder, decode = asked_as(whole, schema, columns, options, named=names is not None)
+    seen = [schema.column(name) for name in decoder.names]
+    lessons = _Lessons.of(final, schema, order, people, targets, rng)
+    seed = int(rng.integers(2**31))
+    try:
+        if is_booster(final):
+            held = lessons.people.copy()
+            for column in schema.protected_columns:
+                held[:, column] = schema.attributes[column].first
+            made, words = (
+                _trees(whole, steps, final, decode(held[:, seen]), lessons, seed),
+                "their protected columns held",
+            )
+        else:
+            rows = decode(lessons.people[:, seen])
+            made = _pipeline(whole, rows, _protected(decoder, schema), lessons, seed)
+            words = "columns dropped"
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise ModelError(f"{type(final).__name__} could not be fitted again: {reason(error)}") from None
+    kind = type(final).__name__
+    if words == "columns dropped":
+        how = "without the protected columns"
+    else:
+        how = "that saw one value of the protected columns"
+    return Refitted(made, f"a {kind} of the same settings {how}, taught the average over twins")
+
+
+def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bool:
+    """Whether a fitted pipeline begins with scikit-learn's own step that passes on no protected column."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+
+    if type(estimator) is not Pipeline or type(estimator.steps[0][1]) is not ColumnTransformer:
+        return False
+    fitted = attribute(estimator.steps[0][1], "transformers_")
+    if not isinstance(fitted, list):
+        return False
+    columns = list(options.columns or table_columns(schema))
+    protected = {name for i in schema.protected_columns for name in schema.attributes[i].own_columns}
+    free: set[Any] = {name for name in columns if name not in protected}
+    free |= {place for place, name in enumerate(columns) if name not in protected}
+    passed = [taken for _, step, taken in fitted if not (isinstance(step, str) and step == "drop")]
+    return bool(passed) and all(
+        isinstance(taken, list) and all(type(one) in (str, int) and one in free for one in taken) for taken in passed
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lessons:
+    """Rows, their labels, and what they weigh (None: all the same)."""
+
+    people: Codes
+    labels: npt.NDArray[Any]
+    weights: Doubles | None
+
+    @classmethod
+    def of(
+        cls, final: Any, schema: Schema, order: Any, people: Codes, targets: Doubles, rng: np.random.Generator
+    ) -> _Lessons:
+        if schema.regression:
+            return cls(people, np.asarray(targets, np.float64), None)
+        own = np.asarray(attribute(final, "classes_"))
+        known = list(order or schema.classes)
+        # The estimator's own labels, in the order of the schema's classes.
+        labels = own[[known.index(name) for name in schema.classes]]
+        n, classes = targets.shape
+        if _takes_weights(final):
+            weights = np.asarray(targets, np.float64).T.ravel()
+            some = weights > 1e-6
+            return cls(np.tile(people, (classes, 1))[some], np.repeat(labels, n)[some], weights[some])
+        sums = np.cumsum(targets, axis=1)
+        drawn = (rng.random((n, 1)) * sums[:, -1:] > sums).sum(axis=1)
+        return cls(people, labels[np.minimum(drawn, classes - 1)], None)
+
+
+def _takes_weights(final: Any) -> bool:
+    from sklearn.utils.validation import has_fit_parameter
+
+    return bool(has_fit_parameter(final, "sample_weight"))
+
+
+def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, lessons: _Lessons, seed: int) -> Any:
+    """Trees fitted anew, behind the same fitted encoders."""
+    for step in steps:
+        rows = step.transform(rows)
+    fresh = fresh_estimator(final, seed)
+    fit_again(fresh, rows, lessons.labels, {} if lessons.weights is None else {"sample_weight": lessons.weights})
+    if not steps:
+        return fresh
+    made = inner = copy.deepcopy(whole)
+    while hasattr(inner.steps[-1][1], "steps"):
+        inner = inner.steps[-1][1]
+    inner.steps[-1] = (inner.steps[-1][0], fresh)
+    return made
+
+
+def _protected(decoder: Decoder, schema: Schema) -> list[int]:
+    """The places of the columns that protected attributes fill."""
+    return [i for i, column in enumerate(decoder.columns) if schema[decoder.names[column.place]].protected]
+
+
+def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons, seed: int) -> Any:
+    """A clone of everything behind a step that drops the protected columns."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+
+    framed = hasattr(rows, "columns")
+    every = list(rows.columns) if framed else list(range(rows.shape[1]))
+    gone = {every[i] for i in protected}
+    kept = [name for name in every if name not in gone]
+    drop = ColumnTransformer([("kept", "passthrough", kept)], verbose_feature_names_out=False)
+    if framed:
+        drop.set_output(transform="pandas")
+    inner = fresh_estimator(whole, seed)
+    _strip(inner, gone, framed=framed)
+    made = Pipeline([("without_protected", drop), ("model", inner)])
+    where, part = "model", inner
+    while hasattr(part, "steps"):
+        where, part = f"{where}__{part.steps[-1][0]}", part.steps[-1][1]
+    weights = {} if lessons.weights is None else {f"{where}__sample_weight": lessons.weights}
+    fit_again(made, rows, lessons.labels, weights)
+    return made
+
+
+def _strip(estimator: Any, gone: set[Any], *, framed: bool) -> None:
+    """Take the dropped columns out of every column transformer that names them."""
+    for _, step in getattr(estimator, "steps", ()):
+        _strip(step, gone, framed=framed)
+    listed = attribute(estimator, "transformers")
+    if not isinstance(listed, list):
+        return
+    changed = []
+    for name, step, columns in listed:
+        if callable(columns):
+            changed.append((name, step, columns))
+            continue
+        wanted = [columns] if isinstance(columns, str) else list(columns)
+        if not framed or not all(isinstance(column, str) for column in wanted):
+            raise CapabilityError(
+                "its encoders take columns by their numbers, which change when protected ones are dropped; name the "
+                "columns in the pipeline to have it distilled."
+            )
+        left = [column for column in wanted if column not in gone]
+        if left:
+            changed.append((name, step, left))
+    estimator.set_params(transformers=changed)

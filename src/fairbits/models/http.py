@@ -7,22 +7,29 @@ are tried again, after a pause that doubles (or as long as Retry-After says, up 
 more. Redirects are not followed: they could carry the credentials elsewhere.
 
 A service may be hostile. ``timeout`` is for a whole request, from the first packet to the last byte of the answer,
-however slowly they come. An answer is read piece by piece and given up once it is longer than scores can be, packed or
-unpacked. What it says must be JSON of exactly that shape.
+however slowly they come. An answer is read piece by piece and given up once it is longer than scores can be. What it
+says must be JSON of exactly that shape.
+
+Which secret it gets: the one that was granted for its host, and no other. A subject file may say which environment
+variable it would like (``authorization_env``) and which header it belongs to (``credential_header``). It gets it
+only if the same name stands in ``--credential NAME``, for the host that the grant names (``NAME@https://host``) or,
+without one, for the host of the model that the command is about.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import lazy_loader
 import numpy as np
@@ -32,8 +39,6 @@ from fairbits.domain import Codes, Decoder, Schema
 from fairbits.errors import MissingDependencyError, ModelError, OptionError
 from fairbits.models.base import Array
 from fairbits.models.black_box import BlackBox, reason
-from fairbits.models.credentials import secret_for, secret_note
-from fairbits.models.http_answer import BadAnswerError, content_of, scores_in
 from fairbits.models.options import BATCH, ModelOptions
 from fairbits.models.outputs import Loaded, plain_reading
 from fairbits.text import shortened
@@ -50,6 +55,8 @@ _ROWS = 512
 LONGEST_PAUSE = 30.0
 #: An answer may have so many bytes, and so many more for each row: a score has about twenty.
 BYTES, BYTES_PER_ROW = 65_536, 1_024
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PORTS = {"http": 80, "https": 443}
 #: How often in a row a service may keep silent until the time-out before it is given up.
 _SILENCES = 2
 
@@ -97,10 +104,9 @@ class _Service:
     def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
         try:
             import httpx
-            import tenacity
-        except ImportError as error:
-            raise MissingDependencyError(error.name or "httpx", "http", "asking an endpoint") from None
-        self._httpx, self._tenacity = httpx, tenacity
+        except ImportError:
+            raise MissingDependencyError("httpx", "http", "asking an endpoint") from None
+        self._httpx = httpx
         self.url = url
         self.decoder = decoder
         self._options = options
@@ -108,7 +114,7 @@ class _Service:
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
         self._pace = _Pace(options.rate)
         limits = httpx.Limits(max_connections=options.concurrency)
-        # Unpacking is counted here, byte by byte; httpx would unpack a whole piece, whatever becomes of it.
+        # A packed answer could unpack to anything.
         headers = {"Accept-Encoding": "identity"} | _headers(url, options)
         try:
             httpx.URL(url)
@@ -179,24 +185,22 @@ class _Service:
         return found
 
     async def _ask(self, rows: Codes) -> npt.NDArray[np.float64]:
-        again, attempts = self._tenacity, self._options.retries + 1
         body = json.dumps({"rows": self.decoder.records(rows)}, allow_nan=False).encode()
-        silent = _Silence()
-        tries = again.AsyncRetrying(
-            retry=again.retry_if_exception_type(_TryAgainError),
-            stop=again.stop_any(again.stop_after_attempt(attempts), silent.too_often),
-            wait=_pause_after(self._options.wait),
-            reraise=True,
+        silences, attempts = 0, self._options.retries + 1
+        for attempt in range(1, attempts + 1):
+            try:
+                return await self._ask_once(body, len(rows))
+            except _TryAgainError as error:
+                trouble, pause = error.trouble, error.pause
+                silences = silences + 1 if error.silent else 0
+            if silences == _SILENCES or attempt == attempts:
+                break
+            await asyncio.sleep(min(max(self._options.wait * 2.0 ** min(attempt - 1, 30), pause), LONGEST_PAUSE))
+        often = "at the first try" if attempt == 1 else f"in {attempt} tries"
+        raise ModelError(
+            f"the endpoint {self.url!r} gave no scores {often}; at last {trouble}: check the address, or raise timeout "
+            f"and retries under [model]."
         )
-        try:
-            return await tries(self._ask_once, body, len(rows))
-        except _TryAgainError as error:
-            count = tries.statistics["attempt_number"]
-            often = "at the first try" if count == 1 else f"in {count} tries"
-            raise ModelError(
-                f"the endpoint {self.url!r} gave no scores {often}; at last {error.trouble}: check the address, or "
-                f"raise timeout and retries under [model]."
-            ) from None
 
     async def _ask_once(self, body: bytes, rows: int) -> npt.NDArray[np.float64]:
         await self._pace.wait()
@@ -211,7 +215,7 @@ class _Service:
             ):
                 answering = True
                 self._check_status(answer)
-                content = await content_of(answer, limit)
+                content = await _content_of(answer, limit)
         except (TimeoutError, self._httpx.TimeoutException):
             if answering:  # it is there, and slow: trying again would take as long
                 raise ModelError(
@@ -223,7 +227,7 @@ class _Service:
             raise _TryAgainError(shortened(reason(error).rstrip("."), 160)) from None
         except _TryAgainError:
             raise
-        except BadAnswerError as error:
+        except _BadAnswerError as error:
             raise ModelError(f"the endpoint {self.url!r} {error}") from None
         except Exception as error:  # noqa: BLE001 - a strange answer can break anything inside the library
             raise ModelError(f"the endpoint {self.url!r} cannot be asked: {reason(error)}") from None
@@ -234,24 +238,24 @@ class _Service:
         if status == 429 or status >= 500:
             pause = _seconds(answer.headers.get("retry-after"))
             if pause > LONGEST_PAUSE:
-                raise BadAnswerError(
+                raise _BadAnswerError(
                     f"answered with status {status} and asks for a pause of {pause:,.0f} s, longer than the "
                     f"{LONGEST_PAUSE:g} s that are waited; try again later."
                 )
             raise _TryAgainError(f"it answered with status {status}", pause=pause)
         if 300 <= status < 400:
             place = shortened(answer.headers.get("location", "nowhere"), 100)
-            raise BadAnswerError(
+            raise _BadAnswerError(
                 f"answered with status {status}, which sends on to {place!r}; that is not followed: give the address "
                 f"itself."
             )
         if status != 200:
             hint = "; check --credential" if status in (401, 403) else ""
-            raise BadAnswerError(f"answered with status {status}{hint}.")
+            raise _BadAnswerError(f"answered with status {status}{hint}.")
 
     def _read(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
         try:
-            scores = scores_in(content)
+            scores = _scores_in(content)
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             start = shortened(content[:240].decode("utf-8", "replace"), 60)
             raise ModelError(
@@ -291,34 +295,51 @@ def _no_cookies() -> CookieJar:
     return Empty()
 
 
+class _BadAnswerError(Exception):
+    """An answer that no further try will mend."""
+
+
+async def _content_of(answer: Any, limit: int) -> bytes:
+    """The body of an answer, and never more of it than the limit; packed ones, which nobody asked for, are refused."""
+    coding = answer.headers.get("content-encoding", "identity").strip().lower() or "identity"
+    if coding != "identity":
+        raise _BadAnswerError(
+            f"answered in the encoding {shortened(coding, 40)!r}, though none was asked for; turn that off."
+        )
+    found = bytearray()
+    async for piece in answer.aiter_raw():
+        found += piece
+        if len(found) > limit:
+            raise _BadAnswerError(
+                f"answered more than {limit:,} bytes, far more than the scores take; see what it sends."
+            )
+    return bytes(found)
+
+
+def _scores_in(content: bytes) -> list[float]:
+    """The list under "scores" of a JSON document."""
+    document = json.loads(content, object_pairs_hook=_named_once)
+    scores = document["scores"] if isinstance(document, dict) else None
+    if not isinstance(scores, list):
+        raise ValueError("no list")
+    if any(type(score) not in (int, float) for score in scores):  # True is an int to Python, and no score
+        raise ValueError("no number")
+    return [float(score) for score in scores]
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
 class _TryAgainError(Exception):
     """A trouble that may pass: what it was, and how long the service asks to wait."""
 
     def __init__(self, trouble: str, *, pause: float = 0.0, silent: bool = False):
         super().__init__(trouble)
         self.trouble, self.pause, self.silent = trouble, pause, silent
-
-
-class _Silence:
-    """Counts the tries in a row that nothing answered."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def too_often(self, state: Any) -> bool:
-        error = state.outcome.exception()
-        self._count = self._count + 1 if getattr(error, "silent", False) else 0
-        return self._count >= _SILENCES
-
-
-def _pause_after(first: float) -> Callable[[Any], float]:
-    """Pauses that double, or as long as the service says."""
-
-    def pause(state: Any) -> float:
-        asked = getattr(state.outcome.exception(), "pause", 0.0)
-        return min(max(first * 2.0 ** min(state.attempt_number - 1, 30), asked), LONGEST_PAUSE)
-
-    return pause
 
 
 class _Pace:
@@ -359,3 +380,57 @@ def _seconds(text: str | None) -> float:
         return 0.0
     until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
     return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+def secret_for(url: str, options: ModelOptions) -> str | None:
+    """The value of the header that carries the secret, or None where the endpoint wants none and gets none."""
+    wanted, granted = options.authorization_env, options.credential
+    if granted is None:
+        if wanted is not None:
+            raise OptionError(
+                f"the endpoint {origin_of(url)} asks for the secret in {wanted!r}, which was not granted; add "
+                f"--credential {wanted} if that host is to have it."
+            )
+        return None
+    name, mark, host = granted.partition("@")
+    if not _NAME.fullmatch(name):
+        raise OptionError(f"--credential is {granted!r}; give NAME or NAME@https://host, NAME a variable.")
+    if wanted is not None and wanted != name:
+        raise OptionError(f"the endpoint asks for the secret in {wanted!r}, but the one in {name!r} was granted.")
+    if mark and origin_of(host) != origin_of(url):
+        raise OptionError(
+            f"the secret in {name!r} was granted to {origin_of(host)}, but the model is at {origin_of(url)}; it stays "
+            f"here."
+        )
+    secret = os.environ.get(name)
+    if not secret:
+        raise OptionError(f"the environment variable {name!r} is empty; set it to what the endpoint is to get.")
+    if not secret.isprintable() or not secret.isascii():
+        raise OptionError(f"the environment variable {name!r} holds characters that no header can carry.")
+    return secret
+
+
+def secret_note(url: str, options: ModelOptions) -> tuple[str, ...]:
+    """A note on which secret is sent where."""
+    if options.credential is None:
+        return ()
+    name = options.credential.partition("@")[0]
+    return (f"the secret in {name} is sent to {origin_of(url)}, in the header {options.credential_header}.",)
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of an address.
+
+    Examples
+    --------
+    >>> origin_of("https://Example.org/score"), origin_of("http://[::1]:8080")
+    ('https://example.org:443', 'http://[::1]:8080')
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme, 0)
+    except ValueError:
+        host, port = None, 0
+    if not host or parts.scheme not in _PORTS:
+        raise OptionError(f"{url[:200]!r} is no address; write https://host or http://host:port.")
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -41,11 +41,10 @@ def slots_of(
         hot, begin = _one_hot(name, width, mine), start
         for attribute in mine:
             if attribute.name in parts:
-                raise ModelError(
-                    f"{attribute.name!r} goes into two inputs of the model; name it once in [model.inputs]."
-                )
-            size = len(attribute.labels) if hot and attribute.kind == "category" else 1
-            parts[attribute.name] = Lookup(np.arange(start, start + size), np.eye(size)) if size > 1 else Numeric(start)
+                raise ModelError(f"{attribute.name!r} goes into two inputs of the model; name it in one alone.")
+            spread = hot and attribute.kind == "category"
+            size = len(attribute.labels) if spread else 1
+            parts[attribute.name] = Lookup(np.arange(start, start + size), np.eye(size)) if spread else Numeric(start)
             start += size
         whole = not hot and all(a.discrete for a in mine)
         codes = not hot and all(a.kind == "category" for a in mine)

@@ -20,14 +20,13 @@ import numpy as np
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import BlackBox, reason
+from fairbits.models.guards import tried
 from fairbits.models.input_slots import Slot, slots_of
-from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
-from fairbits.models.native.network import Network
+from fairbits.models.native.network import Activation, Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, plain_reading, read_note, read_output
 from fairbits.models.probe import random_people
-from fairbits.models.trial import tried
 
 _WEIGHTS = "model.weights.h5"
 #: Homes of what Keras itself may look up; anything else would be imported from wherever the file says.
@@ -108,7 +107,7 @@ def _refuse_code(path: Path) -> None:
                     f"the model {str(path)!r} asks for {kind!r} from {module!r}, which is not Keras's; save a plain "
                     f"model."
                 )
-            if kind in {"Lambda", "TorchModuleWrapper", "__lambda__"}:
+            if kind in ("Lambda", "TorchModuleWrapper", "__lambda__"):
                 raise ModelError(
                     f"the model {str(path)!r} holds code of its own ({kind}), which is not run; save one without it."
                 )

@@ -36,8 +36,9 @@ class Owner:
 
     ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with
     the model's own ``names``; or, where a native form is compared with its library, our encoded rows ("inputs") or
-    codes. It gives raw outputs; ``own`` says that a single one speaks of the favourable class. ``library`` makes the
-    model anew as one that is asked and not read, with the reason as a note.
+    codes. It gives raw outputs; ``own`` says that a single one speaks of the favourable class, ``classes`` are their
+    names where the model as it was read has them in another order. ``library`` makes the model anew as one that is
+    asked and not read, with the reason as a note.
     """
 
     ask: Callable[[Any], Any]
@@ -45,6 +46,7 @@ class Owner:
     form: Literal["frame", "array", "dummies", "inputs", "codes"]
     names: tuple[str, ...] = ()
     own: bool = False
+    classes: Names = None
     library: Callable[[str], Loaded] | None = None
 
 
@@ -121,7 +123,7 @@ def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Mo
             kinds = [f"{n} classes" if n else "a number" for n in (model.classes, len(schema.classes))]
             raise ModelError(f"the network predicts {kinds[0]}, but target {schema.target!r} is {kinds[1]}.")
         if schema.classes:
-            model = model.with_favourable(favourable_output(schema, order))
+            model = model.with_favourable(favourable_output(schema, order)).decided_by(schema.rule)
     else:
         guessed = False
     if guessed:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.trees.tree import Damaged
+from fairbits.models.trees.ensemble import Damaged
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 #: Bytes of a pickle in which its classes are looked for; the outermost stands at the very beginning.

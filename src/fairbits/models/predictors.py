@@ -2,7 +2,8 @@
 
 Tree ensembles (XGBoost, LightGBM, CatBoost), scikit-learn models that are no perceptrons, and your own code come in
 here. They get what they were trained on: a data frame where they remember column names, else an array; labels, not
-codes. An array model that does not take the labels of its categories is asked with codes.
+codes. An array model that does not take the labels of its categories is asked with codes. Where the columns are those
+of ``pandas.get_dummies``, they are made from the labels of the table as it is.
 """
 
 from __future__ import annotations
@@ -12,13 +13,141 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Codes, Decoder, Schema, table_columns, text_of
+from fairbits.domain import (
+    Attribute,
+    Codes,
+    Decoder,
+    Encoding,
+    Lookup,
+    Numeric,
+    Part,
+    Schema,
+    Unseen,
+    table_columns,
+    text_of,
+    values_of,
+)
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.black_box import BlackBox, attribute, reason
-from fairbits.models.dummies import dummy_encoding, dummy_note
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.outputs import Loaded, Names, Owner, column_note, output_order, plain_reading
-from fairbits.models.predictor_facts import classes_of, names_of, trained_on_categories, width_of
+
+
+def names_of(predictor: Any) -> list[str] | None:
+    """The columns of the frame that it was trained on, where it remembers them."""
+    for name in ("feature_names_in_", "feature_names_", "feature_name"):
+        found = _listed(attribute(predictor, name))
+        made_up = ("Column_", "f")  # what LightGBM and XGBoost call the columns of an array
+        if found:
+            names = [str(entry) for entry in found]
+            numbered = any(names == [f"{mark}{i}" for i in range(len(names))] for mark in made_up)
+            return None if numbered or names == [str(i) for i in range(len(names))] else names
+    return None
+
+
+def _listed(found: Any) -> list[Any]:
+    """Names in whatever holds them; nothing where an attribute only sounds like it holds names."""
+    if callable(found):  # LightGBM's Booster has a method of this name
+        try:
+            found = found()
+        except Exception:  # noqa: BLE001 - a foreign method of the same name may want anything
+            return []
+    listed = np.asarray(found, dtype=object)
+    return listed.tolist() if listed.ndim == 1 and not isinstance(found, set | dict) else []
+
+
+def classes_of(predictor: Any) -> tuple[str, ...] | None:
+    """The classes that it names, in the order of its outputs, as text."""
+    found = _listed(attribute(predictor, "classes_"))
+    return tuple(text_of(value) for value in found) or None
+
+
+def width_of(predictor: Any) -> int | None:
+    """How many columns a predictor says that it takes, where it says so in a number."""
+    found = attribute(predictor, "n_features_in_")
+    known = isinstance(found, int | np.integer) and not isinstance(found, bool)
+    return int(found) or None if known else None  # CatBoost says 0 of a model from a file
+
+
+def trained_on_categories(predictor: Any) -> bool:
+    """Whether a fitted object was given columns of pandas categories, and treats them as such."""
+    members = attribute(predictor, "estimators_")
+    if isinstance(members, list) and members:
+        return trained_on_categories(members[0])
+    booster = attribute(predictor, "booster_") or predictor
+    if _listed(attribute(booster, "pandas_categorical")):
+        return True
+    if attribute(predictor, "enable_categorical") is True:
+        get_booster = attribute(predictor, "get_booster")
+        kinds = attribute(get_booster(), "feature_types") if callable(get_booster) else None
+        return kinds is None or "c" in kinds
+    by_dtype = attribute(predictor, "categorical_features") == "from_dtype"
+    return by_dtype and attribute(predictor, "is_categorical_") is not None
+
+
+def dummy_columns(schema: Schema) -> dict[str, tuple[str, int]]:
+    """What the labels of categories are called as columns of their own."""
+    from fairbits.models.trees.features import spellings
+
+    return {
+        f"{attribute.name}_{way}": (attribute.name, i)
+        for attribute in schema.attributes
+        if attribute.kind == "category" and not attribute.columns
+        for i, label in enumerate(attribute.labels)
+        for way in spellings(label)
+    }
+
+
+def dummy_encoding(names: Iterable[Any], schema: Schema, *, dtype: Any = np.float32) -> Encoding | None:
+    """How people become the columns of a model that was trained on dummies; a dropped label is zero in all of them."""
+    wanted, known, dummies = [str(name) for name in names], set(table_columns(schema)), dummy_columns(schema)
+    if all(name in known for name in wanted) or not all(name in known or name in dummies for name in wanted):
+        return None
+    groups = {column: (a.name, i) for a in schema.attributes for i, column in enumerate(a.columns) if column}
+    labels: dict[str, dict[int, int]] = {}
+    whole: dict[str, int] = {}
+    for place, name in enumerate(wanted):
+        if name in known and name not in groups:
+            whole[name] = place
+        else:
+            owner, label = groups[name] if name in groups else dummies[name]
+            labels.setdefault(owner, {})[label] = place
+    if set(labels) & set(whole):
+        return None
+    parts: list[Part] = []
+    for one in schema.attributes:
+        if one.name in whole:
+            part = _number(one, whole[one.name])
+            if part is None:
+                return None
+            parts.append(part)
+        elif one.name in labels:
+            mine = labels[one.name]
+            table = np.zeros((len(one.labels), len(mine)))
+            table[list(mine), range(len(mine))] = 1.0
+            parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
+        else:
+            parts.append(Unseen())
+    return Encoding(parts, dtype=dtype)
+
+
+def _number(one: Attribute, place: int) -> Part | None:
+    """An attribute that is one column of numbers; None where its labels are words."""
+    if one.kind != "category":
+        return Numeric(place, gap=one.gap)
+    values = values_of(one)
+    if any(isinstance(value, str) for value in values.tolist()):
+        return None
+    return Lookup(np.array([place]), np.array([[float(value)] for value in values.tolist()]))
+
+
+def dummy_note(names: Iterable[Any], schema: Schema) -> str:
+    """A note on columns that were made."""
+    first = next(str(name) for name in names if str(name) not in table_columns(schema))
+    return (
+        f"the model takes columns such as {first!r}, which are made from the table's labels as pandas.get_dummies does."
+    )
+
 
 Decode = Callable[[Codes], Any]
 

@@ -34,7 +34,7 @@ class NotColumnwise(NotNative):
     """An input depends on more than one attribute, or on a real one in more than a straight line."""
 
     def __init__(self, column: str | None = None) -> None:
-        bent = f"its encoders bend the real column {column!r} or fill its gaps: only lines, or steps alone, are read."
+        bent = f"its encoders bend the real column {column!r} or fill its gaps: only lines are read."
         super().__init__("its encoders look at several columns at once." if column is None else bent)
 
 

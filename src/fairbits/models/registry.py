@@ -1,21 +1,146 @@
-"""One door for models: files by their ending, code by its name, services by their address, objects as they are."""
+"""One door for models: files by their ending, code by its name, services by their address, objects as they are.
+
+Code is ``package.module:name``: a function, a predictor, a module or a network. A changed network goes back out by the
+same door, in the format in which it came in: same shape, other weights.
+"""
 
 from __future__ import annotations
 
+import copy
+import importlib
+import inspect
+import os
+import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairbits.domain import Encoding, Schema, is_there
-from fairbits.errors import FairbitsError, ModelError
+from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.base import Model
-from fairbits.models.black_box import attribute, homes_of, is_model, owned
-from fairbits.models.callables import check_reference, is_reference, named_model
-from fairbits.models.limits import check_archive, check_arrays, check_file, is_archive
+from fairbits.models.black_box import attribute, homes_of, is_model, owned, reason
+from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, tried
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, fit_to_schema, read_output
-from fairbits.models.pickles import PICKLES
+from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.sandbox import inside
+
+_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+#: No model comes from there, and much of it (exec, fork, exit) does harm to whoever calls it with rows.
+_NO_MODELS = frozenset({*sys.stdlib_module_names, *sys.builtin_module_names})
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text has the form ``package.module:name``."""
+    return _REFERENCE.fullmatch(text) is not None
+
+
+def check_reference(reference: str, *, trust_code: bool) -> None:
+    """Refuse a reference that names no code, names the standard library, or is not trusted; imports nothing."""
+    if not is_reference(reference):
+        raise ModelError(f"{reference!r} does not name Python code; write package.module:name.")
+    home = reference.partition(":")[0].partition(".")[0]
+    if home in _NO_MODELS:
+        raise ModelError(f"{reference!r} belongs to Python itself, which has no models; name a function of your own.")
+    if not trust_code:
+        raise ModelError(
+            f"{reference!r} names Python code, and importing it runs it; add --trust-code if you trust whoever wrote "
+            f"it (trust_code=True in Python)."
+        )
+
+
+def named_object(reference: str, *, trust_code: bool = False) -> Any:
+    """The object that a reference names.
+
+    Modules are looked for where Python looks and, like ``python -m``, in this folder.
+    """
+    check_reference(reference, trust_code=trust_code)
+    module_name, _, path = reference.partition(":")
+    found: Any = _module(module_name)
+    for name in path.split("."):
+        if not hasattr(found, name):
+            public = [entry for entry in dir(found) if not entry.startswith("_")]
+            raise ModelError(f"{module_name!r} has no {path!r}; {choose_from(name, public)}")
+        found = getattr(found, name)
+    _check_foreign(found, reference)
+    return found
+
+
+def named_model(reference: str, *, trust_code: bool = False) -> Any:
+    """The model that a reference names.
+
+    A function or class that takes no argument is called and makes the model; one that takes rows is the model.
+    """
+    found = named_object(reference, trust_code=trust_code)
+    if not (inspect.isroutine(found) or inspect.isclass(found)) or _takes_something(found):
+        return found
+    return made_by(found, reference)
+
+
+def made_by(factory: Any, reference: str) -> Any:
+    """The model that a factory makes.
+
+    An exit that it asks for is an error; if it forks, the copy of this process ends.
+    """
+    me = os.getpid()
+    try:
+        made = factory()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
+        raise ModelError(f"{reference!r} failed to make a model: {reason(error)}") from None
+    finally:
+        _only(me)
+    return made
+
+
+def _only(process: int) -> None:
+    """End a copy of the process that foreign code has made by a fork: it must not go on with our work."""
+    if os.getpid() != process and not inside():  # the sandbox tells its parent instead
+        os._exit(70)
+
+
+def _check_foreign(found: Any, reference: str) -> None:
+    """Refuse what a module of one's own only passes on: ``mymodule:os.fork``, or ``from builtins import exec``."""
+    home = getattr(found, "__module__", None) or type(found).__module__
+    if inspect.ismodule(found):
+        raise ModelError(f"{reference!r} is a module; name a function or a model in it.")
+    if (inspect.isroutine(found) or inspect.isclass(found)) and str(home).partition(".")[0] in _NO_MODELS - {
+        "__main__"
+    }:
+        raise ModelError(
+            f"{reference!r} belongs to Python itself ({home}), which has no models; name a function of your own."
+        )
+
+
+def _takes_something(found: Any) -> bool:
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):  # compiled code may not tell
+        return True
+    return any(p.default is p.empty and p.kind is not p.VAR_KEYWORD for p in parameters)
+
+
+def _module(name: str) -> Any:
+    here, me = str(Path.cwd()), os.getpid()
+    added = here not in sys.path
+    if added:
+        sys.path.append(here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise ModelError(f"the Python module {name!r} is not found; install it or go to its folder.") from None
+        raise ModelError(f"the Python module {name!r} cannot be imported: {reason(error)}") from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the user's own code
+        raise ModelError(f"the Python module {name!r} cannot be imported: {reason(error)}") from None
+    finally:
+        _only(me)
+        if added and here in sys.path:
+            sys.path.remove(here)
+
 
 Reader = Callable[[Path, Schema | None, ModelOptions], Loaded]
 
@@ -132,25 +257,6 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
     raise ModelError(f"a {type(model).__name__!r} is no model: it has neither scores, predict_proba nor predict.")
 
 
-def save_network(network: Network, path: str | Path) -> None:
-    """Write a network in the format that the ending names."""
-    file = Path(path)
-    suffix = file.suffix.lower()
-    if suffix not in {".npz", ".onnx"}:
-        raise ModelError(f"a network cannot be saved as {str(file)!r}; use .npz or .onnx.")
-    try:
-        if suffix == ".npz":
-            from fairbits.models.native.npz import write_npz
-
-            write_npz(network, file)
-        else:
-            from fairbits.models.onnx.writer import write_onnx
-
-            write_onnx(network, file)
-    except OSError as error:
-        raise ModelError(f"the model cannot be written to {str(file)!r}: {error.strerror or error}.") from None
-
-
 def _checked(file: Path, options: ModelOptions) -> Path:
     if not is_there(file):
         raise ModelError(f"the model {str(file)!r} does not exist; check the path.")
@@ -178,22 +284,18 @@ def _reader(file: Path) -> Reader:
     if suffix not in _READERS:
         known = ", ".join(_READERS)
         raise ModelError(f"the model {str(file)!r} has the ending {suffix!r}, which is not known; use {known}.")
-    return _READERS[suffix]
+    module, _, name = _READERS[suffix].partition(":")
+    reader: Reader = getattr(importlib.import_module(f"fairbits.models.{module}"), name)
+    return reader
 
 
 def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.native.npz import read_npz
+    from fairbits.models.native.network import read_npz
 
     network = read_npz(file, max_model_bytes=options.max_model_bytes)
     return Loaded(
         read_output(network if options.favourable is None else network.with_favourable(options.favourable), options)
     )
-
-
-def _onnx(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.onnx.adapter import read_onnx
-
-    return read_onnx(file, schema, options)
 
 
 def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -209,7 +311,7 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     if not options.trust_pickle:
         refuse_untrusted(file)
     if not plain_skops(file):
-        options = _tried(file, schema, options, "skops.io", "sklearn.ensemble", "pandas")
+        options = tried(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
     return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
@@ -219,39 +321,8 @@ def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded
     if options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
         more = ("sklearn.ensemble",) if names_sklearn(file) else ()
-        options = _tried(file, schema, options, "joblib", "pandas", *more)
+        options = tried(file, schema, options, needs=("joblib", "pandas", *more))
     return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
-
-
-def _pt2(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.torch.files import read_pt2
-
-    return read_pt2(file, schema, options)
-
-
-def _weights(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.torch.files import read_weights
-
-    return read_weights(file, schema, options)
-
-
-def _keras(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.keras import read_file
-
-    return read_file(file, schema, options)
-
-
-def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.trees import read_booster
-
-    return read_booster(file, schema, options)
-
-
-def _tried(file: Path, schema: Schema | None, options: ModelOptions, *needs: str) -> ModelOptions:
-    """The options for a model that has been loaded and called in a child process first."""
-    from fairbits.models.trial import tried
-
-    return tried(file, schema, options, needs=needs)
 
 
 def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -262,16 +333,136 @@ def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOption
 
 
 _ARCHIVES = {".npz", ".skops", ".pt2", ".keras"}
-_READERS: dict[str, Reader] = {
-    ".npz": _npz,
-    ".onnx": _onnx,
-    ".skops": _skops,
-    ".pt2": _pt2,
-    ".pt": _weights,
-    ".pth": _weights,
-    ".keras": _keras,
-    ".txt": _booster,
-    ".json": _booster,
-    ".ubj": _booster,
-    ".cbm": _booster,
+_FRAMEWORKS = {
+    **{".npz": "fairbits", ".onnx": "onnx", ".keras": "keras", ".skops": "sklearn"},
+    **dict.fromkeys(PICKLES, "sklearn"),
+    **dict.fromkeys((".pt2", ".pt", ".pth"), "torch"),
 }
+#: The function that reads a kind of file, by its ending.
+_READERS = {
+    ".npz": "registry:_npz",
+    ".onnx": "onnx.adapter:read_onnx",
+    ".skops": "registry:_skops",
+    ".pt2": "torch.files:read_pt2",
+    **dict.fromkeys((".pt", ".pth"), "torch.files:read_weights"),
+    ".keras": "keras:read_file",
+    **dict.fromkeys((".txt", ".json", ".ubj", ".cbm"), "trees.adapter:read_booster"),
+}
+
+
+def ending_of(original: Any, options: ModelOptions | None = None) -> str:
+    """The ending of the file that a changed network goes to: the original's own, or the usual one of its framework."""
+    found = settled_original(original, options or ModelOptions())
+    if isinstance(found, Path):
+        return found.suffix.lower()
+    framework = _framework_of(found)
+    return {"fairbits": ".npz", "keras": ".keras", "torch": ".pt2"}.get(framework, ".skops")
+
+
+def save_as_original(network: Network, original: Any, path: str | Path, *, options: ModelOptions | None = None) -> None:
+    """Write a network in the format of the model that it came from.
+
+    An ONNX graph keeps its nodes and gets new initialisers; where a layer has none of its own, our own export of the
+    network is written instead. The file appears whole or not at all.
+
+    Parameters
+    ----------
+    network
+        The network.
+    original
+        A path, a reference to code, or an object.
+    path
+        Where to write.
+    options
+        How the model is to be read and called.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be written, or the original has other layers.
+    """
+    options = options or ModelOptions()
+    target = Path(path)
+    # The ending stays last: frameworks go by it.
+    partial = target.with_name(f".part-{target.name}")
+    try:
+        _rewritten(network, settled_original(original, options), partial, options)
+        partial.replace(target)
+    except OSError as error:
+        raise ModelError(f"the model cannot be written to {str(target)!r}: {error.strerror or error}.") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def settled_original(original: Any, options: ModelOptions) -> Any:
+    """A path as a path, a reference as what it names, anything else as it is."""
+    if isinstance(original, str) and is_reference(original) and not Path(original).exists():
+        return named_model(original, trust_code=options.trust_code)
+    return Path(original) if isinstance(original, str) else original
+
+
+def _framework_of(model: Any) -> str:
+    """Ours where nothing else is known: a network alone, or one whose origin was not kept."""
+    if isinstance(model, Path):
+        return _FRAMEWORKS.get(model.suffix.lower(), "")
+    homes = homes_of(model)
+    if model is None or "fairbits" in homes:
+        return "fairbits"
+    return next((name for name in ("keras", "torch") if name in homes), "sklearn")
+
+
+def _rewritten(network: Network, original: Any, path: Path, options: ModelOptions) -> None:
+    """Write the original with a network's weights."""
+    ending = original.suffix.lower() if isinstance(original, Path) else path.suffix
+    if path.suffix.lower() != ending:
+        raise ModelError(f"the original is a {ending} file, so the changed model must end in {ending} too.")
+    framework = _framework_of(original)
+    if framework == "fairbits":
+        network.save(path)
+    elif framework == "onnx":
+        _write_onnx(network, original, path)
+    elif framework == "keras":
+        from fairbits.models.keras import rewrite_keras
+
+        rewrite_keras(network, original, path)
+    elif framework == "torch":
+        from fairbits.models.torch.files import rewrite_torch
+
+        rewrite_torch(network, original, path, options)
+    elif framework == "sklearn":
+        if isinstance(original, Path):
+            original = (read_skops if ending == ".skops" else read_pickle)(original, trust_pickle=options.trust_pickle)
+        (write_skops if ending == ".skops" else write_pickle)(_changed_sklearn(network, original), path)
+    else:
+        raise ModelError(f"a network cannot be written back as {ending!r}; use .npz or .onnx.")
+
+
+def _write_onnx(network: Network, original: Path, path: Path) -> None:
+    from fairbits.models.onnx.writer import has_encoders, rewrite_onnx, write_onnx
+
+    try:
+        rewrite_onnx(network, original, path)
+    except ModelError:
+        if has_encoders(original):  # our own graph would begin behind them
+            raise
+        write_onnx(network, path)
+
+
+def _changed_sklearn(network: Network, estimator: Any) -> Any:
+    """A copy of a pipeline whose perceptron has the network's weights."""
+    from fairbits.models.sklearn import final_of, is_linear, linear_with, perceptron_in
+
+    changed = copy.deepcopy(estimator)
+    if is_linear(final_of(changed)):
+        linear_with(final_of(changed), network)
+        return changed
+    perceptron = perceptron_in(changed)
+    if [w.shape for w in perceptron.coefs_] != [w.shape for w in network.weights]:
+        raise ModelError(
+            f"the original perceptron has other layers than the network, whose widths are {network.widths}."
+        )
+    for old, new in ((perceptron.coefs_, network.weights), (perceptron.intercepts_, network.biases)):
+        for i, array in enumerate(new):
+            same = np.asarray(old[i], dtype=np.float32) == array
+            old[i] = np.where(same, old[i], array).astype(old[i].dtype)  # untouched weights keep every bit
+    return changed

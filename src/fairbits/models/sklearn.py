@@ -7,26 +7,141 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
+from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import attribute, reason
-from fairbits.models.dummies import dummy_encoding
 from fairbits.models.native.chain import NotNative
-from fairbits.models.native.network import Network
+from fairbits.models.native.network import Activation, Head, Network
 from fairbits.models.options import InputFormat, ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note
-from fairbits.models.predictor_facts import names_of
-from fairbits.models.predictors import checked_columns, from_predictor, named_frame
-from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, inputs_of
-from fairbits.models.sklearn_networks import LOGISTIC, is_linear, is_perceptron, network_of_linear, network_of_sklearn
-from fairbits.models.sklearn_pipelines import final_of, is_pipeline, taken_apart, winner
+from fairbits.models.predictors import checked_columns, dummy_encoding, from_predictor, named_frame, names_of
+from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.behind import trees_behind
 from fairbits.models.trees.ensemble import Ensemble
-from fairbits.models.trees.model import TreeModel
-from fairbits.models.trees.scorecard import scorecard_of
+
+
+def is_pipeline(estimator: Any) -> bool:
+    """Whether it is a pipeline: ``steps`` are pairs of a name and a step, and not just any attribute of that name."""
+    steps = attribute(estimator, "steps")
+    return isinstance(steps, list) and bool(steps) and all(isinstance(s, tuple) and len(s) == 2 for s in steps)
+
+
+def winner(estimator: Any) -> Any:
+    """The best estimator of a finished search over settings; anything else stands for itself."""
+    found = attribute(estimator, "best_estimator_")
+    return found if callable(attribute(found, "predict")) else estimator
+
+
+def final_of(estimator: Any) -> Any:
+    """The last step of a pipeline, or of the best model of a finished search."""
+    return taken_apart(winner(estimator))[1]
+
+
+def last_step(estimator: Any) -> tuple[str, Any]:
+    """The last step of a pipeline, and what the names of its parameters begin with."""
+    prefix, final = "", estimator
+    while isinstance(getattr(final, "steps", None), list):
+        name, step = final.steps[-1]
+        prefix, final = f"{prefix}{name}__", step
+    return prefix, final
+
+
+def taken_apart(estimator: Any) -> tuple[list[Any], Any]:
+    """The encoders in front, and what stands at the end of the pipeline."""
+    steps: list[Any] = []
+    while is_pipeline(estimator):
+        steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+        estimator = estimator.steps[-1][1]
+    return steps, estimator
+
+
+_ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
+_HEADS: dict[str, Head] = {"softmax": "softmax", "logistic": "sigmoid", "identity": "linear"}
+LOGISTIC = {"LogisticRegression", "LogisticRegressionCV"}
+_REGRESSIONS = {
+    *("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "SGDRegressor"),
+    *(
+        "HuberRegressor",
+        "QuantileRegressor",
+        "BayesianRidge",
+        "ARDRegression",
+        "TheilSenRegressor",
+        "Lars",
+        "LassoLars",
+    ),
+}
+
+
+def is_perceptron(estimator: Any) -> bool:
+    """Whether a model has the attributes of an MLPClassifier or MLPRegressor."""
+    marks = ("activation", "hidden_layer_sizes", "solver")
+    return _of_sklearn(estimator) and all(hasattr(estimator, name) for name in marks)
+
+
+def _of_sklearn(estimator: Any) -> bool:
+    return any(home.__module__.partition(".")[0] == "sklearn" for home in type(estimator).__mro__)
+
+
+def is_linear(estimator: Any) -> bool:
+    """Whether its score is a weighted sum of its inputs, behind a sigmoid or softmax where it classifies."""
+    kind = type(estimator)
+    if not kind.__module__.startswith("sklearn.linear_model.") or not hasattr(estimator, "coef_"):
+        return False
+    outputs = int(np.prod(np.shape(estimator.coef_)[:-1]))  # one for a flat list
+    if kind.__name__ in _REGRESSIONS:
+        return outputs == 1
+    if kind.__name__ == "SGDClassifier":
+        return outputs == 1 and estimator.loss == "log_loss"  # several classes are shares of sigmoids, no softmax
+    one_by_one = getattr(estimator, "solver", "") == "liblinear" or getattr(estimator, "multi_class", "") == "ovr"
+    return kind.__name__ in LOGISTIC and (outputs == 1 or not one_by_one)
+
+
+def network_of_linear(estimator: Any) -> Network:
+    """A linear or logistic model as a network of one layer."""
+    weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64)).T
+    biases = np.broadcast_to(np.asarray(estimator.intercept_, dtype=np.float64).ravel(), weights.shape[1])
+    head: Head = "linear" if not hasattr(estimator, "classes_") else "sigmoid" if weights.shape[1] == 1 else "softmax"
+    return Network.build([weights], [biases], head=head)
+
+
+def linear_with(estimator: Any, network: Network) -> Any:
+    """Put a network's weights into a linear model, in place; unchanged ones keep every bit."""
+    shape = np.shape(estimator.coef_)
+    changed = network.weights[0].T.reshape(shape)
+    same = np.asarray(estimator.coef_, dtype=np.float32) == changed
+    estimator.coef_ = np.where(same, estimator.coef_, changed)
+    biases = np.reshape(network.biases[0], np.shape(estimator.intercept_))
+    kept = np.where(np.asarray(estimator.intercept_, dtype=np.float32) == biases, estimator.intercept_, biases)
+    estimator.intercept_ = kept if np.ndim(kept) else float(kept)
+    return estimator
+
+
+def network_of_sklearn(estimator: Any) -> Network:
+    """The network inside a fitted MLPClassifier or MLPRegressor; class order as in ``classes_``."""
+    kind = type(estimator).__name__
+    if not is_perceptron(estimator):
+        raise ModelError(f"{kind} is not a multi-layer perceptron; give an MLPClassifier or MLPRegressor.")
+    if not hasattr(estimator, "coefs_"):
+        raise ModelError(f"this {kind} has not been fitted; call fit() before handing it over.")
+    head = _HEADS[estimator.out_activation_]
+    if estimator.n_outputs_ > 1 and head != "softmax":
+        raise ModelError(f"this {kind} predicts {estimator.n_outputs_} targets at once; give a model with one.")
+    return Network.build(
+        estimator.coefs_,
+        estimator.intercepts_,
+        activation=Activation(_ACTIVATIONS[estimator.activation]),
+        head=head,
+    )
+
+
+def perceptron_in(estimator: Any) -> Any:
+    """The perceptron at the end of a model, whose weights a repair may change."""
+    final = taken_apart(winner(estimator))[1]
+    network_of_sklearn(final)
+    return final
+
 
 _Read = TypeVar("_Read")
 Names = tuple[str, ...] | None
@@ -114,17 +229,12 @@ def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loade
 def _encoded(
     estimator: Any, steps: list[Any], network: Network, names: Names, schema: Schema, options: ModelOptions
 ) -> Loaded:
-    """A network behind encoders: with their tables, as a scorecard, else a black box, with the reason as a note."""
+    """A network behind encoders: with their tables, else a black box, with the reason as a note."""
     notes = _order_note(estimator, schema, options)
     try:
         return Loaded(network, _behind(estimator, steps, schema, options, encoding_of), names, notes)
     except NotColumnwise as error:
-        why = str(error)
-    try:
-        model, encoding = _scorecard(estimator, steps, network, schema, options)
-    except NotNative:
-        return _asked(estimator, schema, options, why)
-    return Loaded(model, encoding, names, notes)
+        return _asked(estimator, schema, options, str(error))
 
 
 def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -188,56 +298,6 @@ def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | N
     if spread is not None:
         return spread
     return Encoding.of_columns(schema, checked_columns(estimator.feature_names_in_, schema))
-
-
-def _scorecard(
-    estimator: Any, steps: list[Any], network: Network, schema: Schema, options: ModelOptions
-) -> tuple[TreeModel, Encoding]:
-    """A linear model of bins as trees."""
-    edges = _edges(steps)
-    if len(network.weights) > 1 or network.head == "softmax" or edges is None:
-        raise NotColumnwise
-    final = final_of(estimator)
-    weights, start = np.ravel(final.coef_).astype(np.float64), float(np.ravel(final.intercept_)[0])
-
-    def read(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
-        def sums(codes: Codes) -> npt.NDArray[np.float64]:
-            return np.asarray(inputs_of(transform, codes, schema).astype(np.float64) @ weights + start)
-
-        return scorecard_of(sums, schema, columns, edges, link="logistic" if network.head == "sigmoid" else "identity")
-
-    ensemble, encoding = _behind(estimator, steps, schema, options, read)
-    classes = 2 if network.head == "sigmoid" else 0
-    return TreeModel(ensemble, classes, name=f"the {type(final).__name__} over bins"), encoding
-
-
-def _edges(steps: list[Any]) -> npt.NDArray[np.float64] | None:
-    """The values at which bins begin; None where they are not those of the table, because others were made first."""
-    found, kept = [np.empty(0)], True
-    for step in steps:
-        if type(step).__name__ in ("KBinsDiscretizer", "Binarizer") and not kept:
-            return None
-        inner = [entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", []))]
-        if type(step).__name__ == "KBinsDiscretizer":
-            found += [np.asarray(edges, dtype=np.float64) for edges in step.bin_edges_]
-        elif type(step).__name__ == "Binarizer":
-            found.append(np.array([step.threshold], dtype=np.float64))
-        chains = [inner] if type(step).__name__ == "Pipeline" else [[one] for one in inner]
-        for chain in chains:
-            edges = _edges(chain)
-            if edges is None or (len(edges) and not kept):
-                return None
-            found.append(edges)
-        kept = kept and _keeps_values(step)
-    return np.concatenate(found)
-
-
-def _keeps_values(step: Any) -> bool:
-    """Whether columns leave a step with the values that they had, gaps apart."""
-    if step in (None, "passthrough", "drop") or type(step).__name__ == "SimpleImputer":
-        return True
-    inner = [entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", []))]
-    return bool(inner) and all(_keeps_values(one) for one in inner)
 
 
 def _behind(

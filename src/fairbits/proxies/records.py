@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fairbits.measure import Filing, GroupTable, documents_of, filing_of
-from fairbits.numerals import signed
+from fairbits.numerals import percent, signed
 from fairbits.proxies.bits import ColumnBits, GuessPair, ScoreBits
 from fairbits.proxies.matched import Matching
 from fairbits.proxies.periods import Period
@@ -224,7 +224,8 @@ def guessed(entry: Mapping[str, Any]) -> str:
     before, after = entry["guess_before"], entry["guess_after"]
     return (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
-        f"{before:.1%} of the time without the score, and {after:.1%} with it{_pair_words(entry.get('guess_pair'))}"
+        f"{percent(before)} of the time without the score, and {percent(after)} with it"
+        f"{_pair_words(entry.get('guess_pair'))}"
     )
 
 
@@ -234,7 +235,7 @@ def _pair_words(pair: Mapping[str, Any] | None) -> str:
         return ""
     return (
         f"; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which in "
-        f"{pair['right']:.1%} of cases (a coin: 50 %)"
+        f"{percent(pair['right'])} of cases (a coin: 50 %)"
     )
 
 

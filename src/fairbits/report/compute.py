@@ -19,23 +19,31 @@ from fairbits.certify import (
     withdraw_statements,
     withdrawn,
 )
+from fairbits.debug import read_debug
 from fairbits.domain import GrantOptions, joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
+from fairbits.repair import RepairResult, read_repair
 from fairbits.report import words
 from fairbits.report.commands import commands
-from fairbits.report.debugged import debugged_of
-from fairbits.report.identity import check_stages
-from fairbits.report.manifest import FACES, files_of
-from fairbits.report.record import About, Measured, Remaking, ReportData, Searched
-from fairbits.report.repaired import Repaired, repaired_of
-from fairbits.report.sections.decided import Opening, made_by, sources_of
-from fairbits.report.sections.measure import FLIPS_BY, keep_measurement, kept_measurement, measure_rows, measured_of
-from fairbits.report.sections.measure import NAME as MEASURED
+from fairbits.report.evidence import (
+    FIELDS,
+    FLIPS_BY,
+    NEEDED,
+    keep_measurement,
+    kept_measurement,
+    measure_rows,
+    measured_of,
+    near_of,
+    searched_of,
+    summary_of_run,
+)
+from fairbits.report.evidence import NAME as MEASURED
+from fairbits.report.manifest import FILING, FORMATS, check_stages, files_of
+from fairbits.report.record import About, Measured, Opening, ReportData, Reproduction, Searched
 from fairbits.report.sections.people import axes_of, found_people, real_people
-from fairbits.report.sections.proxies import lead, proxies_of
-from fairbits.report.sections.search import FIELDS, NEEDED, near_of, searched_of, summary_of_run
-from fairbits.report.sections.verdict import gate_of
+from fairbits.report.sections.summary import gate_of, sources_of
+from fairbits.report.sections.treatment import lead, proxies_of
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, accepted_subject, note_checks
 from fairbits.subject import Subject, between_notes, quality_of
@@ -71,7 +79,7 @@ def compute_report(
         searched = searched_of(run, summary)
         check_record(searched)
     people = worst + found_people(evaluator, run)
-    facts, repaired = _about(about, evaluator), repaired_of(run.folder)
+    facts, repaired, debugged = about_of(about, evaluator), read_repair(run.folder), read_debug(run.folder)
     statements = read_statements(run.folder)
     against = _contradictions(run, facts, measured, summary, statements, repaired)
     statements = withdrawn(statements, against)
@@ -79,8 +87,7 @@ def compute_report(
     if any(one.claim is None and one.model == "model" for one in against):
         facts = replace(facts, blind=False)
     if repaired is not None and any(one.model == "repaired" for one in against):
-        mends = tuple(replace(one, k_max_proved=None) if one.chosen else one for one in repaired.repairs)
-        repaired = replace(repaired, proof="", k_max_proved=None, repairs=mends)
+        repaired = _without_proof(repaired)
     if measured.noise is not None:
         facts = replace(facts, notes=(*measured.noise.notes(evaluator.epsilon), *facts.notes))
     study = proxies_of(run.folder, about)
@@ -107,9 +114,9 @@ def compute_report(
         searched=searched,
         axes=axes_of(evaluator),
         people=tuple(people),
-        debugged=debugged_of(run.folder),
+        debugged=debugged,
         repaired=repaired,
-        remaking=_remaking(run, searched, study),
+        reproduction=_reproduction(run, searched, {"debug": debugged, "repair": repaired, **_asked(run.folder, study)}),
         warnings=(*run.warnings(), *_unfinished(run)),
         certified=statements,
         contradictions=against,
@@ -118,11 +125,11 @@ def compute_report(
             people=words.people_sentence(facts, measured),
             kind=words.people_kind(facts, measured),
             sources=sources_of(about),
-            made_by=made_by(run),
+            made_by=run.made_by,
         ),
         gate=gate,
         gate_of_another=gate_of_another,
-        files=files_of(run.folder, leave_out=FACES),
+        files=files_of(run.folder, leave_out=(*FORMATS, FILING)),
     )
 
 
@@ -132,7 +139,7 @@ def _contradictions(
     measured: Measured,
     summary: Mapping[str, Any],
     statements: Sequence[Statement],
-    repaired: Repaired | None,
+    repaired: RepairResult | None,
 ) -> tuple[Contradiction, ...]:
     """Everything that the run claims, against everything that it has seen; a model that varies claims nothing."""
     if measured.noise is not None:
@@ -145,9 +152,18 @@ def _contradictions(
         *repair_sightings(run.folder, epsilon=epsilon),
     ]
     bounds = [("model", 1)] if about.blind else []
-    if repaired is not None and repaired.k_max_proved is not None:
-        bounds.append(("repaired", repaired.k_max_proved))
+    chosen = None if repaired is None else repaired.chosen
+    if chosen is not None and chosen.proof is not None:
+        bounds.append(("repaired", chosen.proof.bound))
     return contradictions(statements, seen, bounds=bounds, epsilon=epsilon)
+
+
+def _without_proof(repaired: RepairResult) -> RepairResult:
+    """The same, where what was proved of the chosen repair is contradicted."""
+    assert repaired.chosen is not None  # noqa: S101 - only its proof can be contradicted
+    chosen = replace(repaired.chosen, proof=None)
+    repairs = tuple(chosen if one is repaired.chosen else one for one in repaired.repairs)
+    return replace(repaired, chosen=chosen, repairs=repairs)
 
 
 def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> Evaluator:
@@ -156,7 +172,7 @@ def evaluator_of_run(run: Run, subject: Subject, threads: int | None = None) -> 
     return evaluator_of(subject, epsilon=manifest["epsilon"], partition=manifest["partition"], threads=threads)
 
 
-def _about(subject: Subject, evaluator: Evaluator) -> About:
+def about_of(subject: Subject, evaluator: Evaluator) -> About:
     schema = subject.schema
     free = [schema.attributes[i] for i in schema.free_columns]
     domain = inf if any(a.kind == "real" for a in free) else float(prod(len(a.values()) for a in free))
@@ -199,10 +215,10 @@ def _model_words(subject: Subject) -> str:
     return f"a model that gives {gives} ({kind_of(model)})"
 
 
-def _remaking(run: Run, searched: Searched, proxies: Mapping[str, Any] | None) -> Remaking:
+def _reproduction(run: Run, searched: Searched, stages: Mapping[str, Any]) -> Reproduction:
     manifest = run.manifest
-    return Remaking(
-        commands=commands(manifest, searched.figures, _stages(run.folder, proxies)),
+    return Reproduction(
+        commands=commands(manifest, searched.figures, stages),
         seed=manifest["seed"],
         identity=manifest["identity"]["id"],
         versions=run.versions,
@@ -212,16 +228,10 @@ def _remaking(run: Run, searched: Searched, proxies: Mapping[str, Any] | None) -
     )
 
 
-def _stages(folder: Path, proxies: Mapping[str, Any] | None) -> dict[str, dict[str, Any] | None]:
-    """What each stage was asked for, in the order in which they are done."""
-    found = {"debug": debugged_of(folder), "repair": repaired_of(folder)}
-    stages: dict[str, dict[str, Any] | None] = {
-        name: None if stage is None else dict(stage.document) for name, stage in found.items()
-    }
-    asked = certify_options(folder)
-    stages["certify"] = None if asked is None else {"options": asked, "seed": asked.get("seed", 0)}
-    stages["proxies"] = None if proxies is None or "seed" not in proxies else dict(proxies)
-    return stages
+def _asked(folder: Path, proxies: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any] | None]:
+    """What the stages that come after a repair were asked for, in the order in which they are done."""
+    study = None if proxies is None or "seed" not in proxies else proxies
+    return {"certify": certify_options(folder), "proxies": study}
 
 
 def _unfinished(run: Run) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.numerals import number
-from fairbits.report.figures.contest import Effect, dots, effects, over_time
+from fairbits.report.figures.charts import Effect, dots, effects, over_time
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.html import render_page
 from fairbits.store import write_whole

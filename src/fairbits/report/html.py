@@ -15,8 +15,8 @@ from markupsafe import Markup, escape
 from fairbits import blocks as b
 from fairbits._version import __version__
 from fairbits.domain import harmless, shortened
-from fairbits.report import words
 from fairbits.report.figures.palette import stylesheet
+from fairbits.report.sections.paperwork import CITATION, DOI
 
 #: Letters of one cell or label, and of one paragraph: a hostile label fills no page.
 MAX_CELL, MAX_WORDS = 220, 1200
@@ -38,8 +38,8 @@ def render_page(page: b.Page) -> str:
             opening=_all(page.opening, page.pictures),
             parts=[(part, inline_kind(part.kind), _all(part.blocks, page.pictures)) for part in page.parts],
             made_from=page.made_from,
-            citation=words.CITATION,
-            doi=words.DOI,
+            citation=CITATION,
+            doi=DOI,
             version=__version__,
             css=Markup(stylesheet() + _file("report.css")),  # noqa: S704 - ours
             script=Markup(script),  # noqa: S704 - ours
@@ -194,8 +194,10 @@ def _columns(block: b.Columns, pictures: Pictures) -> Markup:
 
 def _fold(block: b.Fold, pictures: Pictures) -> Markup:
     inside = _all(block.blocks, pictures)
+    name = Markup(' class="detail" id="{}"').format(block.name) if block.name else ""
     opened = Markup(" open") if block.open else ""
-    return Markup("<details{}><summary>{}</summary>\n{}</details>").format(opened, inline(block.title, 400), inside)
+    title = inline(block.title, 400) + Markup(" ") + inline_kind(block.kind)
+    return Markup("<details{}{}><summary>{}</summary>\n{}</details>").format(name, opened, title, inside)
 
 
 def _people(block: b.People, pictures: Pictures) -> Markup:

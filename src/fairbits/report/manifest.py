@@ -1,8 +1,16 @@
-"""manifest.json: every file of a run with its hash, so that a page can be checked later against what it speaks of."""
+"""manifest.json: every file of a run with its hash, so that a page can be checked later against what it speaks of.
+
+A signature of it is an SSH signature: who has no fairbits checks it with ``ssh-keygen -Y verify``. Beside that: whether
+what the stages left in a folder is about the subject of the run.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,12 +18,18 @@ from typing import Any
 
 from fairbits._version import __version__
 from fairbits.errors import OptionError
-from fairbits.store import read_json, write_json
+from fairbits.store import json_of, read_json, write_json, write_whole
+from fairbits.subject import Identity, check_identity
+from fairbits.text import shortened
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 FORMAT = 1
-#: The faces of a report: they are written from the run's other files, and are in the manifest beside them.
-FACES = ("report.html", "report.md", "summary.json")
+#: What signatures are for: one made for something else is none of ours.
+NAMESPACE = "fairbits"
+#: The formats of a report: they are written from the run's other files, and are in the manifest beside them.
+FORMATS = ("report.html", "report.md", "summary.json")
+#: Tables to file, where they were asked for.
+FILING = "filing.html"
 _CHUNK = 1 << 20
 
 
@@ -104,10 +118,70 @@ def verify(folder: Path, *, key: Path | None = None) -> Verification:
     signed = (folder / SIGNATURE).is_file()
     fault, fingerprint = "", None
     if signed or key is not None:
-        from fairbits.report.signature import check_signature
-
         fault, fingerprint = check_signature(path, folder / SIGNATURE, key=key)
     return Verification(len(stated), changed, missing, added, signed, fault, fingerprint)
+
+
+def open_key(path: Path) -> Path:
+    """The file of a private SSH key, looked at before anything is written."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(4)
+    except OSError as error:
+        raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
+    if first == b"ssh-":
+        raise OptionError(f"{str(path)!r} is a public key; sign with the private one beside it.")
+    if not _fingerprint(_ssh_keygen("-l", "-f", str(path)).stdout):
+        raise OptionError(f"{str(path)!r} is no private key; make one with: ssh-keygen -t ed25519")
+    return path
+
+
+def sign(manifest: Path, key: Path, target: Path) -> str:
+    """Sign a manifest as ``ssh-keygen -Y`` does, which asks for a passphrase; gives the fingerprint of the key."""
+    done = _ssh_keygen("-Y", "sign", "-f", str(key), "-n", NAMESPACE, content=manifest.read_bytes())
+    if done.returncode or not done.stdout:
+        raise OptionError(f"{str(key)!r} cannot sign ({_complaint(done)}).")
+    write_whole(target, done.stdout)
+    return _fingerprint(_ssh_keygen("-l", "-f", str(key)).stdout) or ""
+
+
+def check_signature(manifest: Path, signature: Path, *, key: Path | None = None) -> tuple[str, str | None]:
+    """What is wrong with a signature ("" where nothing is), and the fingerprint of the key that it names."""
+    wanted = None if key is None else _fingerprint(_ssh_keygen("-l", "-f", str(key)).stdout)
+    if key is not None and wanted is None:
+        raise OptionError(f"{str(key)!r} is no public key; give the file that ends in .pub.")
+    if not signature.is_file():
+        return "the manifest is not signed", None
+    with tempfile.TemporaryDirectory() as folder:  # ours may lie in a store of objects
+        local = Path(folder) / SIGNATURE
+        local.write_bytes(signature.read_bytes())
+        words = ("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(local))
+        done = _ssh_keygen(*words, content=manifest.read_bytes())
+    if done.returncode:
+        if b"incorrect signature" in done.stderr:
+            return f"{manifest.name} was changed after it was signed, or the signature is of another one", None
+        return f"{signature.name} is damaged, or was made for something else ({_complaint(done)})", None
+    fingerprint = _fingerprint(done.stdout)
+    if wanted is not None and fingerprint != wanted:
+        return f"made with another key ({fingerprint}, and {key} is {wanted})", fingerprint
+    return "", fingerprint
+
+
+def _ssh_keygen(*words: str, content: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise OptionError("signatures need ssh-keygen, which is not on this machine; install OpenSSH.")
+    return subprocess.run([program, *words], input=content, capture_output=True, check=False)  # noqa: S603 - no shell
+
+
+def _fingerprint(output: bytes) -> str | None:
+    found = re.search(rb"SHA256:[\w+/]+", output)
+    return None if found is None else found[0].decode()
+
+
+def _complaint(done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return shortened(lines[-1], 160) if lines else "ssh-keygen does not say why"
 
 
 def _stated(path: Path) -> dict[str, tuple[int, str]]:
@@ -127,3 +201,50 @@ def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
         parts = name.split("/")
         if path.is_file() and not name.endswith((".tmp", ".lock")) and not any(p.startswith(".") for p in parts):
             yield name, path
+
+
+#: The files of stages, and how they are made again.
+STAGES = {
+    "debug.json": "fairbits debug",
+    "repair.json": "fairbits repair",
+    "certify.json": "fairbits certify",
+    "proxies.json": "fairbits proxies",
+}
+
+
+def check_stages(folder: Path, here: Identity) -> None:
+    """Refuse a stage's file that is about another model, schema or table, naming what differs."""
+    for name, command in STAGES.items():
+        path = folder / name
+        if path.is_file():
+            _check(path, command, here)
+
+
+def _check(path: Path, command: str, here: Identity) -> None:
+    try:
+        document = json_of(path)
+    except OptionError:
+        return  # whoever reads it says what is wrong with it
+    for entry in document if isinstance(document, list) else [document]:
+        if not isinstance(entry, dict):
+            continue
+        stored = stored_identity(entry)
+        if isinstance(stored, Mapping):
+            if path.name == "proxies.json":
+                stored = _but_protected(stored, here)
+            check_identity({"identity": stored}, here, what=f"{str(path)!r}")
+        elif isinstance(stored, str) and stored and stored != here.id:
+            raise OptionError(
+                f"{str(path)!r} is about another model, schema or table (identity {stored[:40]}, this run's is "
+                f"{here.id}); delete it, or make it again with: {command}"
+            )
+
+
+def _but_protected(stored: Mapping[str, Any], here: Identity) -> dict[str, Any]:
+    """The same identity, whatever was protected: a study of proxies looks at all protected attributes of a subject."""
+    return {**stored, "ingredients": {**stored.get("ingredients", {}), "protected": here.ingredients["protected"]}}
+
+
+def stored_identity(entry: Mapping[str, Any]) -> Any:
+    """The identity in a stage's document: with its ingredients where they are kept, else its short name."""
+    return entry.get("made_with") or entry.get("identity")

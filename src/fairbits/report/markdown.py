@@ -17,6 +17,10 @@ _NUMBER = re.compile(NUMBER)
 _FIGURE = re.compile(r"^[−+-]?[\d.,]+(?: %| pts)?(?: to [−+-]?[\d.,]+(?: %| pts)?)?$")
 
 
+#: Rows of a table; the page has all of them, and whatever is folded.
+MAX_ROWS = 12
+
+
 def text(value: str, max_length: int = 120) -> str:
     r"""Any text as Markdown text: nothing in it is markup, a link, or a formula for a spreadsheet.
 
@@ -47,7 +51,7 @@ def render_markdown_page(page: b.Page) -> str:
     lines += _lines(page.opening)
     for part in page.parts:
         kind = f" ({part.kind})" if part.kind else ""
-        lines += [f"## {text(part.title)}{kind}", "", *_lines(part.blocks)]
+        lines += [f"## {text(part.title)}{kind}", *_lines(part.blocks)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
@@ -82,7 +86,8 @@ def _table(heads: list[str], rows: Iterable[list[str]], right: list[bool]) -> It
 def _lines(found: Iterable[b.Block]) -> list[str]:
     lines: list[str] = []
     for block in found:
-        lines += [*_block(block), ""]
+        if not (isinstance(block, b.Paragraph) and block.tone.startswith("small")):  # the page has remarks too
+            lines += [*_block(block), *([] if isinstance(block, b.Heading) else [""])]
     return lines
 
 
@@ -100,13 +105,14 @@ def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kin
             rows = [[_inline(row[i], 220).strip() for i in kept] for row in block.cells()]
             rows = [[f"{row[0]} *", *row[1:]] if i in block.marked else row for i, row in enumerate(rows)]
             caption = [f"{_inline(block.caption, 400)}:", ""] if block.caption else []
-            return [*caption, *_table(heads, rows, [block.columns[i].right for i in kept])]
+            left = ["", f"{len(rows) - MAX_ROWS} more rows are on the page."] if len(rows) > MAX_ROWS + 1 else []
+            rows = rows[:MAX_ROWS] if left else rows
+            return [*caption, *_table(heads, rows, [block.columns[i].right for i in kept]), *left]
         case b.Cards():
             rows = [[one.what, one.value, text(one.small, 200), one.kind] for one in block.cards]
             return _table(["figure", "value", "", "kind of figure"], rows, [False] * 4)
         case b.Facts():
-            rows = [[text(name, 80), _inline(value, 220)] for name, value in block.pairs]
-            return _table(["", ""], rows, [False] * 2)
+            return [" · ".join(f"{text(name, 80)}: {_inline(value, 220)}" for name, value in block.pairs)]
         case b.Drawing():
             return []
         case b.Commands():
@@ -116,13 +122,20 @@ def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kin
         case b.Columns():
             return [line for part in block.parts for line in _lines(part)]
         case b.Fold():
-            return [f"{_inline(block.title, 400)}:", "", *_lines(block.blocks)]
+            kind = f" ({block.kind})" if block.kind else ""
+            findings = [one for one in block.blocks if isinstance(one, b.Facts | b.Commands) or _says(one)]
+            return [f"**{_inline(block.title, 400)}**{kind}", "", *_lines(findings)] if findings else []
         case b.People():
             return _people(block)
         case b.Form():
             heads = [*block.fields, block.choice]
             blank = [*[""] * len(block.fields), " / ".join(block.options)]
-            return _table(heads, [blank, blank], [False] * len(heads))
+            return _table(heads, [blank], [False] * len(heads))
+
+
+def _says(block: b.Block) -> bool:
+    """Whether it is a finding, and no explanation of what is not here."""
+    return isinstance(block, b.Paragraph) and not block.tone
 
 
 def _drawn(block: b.TableBlock, i: int) -> bool:

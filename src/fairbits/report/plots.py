@@ -5,23 +5,22 @@ A figure is an ordinary matplotlib figure, made without pyplot: global settings 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fairbits.debug import DebugResult, read_debug
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
-from fairbits.repair import RepairResult
+from fairbits.repair import RepairResult, read_repair
 from fairbits.report.compute import evaluator_of_run
-from fairbits.report.debugged import Debugged, debugged_of
-from fairbits.report.figures import anatomy, causes, charts, forest, portraits
-from fairbits.report.figures.style import Picture
+from fairbits.report.evidence import searched_of, summary_of_run
+from fairbits.report.figures import charts, portraits
+from fairbits.report.figures import network as insides
+from fairbits.report.figures.svg import Picture
 from fairbits.report.record import Axes, Portrait
-from fairbits.report.repaired import Repaired, repaired_of
 from fairbits.report.sections.people import axes_of, portrait_of
-from fairbits.report.sections.search import searched_of, summary_of_run
 from fairbits.store import Case, Run, subject_of
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def shapley(run: Run) -> Picture:
     OptionError
         If the run was not debugged.
     """
-    return charts.shapley(_filled(_debugged(run).shares, run))
+    return charts.shapley(_filled(_debugged(run).attribution, run))
 
 
 def network(run: Run) -> Picture:
@@ -171,8 +170,8 @@ def network(run: Run) -> Picture:
     found = _debugged(run)
     _filled(found.layers, run)
     if found.units == "trees":
-        return forest.trees(found)
-    return anatomy.network(found)[0]
+        return insides.trees(found)
+    return insides.network(found)[0]
 
 
 def origin(run: Run) -> Picture:
@@ -193,7 +192,7 @@ def origin(run: Run) -> Picture:
     OptionError
         If the run was not debugged, or the share is not known.
     """
-    return causes.origin(_filled(_debugged(run).splits, run))
+    return charts.origin(_filled(_debugged(run).origin.shares, run))
 
 
 def curves(run: Run) -> Picture:
@@ -214,7 +213,7 @@ def curves(run: Run) -> Picture:
     OptionError
         If the run was not debugged, or no neuron has an effect.
     """
-    made = causes.curves(_debugged(run))
+    made = charts.curves(_debugged(run))
     if made is None:
         raise OptionError(f"the run in {str(run.folder)!r} has no neuron with an effect to draw.")
     return made
@@ -239,10 +238,11 @@ def pareto(of: Run | RepairResult) -> Picture:
         If the run was not repaired.
     """
     if isinstance(of, RepairResult):
-        if not of.files:
-            raise OptionError("this result was not written to a run; draw the run instead.")
-        return charts.pareto(_repaired(of.files[0].parent))
-    return charts.pareto(_repaired(of.folder))
+        return charts.pareto(of)
+    found = read_repair(of.folder)
+    if found is None:
+        raise OptionError(f"the run in {str(of.folder)!r} was not repaired; call run.repair() first.")
+    return charts.pareto(found)
 
 
 def _evaluator(source: Source) -> Evaluator:
@@ -267,17 +267,10 @@ def _codes(case: Any, evaluator: Evaluator) -> Codes:
     return np.atleast_2d(schema.codes_of(person))
 
 
-def _debugged(run: Run) -> Debugged:
-    found = debugged_of(run.folder)
+def _debugged(run: Run) -> DebugResult:
+    found = read_debug(run.folder)
     if found is None:
         raise OptionError(f"the run in {str(run.folder)!r} was not debugged; call run.debug() first.")
-    return found
-
-
-def _repaired(folder: Path) -> Repaired:
-    found = repaired_of(folder)
-    if found is None:
-        raise OptionError(f"the run in {str(folder)!r} was not repaired; call run.repair() first.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a report says: one typed record, computed once. HTML, Markdown and JSON are three faces of it."""
+"""What a report says: one typed record, computed once, which HTML, Markdown, JSON and the terminal draw."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairbits.certify import Contradiction, Statement
+from fairbits.debug import DebugResult
 from fairbits.domain import Limit
 from fairbits.measure import Estimate, Harm, Noise, Stake
-from fairbits.report.debugged import Debugged
+from fairbits.repair import RepairResult
 from fairbits.report.manifest import FileHash
-from fairbits.report.repaired import Repaired
-from fairbits.report.sections.decided import Opening
 from fairbits.subject import Quality
 
 
@@ -39,7 +38,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Remaking:
+class Reproduction:
     """How to get the same figures again."""
 
     commands: tuple[str, ...]
@@ -156,6 +155,25 @@ class Axes:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionSource:
+    """A file that the figures rest on."""
+
+    what: str
+    name: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a reviewer looks for first."""
+
+    people: str = ""
+    kind: str = "exact"
+    sources: tuple[DecisionSource, ...] = ()
+    made_by: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
 class ReportData:
     """Everything that a report says. A stage that was not run is None."""
 
@@ -170,9 +188,9 @@ class ReportData:
     searched: Searched
     axes: Axes
     people: tuple[Portrait, ...]
-    debugged: Debugged | None
-    repaired: Repaired | None
-    remaking: Remaking
+    debugged: DebugResult | None
+    repaired: RepairResult | None
+    reproduction: Reproduction
     warnings: tuple[str, ...]
     certified: tuple[Statement, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairbits._version import __version__
 from fairbits.report.record import Portrait, ReportData
-from fairbits.report.sections.proxies import summary as proxies_summary
+from fairbits.report.sections.repairs import changes, shown_repairs, words_of
+from fairbits.report.sections.treatment import summary as proxies_summary
 from fairbits.store import plain
+
+if TYPE_CHECKING:
+    from fairbits.repair import RepairCandidate, RepairResult
 
 #: Raised when a key changes its meaning or goes; new keys do not raise it.
 FORMAT = 1
@@ -38,10 +42,10 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "worst": [_person(one) for one in data.people],
             "examined": list(data.examined),
             "not_examined": list(data.not_examined),
-            "identity": data.remaking.identity,
-            "commands": list(data.remaking.commands),
-            "versions": dict(data.remaking.versions),
-            "status": data.remaking.status,
+            "identity": data.reproduction.identity,
+            "commands": list(data.reproduction.commands),
+            "versions": dict(data.reproduction.versions),
+            "status": data.reproduction.status,
             "made_by": data.opening.made_by,
             "sources": [asdict(one) for one in data.opening.sources],
             "warnings": list(data.warnings),
@@ -62,8 +66,8 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "harms": [asdict(harm) for harm in measured.harms],
             "harmed_people": measured.harmed_people,
         },
-        "debug": None if data.debugged is None else dict(data.debugged.document),
-        "repair": None if data.repaired is None else _repair(data),
+        "debug": None if data.debugged is None else data.debugged.summary(),
+        "repair": None if data.repaired is None else _repair(data.repaired),
         "certify": [one.document() for one in data.certified] or None,
         "proxies": proxies_summary(data.proxies),
         "gate": None if data.gate is None else dict(data.gate),
@@ -84,21 +88,41 @@ def _person(one: Portrait) -> dict[str, Any]:
     return {name: getattr(one, name) for name in names}
 
 
-def _repair(data: ReportData) -> dict[str, Any]:
+def _repair(found: RepairResult) -> dict[str, Any]:
     """Headline figures and every repair; the groups and both halves in full are in repair.json."""
-    repaired = data.repaired
-    assert repaired is not None  # noqa: S101 - asked by the caller
+    evidence, proof = found.evidence, None if found.chosen is None else found.chosen.proof
+    names = ("selection", "equal_opportunity", "average_odds")
     return {
-        "chosen": repaired.chosen,
-        "k_max_proved": repaired.k_max_proved,
-        "proof": repaired.proof,
-        "max_accuracy_loss": repaired.max_accuracy_loss,
-        "held_out_cases": repaired.held_out_cases,
-        "held_out_rows": repaired.held_out_rows,
-        "rows_unseen_by_model": repaired.rows_unseen,
-        "changes": [asdict(change) for change in repaired.changes],
-        "repairs": [asdict(mend) for mend in repaired.repairs],
-        "groups": [asdict(group) for group in repaired.groups],
-        "files": list(repaired.files),
-        "warnings": list(repaired.warnings),
+        "chosen": "" if found.chosen is None else found.chosen.name,
+        "k_max_proved": None if proof is None else proof.bound,
+        "proof": "" if proof is None else proof.text,
+        "max_accuracy_loss": found.max_accuracy_loss,
+        "held_out_cases": evidence.held_out_cases,
+        "held_out_rows": evidence.held_out_rows,
+        "rows_unseen_by_model": evidence.rows_unseen_by_model,
+        "changes": changes(found),
+        "repairs": [_candidate(one, found) for one in shown_repairs(found)],
+        "groups": [
+            {
+                "attributes": before.attributes,
+                **{name: (getattr(before, name), getattr(after, name)) for name in names},
+            }
+            for before, after in zip(found.groups_before, found.groups_after, strict=True)
+        ],
+        "files": [path.name for path in found.files],
+        "warnings": [*evidence.notes, *found.warnings],
+    }
+
+
+def _candidate(one: RepairCandidate, found: RepairResult) -> dict[str, Any]:
+    low, high = one.held_out_loss_low, one.held_out_loss_high
+    return {
+        "name": one.name,
+        "words": words_of(one),
+        **{name: getattr(one.held_out, name) for name in ("accuracy", "k_mean", "id_rate", "id_rate_rows")},
+        **{name: getattr(one, name) for name in ("within_budget", "yardstick", "k_max_proved", "raises")},
+        "on_front": not one.dominated,
+        "chosen": one is found.chosen,
+        "change_low": None if high is None else -high,
+        "change_high": None if low is None else -low,
     }

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from fairbits.domain import GrantOptions
-from fairbits.scale.coordinator import RETRIES, carry_out
-from fairbits.scale.executors.options import ExecutorOptions, open_executor
-from fairbits.scale.portable import Portable
-from fairbits.scale.tasks import Job, Signals
+from fairbits.scale.executor import RETRIES, ExecutorOptions, Job, Portable, Signals, carry_out, open_executor
 from fairbits.search import (
     Ending,
     Events,
-    Order,
+    SearchShard,
     Settings,
     Watch,
     WorkerSetup,
@@ -86,7 +83,7 @@ class Workers:
         """What run.json says about the workers."""
         return {"workers": self.executor_options.workers, "ray": self.executor_options.ray}
 
-    def carry_out(self, bench: WorkerSetup, settings: Settings, orders: Iterator[Order], events: Events) -> Ending:
+    def carry_out(self, bench: WorkerSetup, settings: Settings, tasks: Iterator[SearchShard], events: Events) -> Ending:
         """Do all tasks of a search."""
         shared = _Shared(self.subject, settings, str(bench.folder), bench.buckets, bench.batch)
         job = Job(_prepare, _perform, shared)
@@ -94,8 +91,8 @@ class Workers:
             events.started(executor.name, executor.slots)
             carried = carry_out(
                 executor,
-                ((order.task.number, order) for order in orders),
-                pack=lambda order: replace(order, elapsed=events.elapsed()),
+                ((task.number, task) for task in tasks),
+                pack=lambda task: replace(task, elapsed=events.elapsed()),
                 on_done=lambda number, found: events.done(number, *found),
                 on_fault=lambda number, attempt, fault: events.fault(number, attempt, fault.kind, fault.words),
                 on_tick=events.tick,
@@ -125,5 +122,5 @@ def _prepare(shared: _Shared) -> WorkerSetup:
     return WorkerSetup(problem, strategy, Layout(subject.schema), folder, shared.buckets, shared.batch)
 
 
-def _perform(bench: WorkerSetup, order: Order, signals: Signals) -> tuple[TaskRecord, float]:
-    return perform(bench, order, stop=signals.stop, progress=signals.progress)
+def _perform(bench: WorkerSetup, task: SearchShard, signals: Signals) -> tuple[TaskRecord, float]:
+    return perform(bench, task, stop=signals.stop, progress=signals.progress)

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, with_stand_ins
 from fairbits.engine import Evaluation, Foresight, Keys, Seen, keys_of
-from fairbits.search.budget import Budget, BudgetSpent, Stopped
+from fairbits.search.budget import Budget, BudgetSpent, Replay, Stopped, Tally
 from fairbits.search.problem import Indices, Problem
-from fairbits.search.tally import Replay, Tally
 
 #: Distinct people that a second of search may bring, about; and where hints about the duplicate filter end.
 MAX_PER_SECOND, LARGEST_HINT = 400_000, 50_000_000

@@ -16,6 +16,9 @@ from fairbits.store import Run
 from fairbits.subject import Subject
 from fairbits.text import shortened
 
+#: Settings that decide which cases are found: run.json keeps them, and a run that goes on has its own.
+SETTINGS = ("strategy", "options", "seed", "epsilon", "partition", "within", "min_plausibility", "batch", "measure")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -131,16 +134,9 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
         "repeats": subject.repeats,
         "noise": None if noise is None else noise.document(),
         "protected": list(subject.schema.protected),
-        "strategy": settings.strategy,
-        "options": dict(settings.options),
+        **{name: getattr(settings, name) for name in SETTINGS},
         **({} if settings.own is None else {"own_strategy": True}),
-        "seed": settings.seed,
         "epsilon": evaluator.epsilon,
-        "partition": settings.partition,
-        "measure": settings.measure,
-        "within": settings.within,
-        "min_plausibility": settings.min_plausibility,
-        "batch": settings.batch,
         "threads": settings.threads,
         "budget": asdict(settings.budget),
         "quality": None if subject.quality is None else subject.quality.figures(),

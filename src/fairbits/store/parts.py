@@ -1,26 +1,214 @@
-"""The Parquet parts of a run: written fast, checked when read."""
+"""The cases of a run as Parquet parts: written fast, checked when read.
+
+One row is one distinct individual: the attributes that are not protected (and a protected one of which twins take some
+values only, because a person's own is one more), and what its twins experience. An attribute whose name is taken (by a
+figure, or by another attribute that differs only in case, which SQL does not see) is stored as ``attribute_<name>``.
+
+Tasks know nothing of each other, so some people are written more than once. Parts are cut into row groups by a hash of
+the person, their bucket: two rows about the same person are always in the same one. So doubles are looked for bucket by
+bucket, by as many readers as there are cores, each in the memory of one bucket. The earliest evaluation stays. Once a
+search has ended, what was found is kept beside the parts, and whoever opens the run reads only that.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbits.domain import Codes, numpy_of
-from fairbits.store.cases import BUCKET, FIGURES, Layout
-from fairbits.store.files import write_whole
-from fairbits.store.location import is_local
+from fairbits.domain import Attribute, Codes, Schema, numpy_of
+from fairbits.engine import available_cores
+from fairbits.errors import OptionError
+from fairbits.store.files import is_local, read_parquet, write_parquet, write_whole
 
-FOLDER = "cases"
+#: The figures of a case. ``favourable`` counts the twins with a favourable decision, ``twins`` those that can exist,
+#: ``plausibility`` is a percentile among the rows of the table, ``seed_row`` the row that the search started from
+#: (-1: none), ``changed`` the attributes changed from the nearest row.
+FIGURES: dict[str, pa.DataType] = {
+    "k": pa.int32(),
+    "q_inf": pa.float32(),
+    "q_1": pa.float32(),
+    "low": pa.float32(),
+    "high": pa.float32(),
+    "span": pa.float32(),
+    "flips": pa.bool_(),
+    "low_twin": pa.int32(),
+    "high_twin": pa.int32(),
+    "favourable": pa.int32(),
+    "twins": pa.int32(),
+    "plausibility": pa.float32(),
+    "origin": pa.dictionary(pa.int32(), pa.string()),
+    "seed_row": pa.int32(),
+    "changed": pa.int16(),
+    "l1": pa.float32(),
+    "evaluation": pa.int64(),
+    "seconds": pa.float32(),
+}
+#: The column that says which bucket of people, by their hash, a case is in: only readers that look for doubles see it.
+BUCKET = "fairbits:bucket"
+#: Columns that reading adds: which protected values get the lowest and the highest score.
+WORDS = ("worst", "best")
+_GIVEN = tuple(name for name in FIGURES if name not in ("origin", "q_inf", "span"))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case as people read it.
+
+    Parameters
+    ----------
+    k, q_inf, q_1
+        Classes of twins, and bits of protected information by both measures.
+    low, high, span
+        Lowest and highest score of a twin, and their difference.
+    flips
+        Whether twins get different decisions.
+    worst, best
+        The protected values of the twins with the lowest and the highest score, in words.
+    favourable
+        How many twins are decided favourably.
+    twins
+        How many twins there are under the rules.
+    plausibility
+        A percentile among the rows of the table, between 0 and 1.
+    origin
+        What proposed the person: a row, or a step of the strategy.
+    seed_row
+        The row that the search started from, from 0; -1 where there is none.
+    changed, l1
+        Number of attributes changed from the nearest row, and the normalised distance to it.
+    evaluation, seconds
+        When it was found: after how many people, and after how long.
+    attributes
+        The person, in words, by attribute.
+    """
+
+    k: int
+    q_inf: float
+    q_1: float
+    low: float
+    high: float
+    span: float
+    flips: bool
+    worst: str
+    best: str
+    favourable: int
+    twins: int
+    plausibility: float
+    origin: str
+    seed_row: int
+    changed: int
+    l1: float
+    evaluation: int
+    seconds: float
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column of a part holds what, for one schema."""
+
+    schema: Schema
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes that are stored, in column order."""
+        return tuple(self.schema.attributes[i] for i in self.schema.person_columns)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The column of each stored attribute."""
+        taken = {name.casefold() for name in (*FIGURES, *WORDS)}
+        # Names that stand as they are go first, so that a renamed one never takes the name of another attribute.
+        waiting = {attribute.name.casefold() for attribute in self.attributes}
+        names = []
+        for attribute in self.attributes:
+            name = attribute.name
+            while name.casefold() in taken or (name != attribute.name and name.casefold() in waiting):
+                name = f"attribute_{name}"
+            taken.add(name.casefold())
+            names.append(name)
+        return tuple(names)
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """Names and types of all columns."""
+        codes = [pa.field(n, _type_of(a)) for n, a in zip(self.names, self.attributes, strict=True)]
+        figures = (pa.field(name, kind) for name, kind in FIGURES.items())
+        return pa.schema([*codes, *figures, pa.field(BUCKET, pa.int16())])
+
+    def batch(self, codes: Codes, figures: Mapping[str, Any], origin: Any, bucket: Any = 0) -> pa.RecordBatch:
+        """Rows to be stored; everything is copied, so the caller may use its arrays again."""
+        rows, width = codes.shape
+        if width != len(self.schema):
+            raise ValueError(f"codes need {len(self.schema)} columns, but have {width}")
+        strange = (set(figures) - {"q_inf", "span"}) ^ set(_GIVEN)
+        if strange:
+            raise ValueError(f"figures are {', '.join(_GIVEN)}; missing or unknown: {', '.join(sorted(strange))}")
+        arrays = [_codes(codes[:, i], field) for i, field in zip(self.schema.person_columns, self.arrow, strict=False)]
+        known = dict(figures)
+        if "q_inf" not in known:
+            known["q_inf"] = np.log2(known["k"])
+        if "span" not in known:
+            known["span"] = np.subtract(known["high"], known["low"])
+        for name, kind in FIGURES.items():
+            arrays.append(_origins(origin, rows) if name == "origin" else _figure(known[name], rows, kind))
+        arrays.append(_figure(bucket, rows, pa.int16()))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+    def codes_of(self, batch: pa.RecordBatch) -> Codes:
+        """Codes from stored rows; protected attributes whose every value twins take get their lowest."""
+        rows = np.empty((batch.num_rows, len(self.schema)), dtype=np.float64)
+        for i in self.schema.protected_columns:
+            rows[:, i] = self.schema.attributes[i].twin_values()[0]
+        for i, name in zip(self.schema.person_columns, self.names, strict=True):
+            rows[:, i] = numpy_of(batch.column(batch.schema.get_field_index(name)))
+        return rows
+
+
+def _type_of(attribute: Attribute) -> pa.DataType:
+    """Signed types only: with unsigned ones, `hours - 40` in a filter would overflow."""
+    if attribute.kind == "real":
+        return pa.float64()
+    low = attribute.low if attribute.gap is None else min(attribute.low, attribute.gap)
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and attribute.upper <= np.iinfo(kind).max:
+            return pa.from_numpy_dtype(kind)
+    return pa.int64()
+
+
+def _codes(column: Codes, field: pa.Field) -> pa.Array:
+    whole: npt.NDArray[Any] = column.astype(field.type.to_pandas_dtype())
+    if not np.array_equal(whole, column):
+        raise ValueError(f"attribute {field.name!r} has codes that are no {field.type}")
+    return pa.array(whole)
+
+
+def _figure(values: Any, rows: int, kind: pa.DataType) -> pa.Array:
+    array = np.asarray(values, dtype=kind.to_pandas_dtype())
+    return pa.array(np.array(np.broadcast_to(array, (rows,))))
+
+
+def _origins(origin: Any, rows: int) -> pa.DictionaryArray:
+    if isinstance(origin, str):
+        return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([origin], pa.string()))
+    names, index = np.unique(np.asarray(origin, dtype=np.str_), return_inverse=True)
+    return pa.DictionaryArray.from_arrays(index.astype(np.int32), pa.array(names.tolist(), pa.string()))
+
+
+CASES = "cases"
 SET_ASIDE = ".damaged"
 PART = re.compile(r"part-(\d{6,})-([0-9a-f]{8})-(\d{4,})\.parquet")
 ROW_GROUP = 131_072
@@ -103,7 +291,7 @@ def check_parts(folder: Path, names: Sequence[str], layout: Layout, *, deep: boo
 
     Where the files are far away, several are looked at at a time.
     """
-    place = folder / FOLDER
+    place = folder / CASES
     there = {path.name for path in place.iterdir()} if place.is_dir() else set()
     damaged = {name: "it is missing" for name in names if name not in there}
     paths = [place / name for name in names if name in there]
@@ -159,3 +347,128 @@ def _fits(found: pa.Schema, wanted: pa.Schema) -> bool:
     return all(a.type == b.type for a, b in zip(found, wanted, strict=True) if b.name != "origin") and (
         pa.types.is_dictionary(found.field("origin").type) or found.field("origin").type == FIGURES["origin"].value_type
     )
+
+
+DOUBLES = "doubles.parquet"
+#: Memory of all readers together.
+MEMORY_MB = 1024
+#: Rows that a reader looks at together, about.
+GROUP_ROWS = 2_000_000
+_PARTS = b"fairbits:parts"
+
+Numbers = npt.NDArray[np.int64]
+
+
+def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int, readers: int | None = None) -> Numbers:
+    """The evaluations that found somebody whom an earlier one had found, in order."""
+    if not parts:
+        return np.empty(0, np.int64)
+    readers = min(readers or available_cores(), buckets)
+    # Small buckets are looked at together: opening every part once more costs more than a larger table.
+    together = max(1, int(GROUP_ROWS * buckets / max(1, sum(part.rows for part in parts))))
+    shares = [range(first, buckets, readers) for first in range(readers)]
+    with ThreadPoolExecutor(readers) as pool:
+        found = list(pool.map(lambda share: _in_buckets(parts, layout, share, together, MEMORY_MB // readers), shares))
+    return np.sort(np.concatenate(found))
+
+
+def keep_doubles(folder: Path, parts: Sequence[Part], found: Numbers) -> None:
+    """Write down which evaluations found a person who is stored already."""
+    table = pa.table({"evaluation": pa.array(found, pa.int64())}).replace_schema_metadata({_PARTS: _digest(parts)})
+    packed = {"evaluation": "DELTA_BINARY_PACKED"}
+    write_parquet(folder / CASES / DOUBLES, table, compression="lz4", column_encoding=packed, use_dictionary=False)
+
+
+def kept_doubles(folder: Path, parts: Sequence[Part]) -> pa.Table | None:
+    """The duplicates that were written down about exactly these parts."""
+    path = folder / CASES / DOUBLES
+    if not path.is_file():
+        return None
+    try:
+        table = read_parquet(path, remedy="delete it")
+    except OptionError:
+        return None  # it can be found again
+    kept = (table.schema.metadata or {}).get(_PARTS)
+    return table if kept == _digest(parts) else None
+
+
+def _digest(parts: Sequence[Part]) -> bytes:
+    return hashlib.sha256("\n".join(sorted(part.path.name for part in parts)).encode()).hexdigest().encode()
+
+
+def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, together: int, memory: int) -> Numbers:
+    import duckdb
+
+    from fairbits.store.query import elsewhere, hide_progress
+
+    with duckdb.connect(":memory:", config={"threads": 1, "python_enable_replacements": "false"}) as connection:
+        hide_progress(connection)
+        connection.execute(f"SET memory_limit = '{max(memory, 64)}MB'")
+        connection.execute("SET preserve_insertion_order = false")
+        if is_local(parts[0].path):
+            listed = ", ".join(_text(str(part.path.resolve())) for part in parts)
+            connection.execute(f"CREATE VIEW written AS SELECT * FROM read_parquet([{listed}])")  # noqa: S608 - quoted
+        else:
+            connection.register("written", elsewhere(list(parts), layout))
+        groups = [buckets[first : first + together] for first in range(0, len(buckets), together)]
+        found = [connection.execute(_question(layout, group)).fetchnumpy()["evaluation"] for group in groups]
+    return np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
+
+
+def _question(layout: Layout, buckets: range) -> str:
+    """Most people are found once: their hashes tell so in little memory, and only the others are compared in full."""
+    person, listed = ", ".join(map(_name, layout.names)), ", ".join(map(str, buckets))
+    return f"""
+        WITH mine AS MATERIALIZED (SELECT {person}, evaluation FROM written WHERE {_name(BUCKET)} IN ({listed})),
+        often AS (SELECT hash({person}) AS h FROM mine GROUP BY h HAVING count(*) > 1),
+        maybe AS (SELECT {person}, evaluation FROM mine SEMI JOIN often ON hash({person}) = often.h)
+        SELECT evaluation FROM (SELECT evaluation, min(evaluation) OVER (PARTITION BY {person}) AS first FROM maybe)
+        WHERE evaluation <> first
+    """  # noqa: S608 - names of our own columns, quoted
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+ROWS = "rows.parquet"
+
+
+def row_names(schema: Schema) -> dict[str, str]:
+    """Names under which a filter knows the protected attributes of a case's row."""
+    taken = {name.casefold() for name in (*FIGURES, *WORDS)}
+    taken |= {schema.attributes[i].name.casefold() for i in schema.person_columns}
+    names = {}
+    for name in schema.protected:
+        shown = name
+        while shown.casefold() in taken:
+            shown = f"row_{shown}"
+        taken.add(shown.casefold())
+        names[name] = shown
+    return names
+
+
+def write_rows(folder: Path, schema: Schema, people: Codes) -> None:
+    """Keep the protected values of the table's rows, as labels, by their position in the table."""
+    columns: dict[str, pa.Array] = {"seed_row": pa.array(np.arange(len(people), dtype=np.int32))}
+    for name, shown in row_names(schema).items():
+        attribute, codes = schema[name], people[:, schema.column(name)]
+        if attribute.labels:
+            found, place = np.unique(codes, return_inverse=True)
+            labels = pa.array([attribute.read(code) for code in found], pa.string())
+            columns[shown] = labels.take(pa.array(place))
+        else:
+            columns[shown] = pa.array(codes, mask=None if attribute.gap is None else codes == attribute.gap)
+    write_parquet(folder / ROWS, pa.table(columns))
+
+
+def read_rows(folder: Path) -> pa.Table | None:
+    """The protected values that ``write_rows`` kept."""
+    file = folder / ROWS
+    if not file.is_file():
+        return None
+    return read_parquet(file, remedy="restore it from a copy, or search again")

@@ -1,29 +1,38 @@
-"""Reading a run: its cases, worst first, and the figures over all of them."""
+"""Reading a run: its cases, worst first, the figures over all of them, and its subject, loaded and checked again."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairbits.domain import Codes, Schema, Twins
-from fairbits.errors import FairbitsError
-from fairbits.store import doubles, parts
-from fairbits.store import folder as places
-from fairbits.store import manifest as manifests
-from fairbits.store.cases import FIGURES, Case, Layout
-from fairbits.store.files import read_json
-from fairbits.store.location import place_of, reaching
-from fairbits.store.rows import read_rows
-from fairbits.store.sql import Questions, check_top
+from fairbits.data import load_subject
+from fairbits.domain import Codes, GrantOptions, Schema, Twins
+from fairbits.errors import FairbitsError, OptionError
+from fairbits.store.files import place_of, reaching, read_json
+from fairbits.store.folder import SUMMARY, manifest_of, read_record, schema_of
+from fairbits.store.parts import (
+    FIGURES,
+    Case,
+    Layout,
+    Part,
+    check_parts,
+    codes_in,
+    find_doubles,
+    kept_doubles,
+    read_rows,
+)
+from fairbits.store.query import Questions, check_top
 from fairbits.store.tasks import TaskRecord, read_records
+from fairbits.subject import Quality, Subject, check_identity, document_of_schema
 
 _OVERVIEW = """
     SELECT k, least(changed, 4) AS changed, count(*) AS cases, count(*) FILTER (flips) AS id_cases,
@@ -55,13 +64,13 @@ class Run:
     def __init__(self, folder: Path, record: dict[str, Any]):
         self.folder = folder
         self.status: str = record["status"]
-        self.manifest = manifests.manifest_of(record)
+        self.manifest = manifest_of(record)
         self.versions: dict[str, str] = record["versions"]
         self.created: str = record["created"]
         #: Who ran the search, as the system called them; runs of earlier versions do not say.
         self.made_by = str(record.get("made_by") or "unknown")
         self._content: str | None = record["content"] if record["status"] != "running" else None
-        self.schema: Schema = manifests.schema_of(record)
+        self.schema: Schema = schema_of(record)
         self.layout = Layout(self.schema)
         self.scale: dict[str, Any] = record["scale"]
         self.tasks: dict[int, TaskRecord] = read_records(folder)
@@ -91,13 +100,13 @@ class Run:
         """
         place = place_of(folder)
         with reaching(place):
-            return cls(place, manifests.read_record(place))
+            return cls(place, read_record(place))
 
     def __len__(self) -> int:
         return sum(part.rows for part in self._parts) - self._doubles.num_rows
 
     @property
-    def parts_found(self) -> list[parts.Part]:
+    def parts_found(self) -> list[Part]:
         """The parts that can be read, in the order of the tasks."""
         return list(self._parts)
 
@@ -105,17 +114,17 @@ class Run:
     def _doubles(self) -> pa.Table:
         """The evaluations that found somebody a second time: none where one task knew everybody."""
         if self.buckets > 1:
-            kept = doubles.kept_doubles(self.folder, self._parts)
+            kept = kept_doubles(self.folder, self._parts)
             if kept is not None:
                 return kept
-            found = doubles.find_doubles(self._parts, self.layout, buckets=self.buckets)
+            found = find_doubles(self._parts, self.layout, buckets=self.buckets)
         else:
             found = np.empty(0, np.int64)
         return pa.table({"evaluation": pa.array(found, pa.int64())})
 
-    def _find_parts(self, *, deep: bool = False) -> tuple[list[parts.Part], dict[str, str]]:
+    def _find_parts(self, *, deep: bool = False) -> tuple[list[Part], dict[str, str]]:
         names = [name for record in self.tasks.values() for name in record.parts]
-        return parts.check_parts(self.folder, names, self.layout, deep=deep)
+        return check_parts(self.folder, names, self.layout, deep=deep)
 
     def __repr__(self) -> str:
         return f"<Run {str(self.folder)!r}: {len(self):,} cases, {self.status}>"
@@ -138,7 +147,7 @@ class Run:
     @cached_property
     def summary(self) -> dict[str, Any] | None:
         """Every headline figure, once the run has ended."""
-        return self._document(places.SUMMARY)
+        return self._document(SUMMARY)
 
     @cached_property
     def twins(self) -> Twins:
@@ -292,7 +301,7 @@ class Run:
         if self.buckets > 1:
             reader = self._safely(lambda: self._questions.codes())  # noqa: PLW0108 - asked anew, the questions are others
             return (self.layout.codes_of(batch) for batch in reader)
-        return parts.codes_in(self._parts, self.layout, rows=rows)
+        return codes_in(self._parts, self.layout, rows=rows)
 
     def codes_at(self, places: npt.NDArray[np.int64]) -> Codes:
         """Codes of some cases, read batch by batch: a run of millions never lies in memory as a whole.
@@ -402,3 +411,40 @@ class Run:
 
 def _all(reader: pa.RecordBatchReader) -> tuple[list[pa.RecordBatch], pa.Schema]:
     return list(reader), reader.schema
+
+
+def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
+    """The subject of a run, loaded and checked again, with the attributes protected that the run protected.
+
+    The run itself is verified too (:meth:`Run.verify`): this is the door to every stage that speaks about one.
+    """
+    run.verify()
+    source = run.manifest.get("source")
+    if given is None and source is None:
+        raise OptionError(
+            f"the run in {str(run.folder)!r} does not say where its model is, because it was started from Python; "
+            f"hand over the subject, as Audit(…).open(folder) does."
+        )
+    subject = given if given is not None else load_subject(str(source), **grants)
+    subject = subject.with_protected(run.manifest["protected"])
+    if subject.repeats == 1:
+        subject = subject.with_repeats(run.manifest.get("repeats", 1))
+    check_identity(run.manifest, subject.identity, what=f"the run in {str(run.folder)!r}")
+    if document_of_schema(run.schema) != document_of_schema(subject.schema):
+        raise OptionError(
+            f"the schema in run.json of {str(run.folder)!r} is not that of its subject, although both have the same "
+            f"identity: it is damaged; restore it from a copy."
+        )
+    return subject
+
+
+def accepted_subject(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
+    """The subject of a run as :func:`subject_of` gives it, with the quality that the search found its model to have.
+
+    Whoever began the run has accepted a model that decides against its labels, so it is not refused here.
+    """
+    subject = subject_of(run, given, **grants)
+    kept = run.manifest.get("quality")
+    if subject.quality is None and kept is not None:
+        subject = replace(subject, quality=Quality.of_figures(kept))
+    return subject.checked(as_is=True)

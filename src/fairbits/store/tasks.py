@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 from fairbits.errors import OptionError
-from fairbits.shape import check_record, reading
+from fairbits.shape import reading
 from fairbits.store.files import read_json, write_json
 from fairbits.store.parts import spread
+from fairbits.store.records import record_from_json, record_to_json
 
-FOLDER = "tasks"
+TASKS = "tasks"
 RECORD = re.compile(r"(\d{6,})-([0-9a-f]{8})\.json")
 
 
@@ -45,7 +46,7 @@ class TaskRecord:
 
     def write(self, folder: Path) -> None:
         """Write the record, whole or not at all."""
-        write_json(folder / FOLDER / self.name, asdict(self))
+        write_json(folder / TASKS / self.name, record_to_json(self))
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -55,8 +56,7 @@ class TaskRecord:
         if set(document) != known:
             raise OptionError(f"{str(path)!r} is damaged (it is no record of a task); restore it from a copy.")
         with reading(path, "restore it from a copy"):
-            record = cls(**{**document, "parts": tuple(document["parts"])})
-            check_record(record)
+            record = record_from_json(cls, document)
             if min(record.number, record.rows, record.evaluations) < 0 or len(set(record.parts)) < len(record.parts):
                 raise ValueError("its counts or its parts cannot be")
         return record
@@ -74,7 +74,7 @@ def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecor
 
 def all_records(folder: Path, number: int | None = None) -> list[TaskRecord]:
     """Every record there is, of all attempts."""
-    place = folder / FOLDER
+    place = folder / TASKS
     if not place.is_dir():
         return []
     found = [(match, path) for path in place.iterdir() if (match := RECORD.fullmatch(path.name))]
@@ -86,7 +86,7 @@ def redo(folder: Path, numbers: Mapping[int, TaskRecord]) -> None:
     """Have tasks whose parts are damaged done again: how far they got stays on record, so that no time is lost."""
     for number, record in numbers.items():
         for other in all_records(folder, number):
-            (folder / FOLDER / other.name).unlink(missing_ok=True)
+            (folder / TASKS / other.name).unlink(missing_ok=True)
         TaskRecord(number, record.token, evaluations=record.evaluations, seconds=record.seconds).write(folder)
 
 

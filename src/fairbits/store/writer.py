@@ -1,29 +1,364 @@
-"""Writing a run: its folder, lock, manifest and tasks, as its coordinator keeps them."""
+"""Writing a run: its coordinator keeps folder, lock, manifest and tasks; every task buffers its cases and has a thread
+write them as parts, of which its record says what counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import errno
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from fairbits.domain import Codes, Schema
-from fairbits.store import folder as places
-from fairbits.store import manifest as manifests
-from fairbits.store import parts, tasks
-from fairbits.store.cases import Layout
-from fairbits.store.files import write_json
-from fairbits.store.location import place_of, reaching
-from fairbits.store.rows import write_rows
-from fairbits.store.tasks import TaskRecord
+from fairbits.errors import FairbitsError
+from fairbits.store.files import place_of, reaching, write_json
+from fairbits.store.folder import (
+    MAY_DIFFER,
+    RUN,
+    STATUSES,
+    SUMMARY,
+    Lock,
+    check_present,
+    check_same,
+    clear,
+    lock,
+    manifest_of,
+    new_record,
+    prepare,
+    read_record,
+    remove_leftovers,
+    schema_of,
+    timestamp,
+    unwritable,
+)
+from fairbits.store.parts import CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, name_of, write_part, write_rows
+from fairbits.store.tasks import TASKS, TaskRecord, read_records, redo
+from fairbits.words import spoken
+
+Figures = Mapping[str, Any]
+#: Gives the figures of people that follow from their codes alone.
+Complete = Callable[[Codes], Figures]
+
+
+def nothing_more(codes: Codes) -> Figures:  # noqa: ARG001
+    """Default callback for cases that are appended with all of their figures: nothing to add."""
+    return {}
+
+
+class Block:
+    """Rows as they were appended, and, once settled, as a batch.
+
+    Settling is the expensive part and can happen in another thread, for all rows at once: ``complete`` is asked
+    there for the figures that the search has no need of.
+    """
+
+    def __init__(self, layout: Layout, complete: Complete):
+        self.rows = 0
+        self._layout = layout
+        self._complete = complete
+        self._pieces: list[tuple[Codes, dict[str, npt.NDArray[Any]], npt.NDArray[np.str_], npt.NDArray[Any]]] = []
+        self._batch: pa.RecordBatch | None = None
+
+    def add(self, codes: Codes, figures: Figures, origin: Any, bucket: Any = 0) -> None:
+        """Copy some rows; a single figure, origin or bucket counts for all of them."""
+        rows = len(codes)
+        columns = {name: np.array(np.broadcast_to(value, rows)) for name, value in figures.items()}
+        buckets = np.array(np.broadcast_to(np.asarray(bucket, dtype=np.int16), rows))
+        self._pieces.append((np.array(codes), columns, np.array(origin, dtype=np.str_), buckets))
+        self.rows += rows
+
+    def settle(self) -> None:
+        """Make the batch, unless it is made already."""
+        if self._batch is not None:
+            return
+        codes = np.concatenate([piece[0] for piece in self._pieces])
+        names = self._pieces[0][1]
+        figures = {name: np.concatenate([piece[1][name] for piece in self._pieces]) for name in names}
+        origins = np.concatenate([np.broadcast_to(piece[2], len(piece[0])) for piece in self._pieces])
+        buckets = np.concatenate([piece[3] for piece in self._pieces])
+        self._batch = self._layout.batch(codes, {**figures, **self._complete(codes)}, origins, buckets)
+        self._pieces = []
+
+    def batch(self) -> pa.RecordBatch:
+        """The rows as they are stored."""
+        self.settle()
+        return self._batch
+
+
+#: Jobs that may wait. One more, and the search waits: memory stays bounded however slow the disk is.
+WAITING = 2
+
+Job = Callable[[], None]
+
+
+class Worker:
+    """Does jobs in order. After the first failure the remaining ones are dropped, and ``error`` says why."""
+
+    def __init__(self, *, waiting: int = WAITING):
+        self.error: BaseException | None = None
+        self._jobs: queue.Queue[Job | None] = queue.Queue(waiting)
+        self._thread = threading.Thread(target=self._work, name="fairbits-store", daemon=True)
+        self._thread.start()
+
+    def put(self, job: Job) -> None:
+        """Add a job to the queue; waits while the queue is full."""
+        self._jobs.put(job)
+
+    def wait(self) -> None:
+        """Wait until every job is done."""
+        self._jobs.join()
+
+    def stop(self) -> None:
+        """End the thread once its jobs are done."""
+        if self._thread.is_alive():
+            self._jobs.put(None)
+            self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            try:
+                if job is None:
+                    return
+                if self.error is None:
+                    job()
+            except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that appends
+                self.error = error
+            finally:
+                self._jobs.task_done()
+
+
+#: A part is written when it has so many rows, or when so many seconds have passed.
+PART_ROWS = 262_144
+FLUSH_SECONDS = 4.0
+#: Rows that are completed together, well before their part is due: the last flush of a run shall not take long.
+BLOCK_ROWS = 16_384
+#: Rows of a part for every bucket, where there are many: row groups must not become too small.
+ROWS_PER_BUCKET = 8_192
+_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
+class WriteError(FairbitsError):
+    """A disk or a store that takes nothing more; trying again later may help."""
+
+    def __init__(self, sentence: str, errno: int | None = None):
+        super().__init__(sentence, errno)
+        self.errno = errno
+
+    def __str__(self) -> str:
+        return spoken(str(self.args[0]))
+
+
+class TaskWriter:
+    """Takes the cases of one attempt at a task. Whatever has been flushed counts, whatever happens afterwards."""
+
+    def __init__(
+        self,
+        folder: Path,
+        layout: Layout,
+        number: int,
+        *,
+        offset: int = 0,
+        buckets: int = 1,
+        before: TaskRecord | None = None,
+        complete: Complete = nothing_more,
+        in_step: bool = False,
+        part_rows: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.folder, self.layout, self.offset = folder, layout, offset
+        token = uuid.uuid4().hex[:8]  # no other attempt, on whatever machine, writes to the same names
+        self.before = before
+        self.record = TaskRecord(number, token) if before is None else replace(before, token=token, ended=None)
+        self._buckets = buckets
+        self._part_rows = part_rows or max(PART_ROWS, buckets * ROWS_PER_BUCKET)
+        self._clock, self._complete, self._in_step = clock, complete, in_step
+        self._buffer: list[Block] = []
+        self._rows = 0
+        self._state: dict[str, Any] | None = None
+        self._reached = (self.record.evaluations, self.record.seconds)
+        self._job: Callable[[], None] | None = None
+        self._number = 0
+        self._flushed_at = clock()
+        self._worker = Worker()
+
+    @property
+    def cases(self) -> int:
+        """Cases so far, those of the attempt before and those that are not on disk yet included."""
+        return self.record.rows + self._rows
+
+    def stored_codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
+        """Codes of the cases that the attempt before left."""
+        names = () if self.before is None else self.before.parts
+        found = [Part(self.folder / CASES / name, 0) for name in names]
+        return codes_in(found, self.layout, rows=rows)
+
+    def append(
+        self,
+        codes: Codes,
+        figures: Mapping[str, Any],
+        origin: Any,
+        *,
+        keys: npt.NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Keep some cases; they are on disk after the next flush, which comes by itself within a few seconds."""
+        self._raise_failure()
+        if len(codes):
+            if not self._buffer or self._buffer[-1].rows >= BLOCK_ROWS:
+                self._buffer.append(Block(self.layout, self._complete))
+            block = self._buffer[-1]
+            numbers = np.asarray(figures["evaluation"])
+            moved = {**figures, "evaluation": numbers + self.offset} if self.offset else figures
+            block.add(codes, moved, origin, self._bucket_of(keys))
+            self._rows += len(codes)
+            self._reach(int(numbers.max()) + 1, float(np.max(figures["seconds"])))
+            if block.rows >= BLOCK_ROWS:
+                self._do(block.settle)
+        self.tick()
+
+    def _bucket_of(self, keys: npt.NDArray[np.uint64] | None) -> Any:
+        if self._buckets == 1:
+            return 0
+        if keys is None:
+            raise ValueError("cases of several buckets need the hashes of their people")
+        # The high bits, which the filter of those seen before does not share out by.
+        return ((keys >> np.uint64(48)) % np.uint64(self._buckets)).astype(np.int16)
+
+    def _reach(self, evaluations: int, seconds: float) -> None:
+        if evaluations > self._reached[0]:
+            self._reached = evaluations, max(seconds, self._reached[1])
+
+    def checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Note the state of the search at the end of a round; it reaches the disk with the next flush, after
+        its cases.
+        """
+        self._raise_failure()
+        self._state = dict(state)
+        self.tick()
+
+    def tick(self) -> None:
+        """Hand rows to the writing thread if there are enough of them, or if it is time. Call it when waiting."""
+        if self._rows >= self._part_rows or self._clock() - self._flushed_at >= FLUSH_SECONDS:
+            self._hand_over()
+
+    def flush(self) -> None:
+        """Wait until everything appended so far is on disk."""
+        self._hand_over()
+        self._worker.wait()
+        self._raise_failure()
+
+    def commit(
+        self, ended: str, *, evaluations: int, seconds: float, tally: Mapping[str, Any], findings: Mapping[str, Any]
+    ) -> TaskRecord:
+        """Write down that the task has ended."""
+        self.flush()
+        self.record = replace(
+            self.record,
+            evaluations=evaluations,
+            seconds=seconds,
+            ended=ended,
+            tally=dict(tally),
+            findings=dict(findings),
+        )
+        self._write_record()
+        return self.record
+
+    def close(self) -> None:
+        """End the writing thread; what was handed over is still written."""
+        self._worker.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Whatever ended it: what has been found is put on disk, where that is still possible."""
+        try:
+            if self._worker.error is None:
+                self._hand_over()
+        finally:
+            self.close()
+
+    def _hand_over(self) -> None:
+        # Interrupted between two of these lines (Ctrl-C), the job is handed over again, which writes the same
+        # part again under the same name: nothing is lost and nothing doubled.
+        if self._job is None and (self._buffer or self._state is not None):
+            job, after = self._job_of(self._buffer, self._rows, self._state), self._number + bool(self._buffer)
+            self._job, self._number, self._buffer, self._rows, self._state = job, after, [], 0, None
+        self._flushed_at = self._clock()
+        if self._job is not None:
+            self._do(self._job)
+            self._job = None
+
+    def _job_of(self, blocks: list[Block], rows: int, state: dict[str, Any] | None) -> Callable[[], None]:
+        name = name_of(self.record.number, self.record.token, self._number)
+        evaluations, seconds = self._reached
+
+        def job() -> None:
+            if blocks:
+                batches = [block.batch() for block in blocks]
+                write_part(self.folder / CASES / name, batches, self.layout, buckets=self._buckets)
+            # The record promises that everything it names is there: hence after the part, never before.
+            listed = self.record.parts if name in self.record.parts or not blocks else (*self.record.parts, name)
+            kept = self.record.rows + (rows if listed is not self.record.parts else 0)
+            self.record = replace(
+                self.record,
+                parts=listed,
+                rows=kept,
+                evaluations=evaluations,
+                seconds=seconds,
+                state=state or self.record.state,
+            )
+            self._write_record()
+
+        return job
+
+    def _write_record(self) -> None:
+        self.record.write(self.folder)
+        if self.before is not None and self.before.token != self.record.token:
+            # What it said is in the new record now.
+            (self.folder / TASKS / self.before.name).unlink(missing_ok=True)
+
+    def _do(self, job: Callable[[], None]) -> None:
+        self._worker.put(job)
+        if self._in_step:
+            self._worker.wait()
+
+    def _raise_failure(self) -> None:
+        error = self._worker.error
+        if error is not None:
+            raise self._failure(error) from error
+
+    def _failure(self, error: BaseException) -> FairbitsError:
+        try:
+            check_present(self.folder)
+        except FairbitsError as gone:
+            return gone
+        safe = f"{self.record.rows:,} cases are safe" if self.record.rows else "no case had been written yet"
+        if isinstance(error, OSError) and error.errno in _FULL:
+            what, remedy = f"no space left for the run in {str(self.folder)!r}", "free space"
+        else:
+            reason = getattr(error, "strerror", None) or repr(error)
+            what, remedy = f"cannot write the run in {str(self.folder)!r} ({reason})", "mend that"
+        sentence = f"{what}; {safe}; {remedy} and go on with --resume."
+        return WriteError(sentence, error.errno) if isinstance(error, OSError) else FairbitsError(sentence)
 
 
 class RunWriter:
     """The record of one run, held by whoever coordinates it. Make it with ``create`` or ``resume``."""
 
-    def __init__(self, folder: Path, record: dict[str, Any], handle: places.Lock | None, *, new: bool):
+    def __init__(self, folder: Path, record: dict[str, Any], handle: Lock | None, *, new: bool):
         self.folder, self.new = folder, new
-        self.schema = manifests.schema_of(record)
+        self.schema = schema_of(record)
         self.records: dict[int, TaskRecord] = {}
         self._record = record
         self._handle = handle
@@ -40,51 +375,51 @@ class RunWriter:
     ) -> Self:
         """Start a run in a new or empty place."""
         place = place_of(folder)
-        record = manifests.new_record(manifest, schema)
+        record = new_record(manifest, schema)
         with _opening(place):
-            places.prepare(place, force=force)
-        writer = cls(place, record, places.lock(place), new=True)
+            prepare(place, force=force)
+        writer = cls(place, record, lock(place), new=True)
         with _opening(place, writer):
-            places.clear(place)
-            (place / tasks.FOLDER).mkdir(exist_ok=True)
-            write_json(place / places.RUN, record)
+            clear(place)
+            (place / TASKS).mkdir(exist_ok=True)
+            write_json(place / RUN, record)
             if people is not None:
                 write_rows(place, schema, people)
         return writer
 
     @classmethod
     def resume(cls, folder: str | Path, manifest: Mapping[str, Any]) -> Self:
-        """Go on with a run that was made with the same settings (only what ``manifests.MAY_DIFFER`` names may differ).
+        """Go on with a run that was made with the same settings (only what ``MAY_DIFFER`` names may differ).
 
         Tasks whose parts are missing or damaged are begun again.
         """
         place = place_of(folder)
         with _opening(place):
-            record = manifests.read_record(place)
-        manifests.check_same(manifests.manifest_of(record), manifest)
-        record |= {name: value for name, value in manifest.items() if name in manifests.MAY_DIFFER}
+            record = read_record(place)
+        check_same(manifest_of(record), manifest)
+        record |= {name: value for name, value in manifest.items() if name in MAY_DIFFER}
         record["content"] = None  # until the search has ended again
-        writer = cls(place, record, places.lock(place), new=False)
+        writer = cls(place, record, lock(place), new=False)
         with _opening(place, writer):
-            places.remove_leftovers(place)
-            for name in (parts.FOLDER, tasks.FOLDER):
+            remove_leftovers(place)
+            for name in (CASES, TASKS):
                 (place / name).mkdir(exist_ok=True)
             writer._restore()
             writer.write("running")
         return writer
 
     def _restore(self) -> None:
-        self.records = tasks.read_records(self.folder)
+        self.records = read_records(self.folder)
         names = [name for record in self.records.values() for name in record.parts]
-        _, damaged = parts.check_parts(self.folder, names, Layout(self.schema), deep=True)
+        _, damaged = check_parts(self.folder, names, Layout(self.schema), deep=True)
         for name in damaged:
-            part = self.folder / parts.FOLDER / name
+            part = self.folder / CASES / name
             if part.is_file():
-                part.rename(part.with_name(name + parts.SET_ASIDE))
+                part.rename(part.with_name(name + SET_ASIDE))
         broken = {number: one for number, one in self.records.items() if set(one.parts) & set(damaged)}
         if broken:
-            tasks.redo(self.folder, broken)
-            self.records = tasks.read_records(self.folder)
+            redo(self.folder, broken)
+            self.records = read_records(self.folder)
 
     @property
     def status(self) -> str:
@@ -100,7 +435,7 @@ class RunWriter:
         """Put a fault, or facts about how the run is executed, on record."""
         self._record["scale"] |= facts
         if fault is not None:
-            self._record["scale"]["faults"].append({**fault, "when": manifests.timestamp()})
+            self._record["scale"]["faults"].append({**fault, "when": timestamp()})
 
     def amend(self, **settings: Any) -> None:
         """Settle what the manifest of a new run had left open."""
@@ -109,18 +444,18 @@ class RunWriter:
     def write(self, status: str) -> None:
         """Bring run.json up to date."""
         written = sum(len(record.parts) for record in self.records.values())
-        self._record |= {"status": status, "updated": manifests.timestamp(), "parts": written}
-        write_json(self.folder / places.RUN, self._record)
+        self._record |= {"status": status, "updated": timestamp(), "parts": written}
+        write_json(self.folder / RUN, self._record)
 
     def finish(self, status: str, summary: Mapping[str, Any] | None = None) -> None:
         """Write the summary and, last, the status."""
-        if status not in manifests.STATUSES:
-            raise ValueError(f"status is one of {', '.join(manifests.STATUSES)}, not {status!r}")
+        if status not in STATUSES:
+            raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
         try:
             if summary is not None:
                 self._record["cases"] = summary.get("cases", 0)
                 self._record["content"] = summary.get("content")
-                write_json(self.folder / places.SUMMARY, summary)
+                write_json(self.folder / SUMMARY, summary)
             self.write(status)
         finally:
             self.close()
@@ -128,8 +463,8 @@ class RunWriter:
     def withdraw(self) -> None:
         """Leave the place as it was found: nothing has been searched."""
         try:
-            places.clear(self.folder)
-            for name in (parts.FOLDER, tasks.FOLDER):
+            clear(self.folder)
+            for name in (CASES, TASKS):
                 if (self.folder / name).is_dir():
                     (self.folder / name).rmdir()
         finally:
@@ -152,5 +487,5 @@ def _opening(place: Path, writer: RunWriter | None = None) -> Iterator[None]:
         if writer is not None:
             writer.close()
         if isinstance(error, OSError):
-            raise places.unwritable(place, error) from None
+            raise unwritable(place, error) from None
         raise

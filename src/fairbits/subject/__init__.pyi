@@ -8,6 +8,7 @@ from .export import document_of_schema as document_of_schema
 from .export import document_of_subject as document_of_subject
 from .export import encoding_word as encoding_word
 from .export import export_subject as export_subject
+from .export import split_name as split_name
 from .export import table_of_subject as table_of_subject
 from .identity import Identity as Identity
 from .identity import Probe as Probe

@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import tomlkit
 
 from fairbits.domain import (
+    Attribute,
+    Codes,
     Encoding,
     GrantOptions,
-    Group,
     RawTable,
     Schema,
+    Table,
     arrow_of,
     coarsened,
     harmless,
@@ -156,35 +158,28 @@ def _seen_from(path: str, folder: Path) -> str:
     return Path(os.path.relpath(path, folder.resolve())).as_posix()
 
 
-def draft_schema(
-    data: pa.Table,
-    *,
-    target: str,
-    protected: Iterable[str],
-    favourable: str | None,
-    groups: Iterable[Group],
-    ignored: Iterable[str],
-    max_twins: int,
-    everything: bool = False,
-    threshold: float | None = None,
-) -> Schema:
-    """The schema of a table, with ranges for protected numbers of many values."""
-    schema = infer_schema(
-        data,
-        target=target,
-        protected=protected,
-        favourable=favourable,
-        groups=groups,
-        ignored=ignored,
-        everything=everything,
-        threshold=threshold,
-    )
-    wide = {
-        a.name: numbers(with_nulls(plain(data[a.name])).drop_null(), a.name)
-        for a in schema.attributes
-        if a.protected and not a.labels
-    }
+def draft_schema(data: pa.Table, *, max_twins: int, **asked: Any) -> Schema:
+    """The schema of a table (:func:`infer_schema`), with ranges for protected numbers of many values."""
+    schema = infer_schema(data, **asked)
+    wide = {a.name: _numbers(data, a) for a in schema.attributes if a.protected and not a.labels}
     return coarsened(schema, wide, max_twins=max_twins)
+
+
+def _numbers(data: pa.Table, attribute: Attribute) -> Codes:
+    return numbers(with_nulls(plain(data[attribute.name])).drop_null(), attribute.name)
+
+
+def widened_schema(schema: Schema, data: pa.Table) -> Schema:
+    """The schema with room for the numbers of another table."""
+
+    def widened(one: Attribute) -> Attribute:
+        if one.kind == "category" or one.labels or one.allowed or one.name not in data.column_names:
+            return one
+        values = _numbers(data, one)
+        low, high = min(one.low, values.min(initial=one.low)), max(one.upper, values.max(initial=one.upper))
+        return one if (low, high) == (one.low, one.upper) else replace(one, low=low, high=high)
+
+    return replace(schema, attributes=tuple(map(widened, schema.attributes)))
 
 
 def wider_schema(data: pa.Table, schema: Schema, **asked: Any) -> Schema | None:
@@ -238,7 +233,7 @@ def other_schemas(data: pa.Table, schema: Schema, **asked: Any) -> tuple[Schema,
     return tuple(one for one in found if one is not None)
 
 
-def without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
+def _without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
     """The schema without what the model never sees, protected attributes excepted; None where it sees everything."""
     unseen = [schema.attributes[i] for i in encoding.unseen if not schema.attributes[i].protected]
     kept = tuple(attribute for attribute in schema.attributes if attribute not in unseen)
@@ -251,7 +246,6 @@ def without_unseen(schema: Schema, encoding: Encoding) -> Schema | None:
     )
 
 
-_Made = TypeVar("_Made")
 #: Combinations of protected values, unless somebody says otherwise.
 MAX_TWINS = 1000
 
@@ -301,81 +295,115 @@ def subject_of_table(
     threshold: float | None = None,
     name: str = "subject",
     person: str | None = None,
+    test: Any = None,
     options: ModelOptions | None = None,
     as_is: bool = False,
 ) -> Subject:
     """A subject from a model and a table alone: the schema is inferred, and fitted to what the model takes.
 
     Where neither the model nor the options say which output speaks of which of two classes, the reading that agrees
-    with the labels is taken, and a note says so.
+    with the labels is taken, and a note says so. ``test`` is a table of people whom the model has never seen.
     """
     options = options or ModelOptions()
-    file = table if isinstance(table, str | Path) else None
     data = arrow_of(table, max_rows=options.max_rows)
-    chosen = (protected,) if isinstance(protected, str) else tuple(protected)
+    unseen = None if test is None else arrow_of(test, max_rows=options.max_rows)
     ignored = (*ignored, *(() if person is None or person in ignored else (person,)))
     asked: dict[str, Any] = {
         "target": target,
-        "protected": chosen,
+        "protected": (protected,) if isinstance(protected, str) else tuple(protected),
         "favourable": favourable,
         "groups": one_hot_groups(data, leave_out=(target, *ignored)),
-        "ignored": tuple(ignored),
+        "ignored": ignored,
         "max_twins": max_twins,
         "threshold": threshold,
     }
-    schema = draft_schema(data, **asked)
+    schema, raw = draft_schema(data, **asked), RawTable(table, data)
 
-    raw = RawTable(table, data)
+    def coded(found: pa.Table, given: Any, one: Schema) -> Table:
+        return table_from_arrow(found, one, file=given if isinstance(given, str | Path) else None, person=person)
 
-    def made(one: Schema, chosen: ModelOptions = options) -> Subject:
-        people = replace(table_from_arrow(data, one, file=file, person=person), index=raw.index)
+    def made(one: Schema, chosen: ModelOptions) -> Subject:
+        one = one if unseen is None else widened_schema(one, unseen)
+        people = replace(coded(data, table, one), index=raw.index)
         one = with_held(one, people.codes, raw)
+        held_out = None if unseen is None else coded(unseen, test, one)
         loaded = read_model(model, one, chosen)
-        subject = make_subject(name, loaded, one, people, options=chosen, original=model, raw=raw)
+        subject = make_subject(name, loaded, one, people, test=held_out, options=chosen, original=model, raw=raw)
         subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses
         return subject
 
-    subject = _first_fitting(made, schema, lambda: other_schemas(data, schema, **asked))
-    narrower = without_unseen(subject.schema, subject.encoding)
-    if narrower is not None:
-        with suppress(FairbitsError):  # it may want the column, though it makes nothing of it
-            subject = made(replace(narrower, order_guessed=schema.order_guessed))
-    return subject if as_is else _agreeing(subject, made)
+    subject, _, _ = _settled(made, schema, options, lambda: other_schemas(data, schema, **asked), as_is=as_is)
+    turned = subject.schema.classes != schema.classes or subject.options != options
+    return replace(subject, notes=(*subject.notes, *_order_notes(options, subject))) if turned else subject
 
 
-def _agreeing(subject: Subject, made: Callable[[Schema, ModelOptions], Subject]) -> Subject:
-    """The subject with its two classes the other way round, where that was a guess and the labels contradict it."""
+_Make = Callable[[Schema, ModelOptions], Subject]
+
+
+def _settled(
+    made: _Make,
+    schema: Schema,
+    options: ModelOptions,
+    others: Callable[[], Iterable[Schema]],
+    *,
+    as_is: bool,
+    observe: bool = False,
+) -> tuple[Subject, Schema, ModelOptions]:
+    """The subject, with the schema and the options that the model takes and that agree with the labels.
+
+    The first schema that fits, without what the model never sees; protected attributes that it never sees are then
+    observed, if asked for. The two classes the other way round, where that was a guess and the labels contradict it.
+    """
+    subject, schema = _first_fitting(made, schema, options, others)
+    for narrower in (_with_observed if observe else _as_it_is, _without_unseen):
+        other = narrower(schema, subject.encoding)
+        if other is not None:
+            with suppress(FairbitsError):  # it may want the column, though it makes nothing of it
+                subject, schema = made(other, options), other
     subject = _with_quality(subject)
-    if against_labels(_quality(subject), subject.model, subject.schema, named=subject.named) is None:
-        return subject
-    other = _other_way_round(subject.schema, subject.options, subject)
-    turned = None if other is None else _with_quality(made(*other))
-    if turned is None or _quality(turned).reversed:
-        return subject  # refused by whoever checks it
-    return replace(turned, notes=(*turned.notes, *_order_notes(subject.options, turned)))
+    if as_is or against_labels(_quality(subject), subject.model, subject.schema, named=subject.named) is None:
+        return subject, schema, options
+    way = _other_way_round(schema, options, subject)
+    turned = None if way is None else _with_quality(made(*way))
+    if way is None or turned is None or _quality(turned).reversed:
+        return subject, schema, options  # refused by whoever checks it
+    return turned, *way
+
+
+def _first_fitting(
+    made: _Make, schema: Schema, options: ModelOptions, others: Callable[[], Iterable[Schema]]
+) -> tuple[Subject, Schema]:
+    """What comes of a schema, or of the first other one that the model takes."""
+    try:
+        return made(schema, options), schema
+    except FairbitsError as error:
+        complaint = error
+    strange = "does not describe" in str(complaint)
+    for other in others():
+        try:
+            return made(other, options), other
+        except FairbitsError as error:
+            wider = strange and len(other) > len(schema)
+            if wider or isinstance(error, SchemaError):  # with all columns there it says what is really wrong
+                complaint = error
+    raise complaint from None
+
+
+def _as_it_is(_schema: Schema, _encoding: Encoding) -> Schema | None:
+    return None
+
+
+def _with_observed(schema: Schema, encoding: Encoding) -> Schema | None:
+    """Protected attributes that the model does not take as observed: nobody has twins in them."""
+    watched = tuple(schema.attributes[i] for i in encoding.unseen if schema.attributes[i].protected)
+    left = tuple(one for one in schema.attributes if one not in watched)
+    return replace(schema, attributes=left, observed=(*schema.observed, *watched)) if watched else None
 
 
 def _with_quality(subject: Subject) -> Subject:
     return replace(
         subject, quality=quality_of(subject.model, subject.encoding, subject.schema, subject.table, test=subject.test)
     )
-
-
-def _first_fitting(made: Callable[[Schema], _Made], schema: Schema, others: Callable[[], Iterable[Schema]]) -> _Made:
-    """What comes of a schema, or of the first other one that the model takes."""
-    try:
-        return made(schema)
-    except FairbitsError as error:
-        complaint = error
-    strange = "does not describe" in str(complaint)
-    for other in others():
-        try:
-            return made(other)
-        except FairbitsError as error:
-            wider = strange and len(other) > len(schema)
-            if wider or isinstance(error, SchemaError):  # with all columns there it says what is really wrong
-                complaint = error
-    raise complaint from None
 
 
 def write_draft(
@@ -392,8 +420,7 @@ def write_draft(
 
     def loaded(one: Draft) -> Subject:
         trial.write_text(draft_text(one, out), encoding="utf-8")
-        subject = subject_of_toml(trial, grants)
-        return _with_quality(subject)
+        return subject_of_toml(trial, grants)
 
     try:
         found = Drafted(draft) if draft.model is None else _tried(draft, loaded, as_is=as_is)
@@ -409,52 +436,26 @@ def write_draft(
 def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> Drafted:
     """The draft that loads and agrees with the labels; else as it is, with the trouble."""
 
-    def made(schema: Schema) -> tuple[Draft, Subject]:
-        one = replace(draft, schema=schema)
-        return one, loaded(one)
+    def made(schema: Schema, options: ModelOptions) -> Subject:
+        return loaded(replace(draft, schema=schema, options=options))
 
     try:
-        draft, subject = _first_fitting(made, draft.schema, lambda: draft.others)
+        subject, schema, options = _settled(
+            made, draft.schema, draft.options, lambda: draft.others, as_is=as_is, observe=True
+        )
     except FairbitsError as error:
         return Drafted(replace(draft, trouble=str(error)))
-    draft, subject = _watched(draft, subject, loaded)
-    narrower = without_unseen(draft.schema, subject.encoding)
-    if narrower is not None:
-        try:
-            draft, subject = made(narrower)
-        except FairbitsError:  # it wants the column, though it makes nothing of it
-            narrower = None
-    chosen = draft
     against = against_labels(_quality(subject), subject.model, subject.schema, named=subject.named)
     if against is not None and not as_is:
-        way = _other_way_round(draft.schema, draft.options, subject)
-        other = None if way is None else replace(draft, schema=way[0], options=way[1])
-        turned = None if other is None else loaded(other)
-        if other is None or turned is None or _quality(turned).reversed:
-            return Drafted(replace(draft, trouble=against))
-        chosen, subject = other, turned
-    notes = (*draft.schema.notes, *_order_notes(draft.options, subject))
+        return Drafted(replace(draft, schema=schema, trouble=against))
+    notes = (*schema.notes, *_order_notes(draft.options, subject))
     single = speaks_of(subject.model, subject.schema)
     if single is not None and not subject.named:
-        chosen = replace(chosen, options=replace(chosen.options, score_of=single))
-    settled = replace(chosen.schema, classes=subject.schema.classes, order_guessed=False)
+        options = replace(options, score_of=single)
+    settled = replace(schema, classes=subject.schema.classes, order_guessed=False)
     said = None if draft.options.score_of is not None else _said_by_labels(subject)
-    chosen = replace(chosen, schema=settled, said_by_labels=said)
+    chosen = replace(draft, schema=settled, options=options, said_by_labels=said)
     return Drafted(chosen, subject.checked(as_is=as_is), notes)
-
-
-def _watched(draft: Draft, subject: Subject, loaded: Callable[[Draft], Subject]) -> tuple[Draft, Subject]:
-    """Protected attributes that the model does not take are observed: nobody has twins in them."""
-    unseen = {subject.schema.names[i] for i in subject.encoding.unseen}
-    watched = [one for one in draft.schema.attributes if one.protected and one.name in unseen]
-    if not watched:
-        return draft, subject
-    left = tuple(one for one in draft.schema.attributes if one not in watched)
-    other = replace(draft, schema=replace(draft.schema, attributes=left, observed=(*draft.schema.observed, *watched)))
-    try:
-        return other, loaded(other)
-    except FairbitsError:  # it fits as it was: leave it so
-        return draft, subject
 
 
 def _said_by_labels(subject: Subject) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from fairbits.subject.toml import OBSERVED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TABLE, MODEL, SUBJECT = "table.csv", "model.npz", "subject.toml"
+TABLE, TEST, MODEL, SUBJECT = "table.csv", "test.csv", "model.npz", "subject.toml"
 
 
 def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlkit.items.Table:
@@ -88,7 +89,9 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
 
 
 def export_subject(subject: Subject, folder: Path, *, codes: bool = False, force: bool = False) -> list[Path]:
-    """Write table, model and subject file into a folder."""
+    """Write tables, model and subject file into a folder; held-out rows stay marked, or in a table of their own."""
+    from pyarrow import csv
+
     require(subject.model, CanSave, "exporting a subject")
     word = encoding_word(subject)
     if word is None:
@@ -97,20 +100,20 @@ def export_subject(subject: Subject, folder: Path, *, codes: bool = False, force
         raise OptionError(f"{str(folder)!r} exists and is not an empty folder; choose another --out or add --force.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write_table(subject, folder / TABLE, codes=codes)
         model = {"path": MODEL, "encoding": word, **subject.options.section()}
-        document = document_of_subject(subject, model, {"path": TABLE})
+        about = {"path": TABLE} | ({"split": split_name(subject)} if subject.table.held_out is not None else {})
+        tables = {TABLE: subject}
+        if subject.test is not None:
+            tables[TEST] = replace(subject, table=subject.test)
+            about["test"] = TEST
+        for file, one in tables.items():
+            csv.write_csv(table_of_subject(one, codes=codes), folder / file)
+        document = document_of_subject(subject, model, about)
         (folder / SUBJECT).write_text(tomlkit.dumps(document), encoding="utf-8")
     except OSError as error:
         raise OptionError(f"cannot write to {str(folder)!r}: {error.strerror or error}.") from None
     subject.model.save(folder / MODEL)  # type: ignore[attr-defined]  # required above
-    return [folder / name for name in (TABLE, MODEL, SUBJECT)]
-
-
-def _write_table(subject: Subject, path: Path, *, codes: bool) -> None:
-    from pyarrow import csv
-
-    csv.write_csv(table_of_subject(subject, codes=codes), path)
+    return [folder / name for name in (*tables, MODEL, SUBJECT)]
 
 
 def document_of_subject(subject: Subject, model: Mapping[str, Any], table: Mapping[str, Any]) -> tomlkit.TOMLDocument:
@@ -160,7 +163,15 @@ def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
         columns[subject.schema.target] = (
             classes[subject.table.labels.astype(np.int64)] if len(classes) else subject.table.labels
         )
+    if subject.table.held_out is not None:
+        columns[split_name(subject)] = subject.table.held_out
     return pa.table(columns)
+
+
+def split_name(subject: Subject) -> str:
+    """The column that marks held-out rows in :func:`table_of_subject`."""
+    taken = {*(name for one in subject.schema.attributes for name in one.own_columns), subject.schema.target}
+    return "held_out" if "held_out" not in taken else "held_out_rows"
 
 
 def _column(attribute: Attribute, codes: Codes, *, codes_only: bool = False) -> pa.Array:

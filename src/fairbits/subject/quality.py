@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema, Table, rule_words, shortened
 from fairbits.errors import ModelError, rows_named
 from fairbits.models import HasClassScores, Model, Network, speaks_of
+from fairbits.numerals import percent
 from fairbits.randomness import sampled_rows
 
 #: Both ends of a 95 % interval of the normal distribution.
@@ -95,12 +96,12 @@ class Quality:
         rule = f"{self.rule[:1].upper()}{self.rule[1:]}"
         if self.r2 is not None:
             rank = "" if self.rank_correlation is None else f", rank correlation {self.rank_correlation:.2f}"
-            judged = f"Against the labels, {self.judged_words}: variance explained {self.r2:.1%}{rank}."
+            judged = f"Against the labels, {self.judged_words}: variance explained {percent(self.r2)}{rank}."
             return (f"{shortened(rule, 160)}.", judged)
-        shares = "" if self.favourable_rate is None else f": {self.favourable_rate:.1%} of {self.rows:,} rows"
-        labelled = "" if self.base_rate is None else f"; labelled so: {self.base_rate:.1%}"
+        shares = "" if self.favourable_rate is None else f": {percent(self.favourable_rate)} of {self.rows:,} rows"
+        labelled = "" if self.base_rate is None else f"; labelled so: {percent(self.base_rate)}"
         first = f"{shortened(rule, 160)}{shares}{labelled}."
-        parts = [] if self.accuracy is None else [f"accuracy {self.accuracy:.1%}"]
+        parts = [] if self.accuracy is None else [f"accuracy {percent(self.accuracy)}"]
         if self.auc is not None:
             parts.append(f"AUC {self.auc:.3f} (95 % interval {self.auc_low:.3f} to {self.auc_high:.3f})")
         if not parts:

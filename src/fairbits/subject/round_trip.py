@@ -3,8 +3,6 @@
 A value passes schema, codes and encoding on its way to the model, and a native form may stand where a library stood.
 Every hop can change it. So real rows go in twice, untouched and through the schema, and the scores are compared.
 
-Was the model trained on the table as it is? Read otherwise, it must not agree far better with the labels.
-
 A model that names no columns may have been trained on them in another order, and one without a scaler on numbers that
 were standardised before. Nothing but the labels can tell: the readings that people use are tried on real rows.
 """
@@ -185,7 +183,7 @@ def asking(
 
     ``logits`` says what a library's answers are; None goes by their range.
     """
-    reading = reading_of(schema, classes, options, own=owner.own)
+    reading = reading_of(schema, owner.classes or classes, options, own=owner.own)
 
     def ask(rows: Any) -> Scores:
         answer = numbers_in(owner.ask(rows), len(rows), "the model")

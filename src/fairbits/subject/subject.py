@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes, twin_limits
 from fairbits.errors import ModelError, SchemaError
@@ -242,22 +243,26 @@ def make_subject(
     schema: Schema,
     table: Table,
     *,
+    test: Table | None = None,
     encoding: Encoding | None = None,
     options: ModelOptions | None = None,
     notes: tuple[str, ...] = (),
+    source: str | None = None,
     original: Any = None,
     raw: RawTable | None = None,
-    **rest: Any,
 ) -> Subject:
     """A subject whose parts fit each other, and whose model answers through the schema as it does without."""
     options = options or ModelOptions()
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
-    rest |= {"original": original, "origin": origin_of(made_from, options)}
     schema, from_model = with_model_classes(schema, loaded)
     named = names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
-    schema, table = _in_model_order(loaded, schema, table)
+    classes = loaded.classes
+    if classes is not None and classes != schema.classes and set(classes) == set(schema.classes):
+        moved = np.array([classes.index(one) for one in schema.classes], dtype=np.float64)
+        table, test = _with_labels(table, moved), None if test is None else _with_labels(test, moved)
+        schema = replace(schema, classes=classes)  # in the order of the model's outputs
     if loaded.threshold is not None and schema.threshold is None and len(schema.classes) == 2:
         schema, more = _with_own_threshold(schema, loaded.threshold)
         from_model = (*from_model, more)
@@ -270,11 +275,10 @@ def make_subject(
     fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
     if own_scale(schema, options.output):
         schema = _with_score_range(schema, fitted, table)
-    asked = (fitted.model, fitted.encoding, schema, table, options, loaded.classes)
+    asked = (fitted.model, fitted.encoding, schema, table, options, classes)
     doubt = scaling_doubt(loaded.owner, raw, *asked)
     if doubt is not None and loaded.owner is None:  # layers alone, trained or not: nobody knows what goes before them
         notes, doubt = (*notes, f"{doubt.partition('; ')[0]}."), None
-    rest |= {"round_trip": trip, "doubt": doubt}
     notes = (
         *notes,
         *schema.notes,
@@ -285,8 +289,26 @@ def make_subject(
         *people_notes(schema, table),
     )
     return Subject(
-        name, schema, fitted.model, fitted.encoding, table, notes=notes, options=options, named=named, **rest
+        name,
+        schema,
+        fitted.model,
+        fitted.encoding,
+        table,
+        test=test,
+        notes=notes,
+        source=source,
+        original=original,
+        options=options,
+        named=named,
+        origin=origin_of(made_from, options),
+        round_trip=trip,
+        doubt=doubt,
     )
+
+
+def _with_labels(table: Table, moved: npt.NDArray[np.float64]) -> Table:
+    """The table with its labels at other positions."""
+    return table if table.labels is None else replace(table, labels=moved[table.labels.astype(np.int64)])
 
 
 def _compared(
@@ -330,16 +352,6 @@ def _with_score_range(schema: Schema, fitted: FittedModel, table: Table) -> Sche
         return schema
     low, high = np.quantile(scores, (0.01, 0.99))
     return replace(schema, score_range=float(high - low) or float(np.ptp(scores)) or 1.0)
-
-
-def _in_model_order(loaded: Loaded, schema: Schema, table: Table) -> tuple[Schema, Table]:
-    """Where the model names its classes, the schema lists them in the order of its outputs, and labels follow."""
-    classes = loaded.classes
-    if classes is None or classes == schema.classes or set(classes) != set(schema.classes):
-        return schema, table
-    moved = np.array([classes.index(name) for name in schema.classes])
-    labels = None if table.labels is None else moved[table.labels.astype(np.int64)].astype(np.float64)
-    return replace(schema, classes=classes), replace(table, labels=labels)
 
 
 def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:

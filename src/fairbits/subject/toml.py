@@ -16,6 +16,7 @@ from fairbits.domain import (
     GrantOptions,
     RawTable,
     Schema,
+    Table,
     check_target,
     is_there,
     people_notes,
@@ -117,7 +118,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
     """A TOML file as a dictionary."""
     file = Path(path)
     if not file.is_file():
-        raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data list`.")
+        raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data`.")
     if file.stat().st_size > _MAX_BYTES:
         raise SchemaError(f"the subject file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
     try:
@@ -157,9 +158,7 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
     stated = section.get("classes", [])
     if not isinstance(stated, list | tuple) or any(isinstance(value, list | Mapping) for value in stated):
         raise SchemaError("[table] classes must be a list of the target's values, in the order of the outputs.")
-    for key in ("target", "scores"):
-        if not isinstance(section.get(key, ""), str):
-            raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
+    _check_texts(section)
     justified = document.get("justified", section.get("justified", []))
     if not isinstance(justified, list | tuple) or any(not isinstance(name, str) for name in justified):
         raise SchemaError(f"justified is {str(justified)[:40]!r}; it must be a list of names of attributes.")
@@ -212,23 +211,12 @@ def _max_twins(section: Mapping[str, Any]) -> int:
 _SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
-    "person",
+    *("person", "split", "test"),
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *(
-        "path",
-        "encoding",
-        "columns",
-        "output",
-        "score_of",
-        "input_format",
-        "inputs",
-        "eats",
-        "factory",
-        "layers",
-        "batch",
-    ),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
+    "inputs",
     *(
         "authorization_env",
         "credential_header",
@@ -251,17 +239,13 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
-    place = _path(table_section, "table", file)
+    _check_texts(table_section)
+    place, delimiter = _path(table_section, "table", file), str(table_section.get("delimiter", ","))
     max_rows = ModelOptions.of(grants).max_rows
-    data = read_arrow(place, delimiter=str(table_section.get("delimiter", ",")), max_rows=max_rows)
+    data = read_arrow(place, delimiter=delimiter, max_rows=max_rows)
     target = table_section.get("target")
-    if target is not None and not isinstance(target, str):
-        raise SchemaError(f"[table] target is {str(target)[:40]!r}; it must be the name of a column, in quotes.")
     _check_described(document, target, data.column_names, file)
     check_target(target, data.column_names)
-    person = table_section.get("person")
-    if person is not None and not isinstance(person, str):
-        raise SchemaError(f"[table] person is {str(person)[:40]!r}; it must be the name of a column, in quotes.")
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
     schema = _with_missing(schema, table_section.get("missing"), data)
     if "score" in table_section:
@@ -269,9 +253,13 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     options = _options(model_section, grants)
     source = _source(model_section, file)
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
-    table = table_from_arrow(data, schema, file=place, person=person)
-    raw = RawTable(place, data, delimiter=str(table_section.get("delimiter", ",")))
+    table, test = _coded(data, schema, place, table_section), None
+    raw = RawTable(place, data, delimiter=delimiter)
     schema = with_held(schema, table.codes, raw)
+    if "test" in table_section:
+        apart = file.parent / table_section["test"]
+        found = read_arrow(apart, delimiter=delimiter, max_rows=max_rows)
+        test = table_from_arrow(found, schema, file=apart, person=table_section.get("person"))
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
     notes = _outside_notes(file, source, table_section)
@@ -288,6 +276,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         loaded,
         schema,
         table,
+        test=test,
         encoding=encoding,
         options=options,
         notes=notes,
@@ -295,6 +284,25 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         original=source,
         raw=raw,
     )
+
+
+def _check_texts(section: Any) -> None:
+    """Keys of [table] that are names or paths."""
+    for key in ("target", "scores", "score", "person", "split", "test"):
+        if not isinstance(section.get(key, ""), str):
+            raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
+    if "split" in section and "test" in section:
+        raise SchemaError("[table] has both split and test; leave one of both out.")
+
+
+def _coded(data: Any, schema: Schema, place: Path, section: Any) -> Table:
+    """The table's people, with what [table] says about its rows."""
+    for key in ("split", "score"):
+        if key in section and section[key] in (schema.target, *schema.names, *(one.name for one in schema.observed)):
+            raise SchemaError(
+                f"[table] {key} is {section[key]!r}, which is an attribute or the target too; name another column."
+            )
+    return table_from_arrow(data, schema, file=place, person=section.get("person"), split=section.get("split"))
 
 
 def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
@@ -314,21 +322,17 @@ def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
 def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path) -> Subject:
     """A subject whose model is not at hand: the table holds its scores."""
     section, column = section_of(document, "model"), section_of(document, "table")["score"]
-    if not isinstance(column, str):
-        raise SchemaError(f"[table] score is {str(column)[:40]!r}; it must be the name of a column, in quotes.")
     if section:
         key = next(iter(section))
         raise SchemaError(
             f"[table] score is {column!r}, so the model is not asked, but [model] has {key!r}; leave one of both out."
         )
-    if column in (schema.target, *schema.names, *(one.name for one in schema.observed)):
-        raise SchemaError(f"[table] score is {column!r}, which is an attribute or the target too; name another column.")
     if len(schema.classes) > 2:
         raise SchemaError(
             f"[table] score is {column!r}, but the target has {len(schema.classes)} classes, and one score does not "
             f"decide between them; give the model, or leave the target out."
         )
-    table = table_from_arrow(data, schema, file=place, person=section_of(document, "table").get("person"))
+    table = _coded(data, schema, place, section_of(document, "table"))
     # Without a target the scores may be probabilities or not: nothing is decided then.
     table = replace(table, scores=scores_of_column(data, column, regression=schema.regression))
     return Subject(
@@ -360,6 +364,7 @@ def _outside_notes(file: Path, source: str | Path, table_section: Any) -> tuple[
     """Files that a subject file reaches outside its own folder: whoever runs it should know."""
     home = file.parent.resolve()
     paths = [("model", source), ("table", _path(table_section, "table", file))]
+    paths += [("test table", file.parent / table_section["test"])] if "test" in table_section else []
     found = [(name, path.resolve()) for name, path in paths if isinstance(path, Path)]
     return tuple(
         f"the {name} lies outside the folder of the subject file: {str(path)!r}."

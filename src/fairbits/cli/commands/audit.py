@@ -14,7 +14,7 @@ from fairbits.errors import ContradictionError
 from fairbits.options import AuditOptions, LoadingOptions, SubjectOptions, arguments_of, option
 
 if TYPE_CHECKING:
-    from fairbits.audit import ScoresAudit
+    from fairbits.audit import AuditResult, ScoresAudit
     from fairbits.subject import Subject
 
 
@@ -32,9 +32,8 @@ def audit(
 ) -> None:
     """Measure, search, debug, repair and report: one command, one page that a reviewer can check."""
     door = audit_of(subject, about, loading, resume)
-    from fairbits.audit import AuditResult
-    from fairbits.cli.render.audit import show
-    from fairbits.cli.render.stages import stages
+    from fairbits.audit import AuditResult as Whole
+    from fairbits.cli.progress import stages
     from fairbits.report import summary_of
 
     with stages(shown=not as_json, scores_only=door.subject.scores_only) as progress, gentle_stop() as stop:
@@ -46,24 +45,39 @@ def audit(
             stop=stop,
             **arguments_of(options),
         )
-    if not isinstance(found, AuditResult):
+    if not isinstance(found, Whole):
         _show_scores(door.subject, found, as_json=as_json)
     elif as_json:
         whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
         print_json({**whole, "summary": summary_of(found.data)})
     else:
-        show(found)
+        _show(found)
     if opened:
         click.launch(str(found.page.resolve()))
-    if isinstance(found, AuditResult) and found.data.contradictions:
+    if isinstance(found, Whole) and found.data.contradictions:
         raise ContradictionError(found.data.contradictions[0].said())
-    if isinstance(found, AuditResult) and found.stopped:
+    if isinstance(found, Whole) and found.stopped:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _show(found: AuditResult) -> None:
+    """The findings in one look, where the page is, and what to do next."""
+    from fairbits.cli import waited
+    from fairbits.cli.terminal import show
+    from fairbits.report import audit_look
+
+    folder = found.run.folder
+    nearby = f"next  fairbits explore {folder} · fairbits gate {folder}"
+    if found.stopped:
+        nearby = f"next  fairbits audit --resume {folder} (it ended early)"
+    look = audit_look(found.data, faults=found.faults, seconds=found.seconds, waited=waited())
+    show(look, f"page  {found.page}", nearby)
 
 
 def _show_scores(subject: Subject, found: ScoresAudit, *, as_json: bool) -> None:
     """A table of scores: groups and indirect bits only."""
-    from fairbits.cli.render.audit import show_scores
+    from fairbits.cli.terminal import show
+    from fairbits.report import study_look
     from fairbits.store import read_json
 
     if as_json:
@@ -71,4 +85,4 @@ def _show_scores(subject: Subject, found: ScoresAudit, *, as_json: bool) -> None
         seconds = {"proxies": found.seconds}
         print_json({"run": str(found.folder), "report": str(found.page), "seconds": seconds, "summary": summary})
         return
-    show_scores(subject, found)
+    show(study_look(subject, found.document), f"page  {found.page}")

@@ -43,54 +43,36 @@ def cases(
         else:
             print(f"{rows:,} cases in {out}")
     else:
-        _list(opened, SHOWN if top is None else top, where, time_limit, as_json=as_json)
+        _list(opened, top, where, time_limit, as_json=as_json)
     warn_of_damage(opened)
 
 
-def _list(run: Run, top: int, where: str | None, limit: str | None, *, as_json: bool) -> None:
+def _list(run: Run, top: int | None, where: str | None, limit: str | None, *, as_json: bool) -> None:
     """Cases on stdout, as many as were asked for."""
     from fairbits.search import seconds_of
     from fairbits.store import SECONDS, time_limit
 
     run.verify()
+    wanted = SHOWN if top is None else top
     with time_limit(SECONDS if limit is None else seconds_of(limit)):
         if as_json:
-            print_json(run.cases(where=where, top=top).to_pylist())
+            print_json(run.cases(where=where, top=wanted).to_pylist())
         else:
-            _show(run, run.worst(top, where=where), where)
+            _show(run, run.worst(wanted, where=where), where, everything=top is not None)
 
 
-def _show(run: Run, found: list[Case], where: str | None) -> None:
-    from rich.text import Text
+def _show(run: Run, found: list[Case], where: str | None, *, everything: bool) -> None:
+    from fairbits.blocks import Paragraph, People, Strong, paragraphs
+    from fairbits.cli.terminal import show
+    from fairbits.report import case_card, quality_lines
 
-    from fairbits.cli.console import Console
-    from fairbits.cli.render.people import harmless, people_text, quality_lines
-
-    console = Console(highlight=False)
-    for line in quality_lines(run.manifest.get("quality")):
-        console.print(Text(line, style="dim"))
+    blocks = paragraphs(quality_lines(run.manifest.get("quality")), "small")
     if not found:
         reason = f"of the {len(run):,} cases, none fits {where!r}." if where else "the run has no cases."
-        console.print(Text(harmless(reason)))
+        show([*blocks, Paragraph(reason)])
         return
     chosen = " that fit" if where else ""
-    title = f"The worst{chosen}, of {len(run):,} cases" if len(found) > 1 else f"The worst case{chosen}"
-    console.print(people_text(title, [(case, place_of(case), origin_of(case)) for case in found]))
-
-
-def place_of(case: Case) -> str:
-    """How far a case is from real people."""
-    if case.changed == 0:
-        return "a real row"
-    if case.changed < 0:
-        return "distance unknown"
-    return f"{case.changed} attribute{'s' if case.changed > 1 else ''} from a real row"
-
-
-def origin_of(case: Case) -> str:
-    """How a case was found, with span and plausibility."""
-    from fairbits.cli.render.people import harmless
-
-    start = f" from row {case.seed_row + 1}" if case.seed_row >= 0 else ""
-    figures = f"span {case.span:.3f}, plausibility {case.plausibility:.0f}"
-    return f"{figures}; evaluation {case.evaluation:,}, {harmless(case.origin)}{start}"
+    cards = [case_card(case, rank) for rank, case in enumerate(found, 1)]
+    title = Paragraph(Strong(f"Treated most differently{chosen}, of {len(run):,} cases"))
+    people = People(cards, not run.schema.regression)
+    show([title, *blocks, people], f"next  fairbits explore {run.folder}", everything=everything or None)

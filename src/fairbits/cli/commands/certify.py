@@ -47,9 +47,12 @@ def certify(
     if as_json:
         print_json(document(loaded, found))
     else:
-        from fairbits.cli.render.certify import show
+        from fairbits.blocks import Paragraph, Strong, paragraphs
+        from fairbits.cli.terminal import show
+        from fairbits.report import certificate_blocks
 
-        show(loaded, found)
+        head = [Paragraph(Strong(f"{loaded.name}: what can be said about everybody"))]
+        show([*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)])
     if found.contradictions:
         raise ContradictionError(found.contradictions[0].said())
     if found.stopped:

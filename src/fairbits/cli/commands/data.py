@@ -126,9 +126,10 @@ def _show(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(about)
     else:
-        from fairbits.cli.render.data import show_subject
+        from fairbits.cli.terminal import show as show_blocks
+        from fairbits.report import built_in_blocks
 
-        show_subject(entry, about)
+        show_blocks(built_in_blocks(entry, about), f"next  fairbits measure {name}")
 
 
 def _export(name: str, folder: Path, *, codes: bool, force: bool) -> None:

@@ -11,7 +11,7 @@ from fairbits.options import DebugOptions, LoadingOptions, arguments_of
 
 def debug(*, run: str = run_argument(), options: DebugOptions, as_json: bool = JSON, loading: LoadingOptions) -> None:
     """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
-    from fairbits.cli.render.progress import working
+    from fairbits.cli.progress import working
     from fairbits.engine import available_cores
 
     # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
@@ -28,6 +28,11 @@ def debug(*, run: str = run_argument(), options: DebugOptions, as_json: bool = J
         figures = {"quality": opened.manifest.get("quality")}
         print_json({"run": str(opened.folder), **figures, **plain(found.summary())})
         return
-    from fairbits.cli.render.debug import show
+    from fairbits.blocks import Paragraph, Strong, paragraphs
+    from fairbits.cli.terminal import show
+    from fairbits.report import debug_blocks, quality_lines
 
-    show(opened, found)
+    head = [Paragraph(Strong(f"{found.subject}: where the bits come from"))]
+    lines = paragraphs(quality_lines(opened.manifest.get("quality")), "small")
+    nearby = f"next  fairbits repair {opened.folder} · fairbits report {opened.folder}"
+    show([*head, *lines, *debug_blocks(found)], nearby)

@@ -34,6 +34,4 @@ def diff(
     from fairbits.cli.terminal import show_page
     from fairbits.diff import diff_page
 
-    show_page(diff_page(found))
-    if html is not None:
-        print(f"page  {html}")
+    show_page(diff_page(found), *([] if html is None else [f"page  {html}"]))

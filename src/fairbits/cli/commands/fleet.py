@@ -54,8 +54,7 @@ def fleet(
         from fairbits.cli.terminal import show_page
         from fairbits.report import fleet_page
 
-        show_page(fleet_page(found), everything=True)
-        print(f"page  {page}")
+        show_page(fleet_page(found), f"page  {page}", everything=True)
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)
     if found.failed:
@@ -64,7 +63,7 @@ def fleet(
 
 def _say(done: int, total: int, entry: FleetMember | None) -> None:
     """A line on stderr for every subject that has ended."""
-    from fairbits.cli.render.people import harmless
+    from fairbits.text import harmless
 
     if entry is None:
         print(f"{total} subjects", file=sys.stderr)

@@ -59,7 +59,7 @@ def gate(
         return _freeze(subject, out, freezing, loading, as_json=as_json)
     if freezing != FreezeOptions():
         raise OptionError("--add, --rows, --cases, --seed and --force say what is frozen; add --freeze.")
-    from fairbits.cli.render.progress import progress_bar
+    from fairbits.cli.progress import progress_bar
     from fairbits.gates import gate as judge
 
     asked: dict[str, Any] = {**arguments_of(options), "protected": about.protected, "as_is": about.as_is}
@@ -69,9 +69,10 @@ def gate(
     if as_json:
         print_json(found.document())
     else:
-        from fairbits.cli.render.gate import show
+        from fairbits.cli.terminal import show
+        from fairbits.report import gate_look
 
-        show(found)
+        show(gate_look(found.document()))
     raise click.exceptions.Exit(found.exit_code)
 
 
@@ -118,6 +119,7 @@ def _waivers(policy: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    from fairbits.cli.render.gate import show_waivers
+    from fairbits.cli.terminal import show
+    from fairbits.report import waiver_blocks
 
-    show_waivers(rows)
+    show(waiver_blocks(rows), everything=True)

@@ -84,12 +84,15 @@ def init(
         data=data,
         **loading.given(),
     )
-    from fairbits.cli.render.init import overview, show
+    from fairbits.report import draft_blocks, draft_document
 
     if as_json:
-        print_json(overview(drafted, out))
+        print_json(draft_document(drafted, str(out)))
     else:
-        show(drafted, out, data.num_rows)
+        from fairbits.cli.terminal import show
+
+        first = "edit it, then: " if drafted.trouble is not None else ""
+        show(draft_blocks(drafted, data.num_rows), f"Written to {out} · next: {first}fairbits measure {out}")
     if drafted.trouble is not None:
         raise ModelError(drafted.trouble)
 

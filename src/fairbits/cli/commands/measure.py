@@ -29,7 +29,7 @@ def measure(
     audit = audit_of(subject, about, loading)
     if audit.subject.scores_only or not audit.subject.schema.protected:
         return _without_twins(audit, options.seed, as_json)
-    from fairbits.cli.render.progress import progress_bar
+    from fairbits.cli.progress import progress_bar
     from fairbits.measure import documents_of  # brings the compiler along: only once the subject is known to be sound
 
     with progress_bar("measuring") as progress:
@@ -38,15 +38,16 @@ def measure(
     if as_json:
         print_json({**report(audit.subject, found, top), "groups": documents_of(groups)})
     else:
-        from fairbits.cli.render.measure import show
+        from fairbits.cli.terminal import show
+        from fairbits.report import measure_look
 
-        show(audit.subject, found, top, groups)
+        show(measure_look(audit.subject, found, groups, top=top), f"next  fairbits audit {subject}")
     return None
 
 
 def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
     """A model that takes no protected attribute, or that is not at hand: groups and indirect bits only."""
-    from fairbits.cli.render.progress import working
+    from fairbits.cli.progress import working
 
     with working(shown=not as_json) as progress:
         found = audit.proxies(seed=seed, progress=progress)
@@ -60,9 +61,10 @@ def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
         about["round_trip"] = audit.subject.round_trip.figures()
         print_json({**about, **quality, **indirect, **notes})
         return
-    from fairbits.cli.render.measure import show_without_twins
+    from fairbits.cli.terminal import show
+    from fairbits.report import study_look
 
-    show_without_twins(audit.subject, found)
+    show(study_look(audit.subject, document))
 
 
 def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def paper(
     _refuse(question, of_others, "compare")
     _refuse(question, of_mitigation if question != "mitigation" else {}, "mitigation")
     _check(question, strategies, repeats, full)
-    from fairbits.cli.render.progress import steps
+    from fairbits.cli.progress import steps
     from fairbits.paper import FULL_SECONDS, ExperimentPlan, ablation, datasets, mitigation_table, roster, rq3
 
     if networks is not None:
@@ -171,7 +171,7 @@ def _compare(
     as_json: bool,
 ) -> None:
     """All strategies, or some, on one subject."""
-    from fairbits.cli.render.progress import steps
+    from fairbits.cli.progress import steps
     from fairbits.cli.terminal import show_page
     from fairbits.report import contest_of, contest_page
 
@@ -183,8 +183,8 @@ def _compare(
     if as_json:
         print_json(found.as_dict())
         return
-    show_page(contest_page(contest_of(found.as_dict(), command=found.command), drawn=False))
-    print(f"Page with plots: {found.page}\nAll figures beside it, in compare.csv and compare.json.")
+    page = contest_page(contest_of(found.as_dict(), command=found.command), drawn=False)
+    show_page(page, f"page  {found.page}; all figures beside it, in compare.csv and compare.json")
 
 
 def _refuse(question: str, given: Mapping[str, object], only: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairbits.cli.arguments import JSON, audit_of, subject_argument
 from fairbits.cli.output import print_json
-from fairbits.cli.render.progress import working
+from fairbits.cli.progress import working
 from fairbits.options import AcceptOptions, LoadingOptions, ProxiesOptions, arguments_of, option
 
 
@@ -14,7 +14,7 @@ def proxies(
     *,
     subject: str = subject_argument(),
     options: ProxiesOptions,
-    filing: bool = option(False, "The tables of New York City's Local Law 144."),
+    filing: bool = option(False, "The tables of New York City's Local Law 144; with --out as filing.html, too."),
     out: Path | None = option(None, "A folder for proxies.json.", metavar="FOLDER"),
     about: AcceptOptions,
     as_json: bool = JSON,
@@ -27,9 +27,15 @@ def proxies(
     if as_json:
         print_json({**found.document(), "filing": found.filing().document()})
         return
-    from fairbits.cli.render.proxies import show, show_filing
+    from fairbits.cli.terminal import show, show_page
+    from fairbits.report import filing_page, render_page, study_look
+    from fairbits.store import write_whole
 
-    if filing:
-        show_filing(found.filing())
-    else:
-        show(found)
+    if not filing:
+        show(study_look(found.subject, found.document()), f"next  fairbits audit {subject}")
+        return
+    page = filing_page(found.document(), found.filing().date)
+    place = None if out is None else out / "filing.html"
+    if place is not None:
+        write_whole(place, render_page(page).encode())
+    show_page(page, *([] if place is None else [f"page  {place}"]))

@@ -38,7 +38,7 @@ def repair(
 
     Exit 1: no candidate is sure to keep the accuracy budget, and none is written.
     """
-    from fairbits.cli.render.repair import show, watching
+    from fairbits.cli.progress import working
     from fairbits.repair import document
 
     check_subject(place)
@@ -47,7 +47,7 @@ def repair(
         raise OptionError("--protected, --out and --force are for a subject; a run has its own, so leave them out.")
     opened = open_run(place, "repair", loading) if of_run else None
     quality = None
-    with watching(shown=not as_json) as progress:
+    with working(shown=not as_json) as progress:
         if opened is None:
             audit = audit_of(place, about, loading)
             result = audit.repair(
@@ -60,6 +60,13 @@ def repair(
     if as_json:
         print_json({"run": str(result.folder), "quality": quality, **document(result)})
     else:
-        show(result, quality)
+        from fairbits.blocks import Paragraph, Strong, paragraphs
+        from fairbits.cli.terminal import show
+        from fairbits.report import quality_lines, repair_blocks
+
+        head = [Paragraph(Strong(f"{result.subject}: a model to ship instead"))]
+        lines = paragraphs(quality_lines(quality), "small")
+        nearby = f"measure {result.subject_file}" if result.subject_file is not None else f"report {result.folder}"
+        show([*head, *lines, *repair_blocks(result)], f"next  fairbits {nearby}")
     if result.chosen is None:
         raise click.exceptions.Exit(1)

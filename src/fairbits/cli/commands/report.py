@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -25,9 +23,7 @@ def report(
     ),
     card: bool = option(False, "A Markdown section for a model card: the run's figures, and the gate's verdict."),
     check: bool = option(False, "Make the run again and compare: exit 0 where both are the same, else 1."),
-    sign: Path | None = option(
-        None, "Sign manifest.json with this Ed25519 key (OpenSSH or PEM).", metavar="KEY", group=_SIGNED
-    ),
+    sign: Path | None = option(None, "Sign manifest.json with this private SSH key.", metavar="KEY", group=_SIGNED),
     verify: bool = option(
         False, "Compare all files with manifest.json, and that with its signature: exit 0 or 1.", group=_SIGNED
     ),
@@ -54,13 +50,15 @@ def report(
     if check:
         _check(run, options.threads, workers, loading, as_json=as_json)
         return
-    opened_key = None if sign is None else _key(sign)  # before anything is written
+    from fairbits.report import open_key
+
+    opened_key = None if sign is None else open_key(sign)  # before anything is written
     from fairbits.audit import is_scores_audit
 
     if is_scores_audit(place):
         _scores(place, out, opened_key, loading, as_json=as_json)
         return
-    from fairbits.cli.render.progress import progress_bar
+    from fairbits.cli.progress import progress_bar
     from fairbits.store import read_json
 
     opened = open_run(run, "report", loading)
@@ -80,7 +78,7 @@ def report(
         raise ContradictionError(words["words"])
 
 
-def _scores(run: Path, out: Path | None, key: Any, loading: LoadingOptions, *, as_json: bool) -> None:
+def _scores(run: Path, out: Path | None, key: Path | None, loading: LoadingOptions, *, as_json: bool) -> None:
     """The report of a table of scores, which has no cases."""
     from fairbits.audit import report_scores
     from fairbits.store import read_json
@@ -95,17 +93,7 @@ def _scores(run: Path, out: Path | None, key: Any, loading: LoadingOptions, *, a
         print(f"Signed with {signed['signed']}.")
 
 
-def _key(path: Path) -> Any:
-    """The private key in a file; at a terminal its passphrase is asked for."""
-    from fairbits.report import open_key
-
-    def ask() -> str:
-        return str(click.prompt("Passphrase of the key", hide_input=True, err=True))
-
-    return open_key(path, passphrase=ask if sys.stdin is not None and sys.stdin.isatty() else None)
-
-
-def _sign(folder: Path, key: Any) -> str:
+def _sign(folder: Path, key: Path) -> str:
     """Sign the manifest of a folder; gives the fingerprint of the key."""
     from fairbits.report import MANIFEST, SIGNATURE, sign
 
@@ -147,7 +135,7 @@ def _check(run: str, threads: int | None, workers: int | None, loading: LoadingO
     from dataclasses import asdict
 
     from fairbits.audit import settings_again
-    from fairbits.cli.render.search import live
+    from fairbits.cli.progress import live
     from fairbits.cli.signals import gentle_stop
 
     opened = open_run(run, "report", loading)

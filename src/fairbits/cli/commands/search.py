@@ -39,7 +39,7 @@ def search(
         options = replace(options, strategy="exhaustive", options={"distance": 0 if on_data else exhaustive})
     door = audit_of(subject, about, loading, resume)
     settings = door.settings(options, run=resume)
-    from fairbits.cli.render.search import live, show
+    from fairbits.cli.progress import live
 
     with live(settings, shown=not as_json) as progress, gentle_stop() as stop:
         run = door.search_with(
@@ -57,6 +57,11 @@ def search(
     if as_json:
         print_json({"run": str(run.folder), "status": run.status, **summary})
     else:
-        show(run, top, (*door.subject.notes, *summary.get("notes", ())))
+        from fairbits.cli.terminal import show
+        from fairbits.report import search_look
+
+        notes = (*door.subject.notes, *summary.get("notes", ()))
+        look = search_look(run, top=top, lines=door.subject.asked_lines(), notes=notes)
+        show(look, f"next  fairbits cases {run.folder} · fairbits debug {run.folder} · fairbits report {run.folder}")
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)

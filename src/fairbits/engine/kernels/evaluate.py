@@ -12,11 +12,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
 from fairbits.engine.kernels.compiler import compiled, inlined
-from fairbits.engine.kernels.memory import gather, load, lowest, prefetch, splat, splat_at, store, transpose
+from fairbits.engine.kernels.lanes import (
+    IDENTITY,
+    PEOPLE,
+    activate,
+    add,
+    clip_index,
+    distance,
+    div,
+    exp,
+    fma,
+    gather,
+    if_greater,
+    leaky,
+    load,
+    lowest,
+    minimum,
+    prefetch,
+    sigmoid,
+    splat,
+    splat_at,
+    store,
+    sub,
+    transpose,
+)
 from fairbits.engine.kernels.partition import sweep, to_bins
-from fairbits.engine.kernels.simd import PEOPLE, add, clip_index, distance, div, fma, if_greater, leaky, minimum, sub
 
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 INFINITY = np.float32(np.inf)
@@ -141,46 +162,69 @@ def first_layer(program, tile, h, tables):
 
 
 @inlined
+def start_twin(program, tile, twin):
+    """Put the outputs of the first layer for one twin of the tile's people into ``near``."""
+    h, below = program.widths[0], splat(program.slopes[0])
+    for j in range(h):
+        x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
+        store(tile, program.near + j * PEOPLE, leaky(x, below))
+
+
+@inlined
+def run_layers(program, tile, first, last, near, far, weight, bias):
+    """Run layers whose first one is in ``near``, but for its curve; gives where outputs and the rest are."""
+    widths = program.widths
+    for layer in range(first, last + 1):
+        if layer > first:
+            inputs, outputs, slope = widths[layer - 1], widths[layer], program.slopes[layer]
+            dense(tile, near, far, program.weights, weight, program.biases, bias, inputs, outputs, slope)
+            weight += inputs * outputs
+            bias += outputs
+            near, far = far, near
+        if program.curves[layer] != IDENTITY:
+            activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
+    return near, far, weight, bias
+
+
+@inlined
+def score_of(program, tile, near, threshold):
+    """Scores from the last layer, whether each is a favourable decision, and NaN where one is not finite.
+
+    A sigmoid head has one margin; a softmax has one against each of the other classes.
+    """
+    outputs = program.widths[program.widths.size - 1]
+    score = load(tile, near)
+    trouble, margin = sub(score, score), splat(-ONE)
+    if not program.linear:
+        if outputs == 1:
+            score = sigmoid(score)
+            margin = sub(score, splat(threshold))
+        else:
+            margin = score
+            odds = splat(ONE)
+            for j in range(outputs):
+                x = load(tile, near + j * PEOPLE)
+                odds = add(odds, exp(sub(splat(ZERO), x)))
+                margin = minimum(x, margin)
+                trouble = add(trouble, sub(x, x))
+            score = div(splat(ONE), odds)
+    return score, if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE)), trouble
+
+
+@inlined
 def score_twins(program, tile, m, threshold):
     """Run every twin of the tile's people through the network.
 
     NaN inside the network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
     """
-    widths, h, layers = program.widths, program.widths[0], program.widths.size - 1
+    layers = program.widths.size - 1
     favourable, trouble = splat(ZERO), splat(ZERO)
     for twin in range(m):
-        near, far, weight, bias = program.near, program.far, np.int64(0), np.int64(0)
-        below = splat(program.slopes[0])
-        for j in range(h):
-            x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
-            store(tile, near + j * PEOPLE, leaky(x, below))
-        for layer in range(layers + 1):
-            if layer > 0:
-                inputs, outputs, slope = widths[layer - 1], widths[layer], program.slopes[layer]
-                dense(tile, near, far, program.weights, weight, program.biases, bias, inputs, outputs, slope)
-                weight += inputs * outputs
-                bias += outputs
-                near, far = far, near
-            if program.curves[layer] != IDENTITY:
-                activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
-        # A sigmoid head has one margin; a softmax has one against each of the other classes.
-        score = load(tile, near)
-        trouble = add(trouble, sub(score, score))  # NaN if the score is not finite
-        margin = splat(-ONE)
-        if not program.linear:
-            if widths[layers] == 1:
-                score = sigmoid(score)
-                margin = sub(score, splat(threshold))
-            else:
-                margin = score
-                odds = splat(ONE)
-                for j in range(widths[layers]):
-                    x = load(tile, near + j * PEOPLE)
-                    odds = add(odds, exp(sub(splat(ZERO), x)))
-                    margin = minimum(x, margin)
-                    trouble = add(trouble, sub(x, x))
-                score = div(splat(ONE), odds)
-        favourable = add(favourable, if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE)))
+        start_twin(program, tile, twin)
+        near, _, _, _ = run_layers(program, tile, 0, layers, program.near, program.far, np.int64(0), np.int64(0))
+        score, favoured, wrong = score_of(program, tile, near, threshold)
+        trouble = add(trouble, wrong)
+        favourable = add(favourable, favoured)
         store(tile, program.scores + twin * PEOPLE, score)
     return favourable, harmless(trouble)
 

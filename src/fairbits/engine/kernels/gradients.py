@@ -11,11 +11,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid_slope, steepen
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.kernels.evaluate import add_lookups, dense, harmless, prefetch_codes, read_codes
-from fairbits.engine.kernels.memory import load, splat, store, store_totals, transpose
-from fairbits.engine.kernels.simd import PEOPLE, add, div, fma, leaky, leaky_slope, minimum, mul, sub
+from fairbits.engine.kernels.lanes import (
+    IDENTITY,
+    PEOPLE,
+    activate,
+    add,
+    div,
+    exp,
+    fma,
+    leaky,
+    leaky_slope,
+    load,
+    minimum,
+    mul,
+    sigmoid_slope,
+    splat,
+    steepen,
+    store,
+    store_totals,
+    sub,
+    transpose,
+)
 
 ZERO, ONE = np.float32(0), np.float32(1)
 INFINITY = np.float32(np.inf)

@@ -16,12 +16,37 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.kernels.activations import IDENTITY, activate, exp, sigmoid
 from fairbits.engine.kernels.compiler import compiled, inlined
-from fairbits.engine.kernels.evaluate import HALF, INFINITY, ONE, ZERO, dense, first_layer, harmless, read_codes
-from fairbits.engine.kernels.memory import load, lowest, splat, splat_at, store
+from fairbits.engine.kernels.evaluate import (
+    HALF,
+    INFINITY,
+    ONE,
+    ZERO,
+    dense,
+    first_layer,
+    harmless,
+    read_codes,
+    run_layers,
+    score_of,
+    start_twin,
+)
+from fairbits.engine.kernels.lanes import (
+    PEOPLE,
+    add,
+    distance,
+    fma,
+    if_greater,
+    leaky,
+    load,
+    lowest,
+    minimum,
+    sigmoid,
+    splat,
+    splat_at,
+    store,
+    sub,
+)
 from fairbits.engine.kernels.partition import sweep, to_bins
-from fairbits.engine.kernels.simd import PEOPLE, add, distance, div, fma, if_greater, leaky, minimum, sub
 
 
 class Held(NamedTuple):
@@ -76,50 +101,27 @@ def start_tile(program, codes, first, tile):
 @inlined
 def shared_layers(program, tile, twin, held):
     """Run one twin through the layers that no intervention changes, and the pre-activation after them."""
-    widths, h = program.widths, program.widths[0]
-    near, far, weight, bias = program.near, program.far, np.int64(0), np.int64(0)
-    below = splat(program.slopes[0])
-    for j in range(h):
-        x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
-        store(tile, near + j * PEOPLE, leaky(x, below))
-    for layer in range(held.layer + 2):
-        if layer > 0:
-            inputs, outputs = widths[layer - 1], widths[layer]
-            slope = program.slopes[layer] if layer <= held.layer else ONE
-            target = far if layer <= held.layer else held.before
-            dense(tile, near, target, program.weights, weight, program.biases, bias, inputs, outputs, slope)
-            weight += inputs * outputs
-            bias += outputs
-            near, far = far, near
-        if layer <= held.layer and program.curves[layer] != IDENTITY:
-            activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
-        if layer == held.layer:
-            for j in range(widths[layer]):
-                store(tile, held.kept + j * PEOPLE, load(tile, near + j * PEOPLE))
+    start_twin(program, tile, twin)
+    zero, layer = np.int64(0), held.layer
+    near, _, weight, bias = run_layers(program, tile, 0, layer, program.near, program.far, zero, zero)
+    inputs, outputs = program.widths[layer], program.widths[layer + 1]
+    dense(tile, near, held.before, program.weights, weight, program.biases, bias, inputs, outputs, ONE)
+    for j in range(inputs):
+        store(tile, held.kept + j * PEOPLE, load(tile, near + j * PEOPLE))
 
 
 @inlined
 def later_layers(program, tile, held, do, weight, bias):
     """Run one intervention through the rest of the network."""
-    widths, layers = program.widths, program.widths.size - 1
-    near, far, layer = program.near, program.far, held.layer + 1
-    outputs, neuron = widths[layer], held.neurons[do]
+    widths, near, layer, neuron = program.widths, program.near, held.layer + 1, held.neurons[do]
+    outputs = widths[layer]
     shift = sub(splat(held.values[do]), load(tile, held.kept + neuron * PEOPLE))
     below = splat(program.slopes[layer])
     for j in range(outputs):
         x = fma(shift, splat_at(program.weights, weight + neuron * outputs + j), load(tile, held.before + j * PEOPLE))
         store(tile, near + j * PEOPLE, leaky(x, below))
-    w, b = weight + widths[held.layer] * outputs, bias + outputs
-    for later in range(layer, layers + 1):
-        if later > layer:
-            inputs, outs, slope = widths[later - 1], widths[later], program.slopes[later]
-            dense(tile, near, far, program.weights, w, program.biases, b, inputs, outs, slope)
-            w += inputs * outs
-            b += outs
-            near, far = far, near
-        if program.curves[later] != IDENTITY:
-            activate(tile, near, near, widths[later], program.curves[later], program.alphas[later])
-    return near
+    weight, bias = weight + widths[held.layer] * outputs, bias + outputs
+    return run_layers(program, tile, layer, widths.size - 1, near, program.far, weight, bias)[0]
 
 
 @inlined
@@ -155,25 +157,8 @@ def count_classes(tile, start, m, tolerance):
 @inlined
 def score_tile(program, tile, near, held, slot, twin, m, missing, gap, threshold):
     """Keep the scores of one twin under one intervention, and count the favourable decisions."""
-    outputs = program.widths[program.widths.size - 1]
-    score = load(tile, near)
-    trouble = sub(score, score)
-    margin = splat(-ONE)
-    if not program.linear:
-        if outputs == 1:
-            score = sigmoid(score)
-            margin = sub(score, splat(threshold))
-        else:
-            margin = score
-            odds = splat(ONE)
-            for j in range(outputs):
-                x = load(tile, near + j * PEOPLE)
-                odds = add(odds, exp(sub(splat(ZERO), x)))
-                margin = minimum(x, margin)
-                trouble = add(trouble, sub(x, x))
-            score = div(splat(ONE), odds)
+    score, favourable, trouble = score_of(program, tile, near, threshold)
     at = held.sums + slot * PEOPLE
-    favourable = if_greater(splat(ZERO), margin, splat(ZERO), splat(ONE))
     if missing.gaps.size:
         favourable = if_greater(load(missing.gaps, gap + twin * PEOPLE), splat(ZERO), splat(ZERO), favourable)
     store(tile, at, add(load(tile, at), favourable))

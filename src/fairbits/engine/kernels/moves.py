@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.forecast import Contributions, Foresight, foresee
+from fairbits.engine.gradient import Contributions, Foresight, foresee
 from fairbits.engine.kernels.compiler import compiled, inlined
 from fairbits.engine.seen import GOLDEN, mixed
 from fairbits.engine.threads import spread

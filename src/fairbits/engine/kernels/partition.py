@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.compiler import compiled, inlined, linked
-from fairbits.engine.kernels.memory import load, lowest, splat, store
-from fairbits.engine.kernels.simd import PEOPLE, add, div, floor, if_greater, minimum, sub
+from fairbits.engine.kernels.lanes import PEOPLE, add, div, floor, if_greater, load, lowest, minimum, splat, store, sub
 from fairbits.errors import OptionError
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)

@@ -29,8 +29,6 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Instead of an attribute: a leaf, a split on protected values, and, counted down from here, attributes whose values go
 #: left by a set of bins.
 LEAF, TWIN, SET = -1, -2, -3
-#: Stretches of the values of an attribute that is binned by search.
-HINTS = 1024
 #: People whose sums are written together: their float64 fill a line of the cache.
 TILE = 8
 
@@ -52,26 +50,19 @@ def bins_by_table(table, low, codes, bins):
 
 
 @inlined
-def bins_by_search(cuts, hints, first, stretch, shift, scale, single, codes, bins):
+def bins_by_search(cuts, shift, scale, single, codes, bins):
     """Bins of codes by the cuts that they lie between; bin 0 is for missing ones."""
     for p in range(len(codes)):
         value = (codes[p] - shift) * scale
         if single:
             value = np.float64(np.float32(value))
-        if np.isnan(value):
-            bins[p] = 0
-            continue
-        # Even stretches of the values between the outermost cuts say where to look; one more on either side for
-        # rounding.
-        near = np.int64(min(max((value - first) * stretch, 0.0), HINTS - 1.0))
-        low, high = hints[max(near - 1, 0)], hints[min(near + 2, HINTS)]
-        while low < high:
-            middle = (low + high) >> 1
-            if cuts[middle] < value:
-                low = middle + 1
-            else:
-                high = middle
-        bins[p] = 1 + low
+        low, size = 0, len(cuts)
+        while size > 1:  # without a branch that the processor would have to foretell
+            half = size >> 1
+            low += half if cuts[low + half - 1] < value else 0
+            size -= half
+        below = size == 1 and cuts[low] < value
+        bins[p] = 0 if np.isnan(value) else 1 + low + np.int64(below)
 
 
 @compiled
@@ -103,9 +94,6 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
             else:
                 bins_by_search(
                     plan.cuts[first : first + size],
-                    attributes.hints[a * (HINTS + 1) : (a + 1) * (HINTS + 1)],
-                    attributes.firsts[a],
-                    attributes.stretches[a],
                     attributes.lows[a],
                     attributes.scales[a],
                     attributes.single,

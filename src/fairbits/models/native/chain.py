@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import ModelError
-from fairbits.models.native.activations import Activation
-from fairbits.models.native.network import Head, Network
+from fairbits.models.native.network import Activation, Head, Network
 
 Matrix = npt.NDArray[np.float64]
 

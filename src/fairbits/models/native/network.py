@@ -1,20 +1,158 @@
-"""The native network: dense layers as plain arrays. Small, exact, and open to surgery."""
+"""The native network: dense layers as plain arrays, small, exact, and open to surgery; with its .npz files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.functions import expit, logsumexp, softmax
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
-from fairbits.models.native.activations import Activation
-from fairbits.models.native.numerics import without_denormals
+from fairbits.models.black_box import reason
+from fairbits.models.guards import check_archive, check_arrays, is_archive
+
+Values = npt.NDArray[Any]
+_ROOT_2 = float(np.sqrt(2))
+_GELU_SCALE = float(np.sqrt(2 / np.pi))
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """An activation by name."""
+
+    name: str = "relu"
+    alpha: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in _FUNCTIONS:
+            raise ModelError(f"activation {self.name!r} is not known; {choose_from(self.name, _FUNCTIONS)}")
+
+    def __call__(self, x: Values) -> Values:
+        """The activation of pre-activations."""
+        return _FUNCTIONS[self.name].value(x, self.alpha)
+
+    def slope(self, x: Values) -> Values:
+        """The derivative at pre-activations."""
+        return _FUNCTIONS[self.name].slope(x, self.alpha)
+
+    def inverse(self, y: float) -> float:
+        """A pre-activation whose activation is ``y``: what surgery writes into the bias."""
+        x = _FUNCTIONS[self.name].inverse(y, self.alpha)
+        if x is None or not np.isfinite(x):
+            raise ModelError(f"a {self.name} neuron can never put out {y:g}; choose a value in its range.")
+        return float(x)
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    value: Callable[[Values, float], Values]
+    slope: Callable[[Values, float], Values]
+    inverse: Callable[[float, float], float | None]
+
+
+def _positive_only(y: float, _: float) -> float | None:
+    return y if y >= 0 else None
+
+
+def _leaky_inverse(y: float, alpha: float) -> float | None:
+    return y if y >= 0 else (y / alpha if alpha > 0 else None)
+
+
+def _elu_inverse(y: float, alpha: float) -> float | None:
+    return y if y >= 0 else (np.log1p(y / alpha) if 0 > y > -alpha else None)
+
+
+def _sigmoid_slope(x: Values, _: float) -> Values:
+    y: Values = expit(x)
+    return y * (1 - y)
+
+
+def _gelu(x: Values, _: float) -> Values:
+    from scipy import special
+
+    y: Values = x * (0.5 * (1 + special.erf(x / _ROOT_2)))
+    return y.astype(x.dtype)
+
+
+def _gelu_slope(x: Values, _: float) -> Values:
+    from scipy import special
+
+    density = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
+    y: Values = 0.5 * (1 + special.erf(x / _ROOT_2)) + x * density
+    return y.astype(x.dtype)
+
+
+def _gelu_tanh(x: Values, _: float) -> Values:
+    return (0.5 * x * (1 + np.tanh(_GELU_SCALE * (x + 0.044715 * x**3)))).astype(x.dtype)
+
+
+def _gelu_tanh_slope(x: Values, _: float) -> Values:
+    t = np.tanh(_GELU_SCALE * (x + 0.044715 * x**3))
+    return (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * _GELU_SCALE * (1 + 3 * 0.044715 * x * x)).astype(x.dtype)
+
+
+def _rising_inverse(function: Callable[[Values, float], Values]) -> Callable[[float, float], float | None]:
+    """GELU falls before it rises; only its rising half (from the minimum near −0.75) has one inverse."""
+
+    def inverse(y: float, alpha: float) -> float | None:
+        def miss(x: float) -> float:
+            return float(function(np.array([x]), alpha)[0]) - y
+
+        from scipy import optimize
+
+        lowest = -0.7517
+        return None if miss(lowest) > 0 else float(optimize.brentq(miss, lowest, max(10.0, 2 * y)))
+
+    return inverse
+
+
+_FUNCTIONS: dict[str, _Function] = {
+    "relu": _Function(lambda x, _: np.maximum(x, 0), lambda x, _: (x > 0).astype(x.dtype), _positive_only),
+    "leaky_relu": _Function(
+        lambda x, a: np.where(x > 0, x, x.dtype.type(a) * x),
+        lambda x, a: np.where(x > 0, x.dtype.type(1), x.dtype.type(a)),
+        _leaky_inverse,
+    ),
+    "tanh": _Function(
+        lambda x, _: np.tanh(x),
+        lambda x, _: 1 - np.tanh(x) ** 2,
+        lambda y, _: float(np.arctanh(y)) if -1 < y < 1 else None,
+    ),
+    "sigmoid": _Function(
+        lambda x, _: expit(x), _sigmoid_slope, lambda y, _: float(np.log(y / (1 - y))) if 0 < y < 1 else None
+    ),
+    "elu": _Function(
+        lambda x, a: np.where(x > 0, x, x.dtype.type(a) * np.expm1(np.minimum(x, 0))),
+        lambda x, a: np.where(x > 0, x.dtype.type(1), x.dtype.type(a) * np.exp(np.minimum(x, 0))),
+        _elu_inverse,
+    ),
+    "gelu": _Function(_gelu, _gelu_slope, _rising_inverse(_gelu)),
+    "gelu_tanh": _Function(_gelu_tanh, _gelu_tanh_slope, _rising_inverse(_gelu_tanh)),
+    "identity": _Function(lambda x, _: x, lambda x, _: np.ones_like(x), lambda y, _: y),
+}
+
+#: The names, in a fixed order that compiled code relies on.
+NAMES = tuple(_FUNCTIONS)
+
+
+#: Below this float32 numbers are not normal.
+SMALLEST = np.finfo(np.float32).tiny
+
+
+def without_denormals(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The weights, with 0 in place of numbers that are not normal.
+
+    Training leaves weights of 1e-40, which cost some processors a hundred times as much as others and add nothing that
+    a float32 sum could hold.
+    """
+    return np.where(np.abs(weights) < SMALLEST, np.float32(0), weights)
+
 
 Head = Literal["softmax", "sigmoid", "linear"]
 #: Rows that are scored at a time: activations stay in cache, and BLAS does not wake its threads for so little.
@@ -427,9 +565,19 @@ class Network(SeveralClasses):
         ModelError
             If the ending is another one, or the file cannot be written.
         """
-        from fairbits.models.registry import save_network
+        file = Path(path)
+        suffix = file.suffix.lower()
+        if suffix not in {".npz", ".onnx"}:
+            raise ModelError(f"a network cannot be saved as {str(file)!r}; use .npz or .onnx.")
+        try:
+            if suffix == ".npz":
+                write_npz(self, file)
+            else:
+                from fairbits.models.onnx.writer import write_onnx
 
-        save_network(self, path)
+                write_onnx(self, file)
+        except OSError as error:
+            raise ModelError(f"the model cannot be written to {str(file)!r}: {error.strerror or error}.") from None
 
     def _checked(self, inputs: npt.ArrayLike) -> Array:
         return checked_rows(inputs, self.inputs, "the network", np.float32)
@@ -483,3 +631,68 @@ def _own(array: npt.ArrayLike) -> Array:
         return own
     plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
     return np.ndarray(plain.shape, np.float32, plain.tobytes())
+
+
+def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Network:
+    """A network from a .npz file: never runs code from it, and unpacks no more than is allowed."""
+    path = Path(path)
+    if not is_archive(path):
+        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: it is no zip archive.")
+    _check_kinds(path, check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes))
+    try:
+        # Opened here and not by NumPy, which would leave a damaged file open.
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: {reason(error)}") from None
+    layers = 0
+    while f"W{layers}" in arrays:
+        if f"b{layers}" not in arrays:
+            raise ModelError(f"the network {str(path)!r} has W{layers} but no b{layers}; every layer needs both.")
+        layers += 1
+    if layers == 0:
+        held = ", ".join(sorted(arrays)) or "nothing"
+        raise ModelError(
+            f"the network {str(path)!r} has no W0; layers are named W0, b0, W1, b1 …, but it holds {held}."
+        )
+    try:
+        return _network(arrays, layers)
+    except (ValueError, TypeError) as error:  # arrays of the wrong kind or shape
+        raise ModelError(f"the network {str(path)!r} holds arrays that make no network: {reason(error)}") from None
+
+
+def _check_kinds(path: Path, kinds: dict[str, np.dtype[Any]]) -> None:
+    """Weights are real numbers: complex ones, dates, records and texts would be bent into some."""
+    for name, kind in kinds.items():
+        weights = name[:1] in "Wb" and name[1:].isascii() and name[1:].isdigit()
+        if (weights or name in {"alphas", "favourable"}) and kind.kind not in "fiub":
+            raise ModelError(
+                f"the network {str(path)!r} has {name} of type {kind}, where real numbers are needed; save it again "
+                f"as float32."
+            )
+
+
+def _network(arrays: dict[str, npt.NDArray[Any]], layers: int) -> Network:
+    names = arrays.get("activations")
+    alphas = arrays.get("alphas", np.zeros(layers - 1))
+    after = "relu" if names is None else [Activation(str(n), float(a)) for n, a in zip(names, alphas, strict=True)]
+    return Network.build(
+        [arrays[f"W{i}"] for i in range(layers)],
+        [arrays[f"b{i}"] for i in range(layers)],
+        activation=after,
+        head=str(arrays["head"]) if "head" in arrays else None,  # type: ignore[arg-type]  # checked by Network
+        favourable=int(arrays["favourable"]) if "favourable" in arrays else None,
+    )
+
+
+def write_npz(network: Network, path: str | Path) -> None:
+    """Write a network so that ``read_npz`` reads it."""
+    arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
+    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        arrays[f"W{i}"], arrays[f"b{i}"] = w, b
+    arrays["activations"] = np.array([a.name for a in network.activations_after], dtype=np.str_)
+    arrays["alphas"] = np.array([a.alpha for a in network.activations_after], dtype=np.float64)
+    arrays["head"] = np.array(network.head)
+    arrays["favourable"] = np.array(network.favourable)
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # NumPy's stub does not take ** of arrays

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.limits import check_file
+from fairbits.models.guards import check_file
 from fairbits.models.options import ModelOptions
 
 #: Kinds of ONNX tensors by number, as the format fixes them.

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairbits.errors import ModelError
-from fairbits.models.native.activations import Activation
-from fairbits.models.native.network import Network
+from fairbits.models.native.network import Activation, Network
 from fairbits.models.onnx.adapter import GraphReader, named
 from fairbits.models.onnx.graph import FAVOURABLE_KEY, import_onnx
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from fairbits.domain import Schema
 from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.native.activations import Activation
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
+from fairbits.models.native.network import Activation
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, read_output
 
@@ -50,7 +50,7 @@ def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loa
 
 
 def _running(module: Any, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
-    from fairbits.models.torch.inputs import running
+    from fairbits.models.torch.module import running
 
     return running(module, schema, options, why)
 

@@ -1,27 +1,129 @@
-"""PyTorch files: exported programs (.pt2), and weights (.pt, .pth) with the function that builds their module."""
+"""PyTorch files, read and written: exported programs (.pt2), and weights (.pt, .pth) with the function of their module.
+
+The graph of a .pt2 archive is JSON and its weights are plain bytes, so that a chain of dense layers is read as data,
+without code and without PyTorch. ``torch.export.load`` unpickles parts of it, and is asked only where it is trusted.
+"""
 
 from __future__ import annotations
 
-import pickletools
+import json
+import math
 import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.callables import check_reference, made_by, named_object
-from fairbits.models.limits import MAX_DESCRIPTION
-from fairbits.models.native.chain import NotNative
+from fairbits.models.guards import tried
+from fairbits.models.native.chain import Chain, NotNative
+from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, read_output
-from fairbits.models.torch.adapter import from_torch, import_torch
-from fairbits.models.torch.pt2 import Archive
-from fairbits.models.trial import tried
+from fairbits.models.registry import check_reference, made_by, named_object
+from fairbits.models.torch.adapter import chain_of_module, from_torch, import_torch, take_operation
 
-#: Homes of what a state dict is made of.
-_OF_TENSORS = {"torch", "torch._utils", "torch.storage", "collections"}
+#: The archive's numbers for kinds of tensors.
+_KINDS = {3: "<i2", 4: "<i4", 5: "<i8", 6: "<f2", 7: "<f4", 8: "<f8"}
+
+
+class Archive:
+    """The graph and the weights of one exported model."""
+
+    def __init__(self, path: str | Path):
+        try:
+            with zipfile.ZipFile(path) as file:
+                self.entries = {name: file.read(name) for name in file.namelist()}
+            self.root = next(iter(self.entries)).split("/")[0]
+            document = json.loads(self._entry("models/model.json"))
+            self.graph = document["graph_module"]["graph"]
+            self.specs = document["graph_module"]["signature"]["input_specs"]
+            self.config = json.loads(self._entry("data/weights/model_weights_config.json"))["config"]
+        except ModelError as error:
+            raise ModelError(
+                f"the model {str(path)!r} is not a torch.export archive that can be read: {error}"
+            ) from None
+        except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+            raise ModelError(f"the model {str(path)!r} is not a readable .pt2 file: {reason(error)}") from None
+
+    def chain(self) -> Chain:
+        """The operations in order; parameters are named as in the state dict."""
+        try:
+            return self._walk()
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
+            raise NotNative(f"its graph is damaged or of an unknown form ({reason(error)})") from None
+
+    def weight(self, name: str) -> npt.NDArray[Any]:
+        """One parameter of the module, by its name."""
+        held = self.config[name]
+        if held.get("use_pickle"):
+            raise NotNative(f"its parameter {name!r} is pickled.")
+        meta = held["tensor_meta"]
+        if meta["dtype"] not in _KINDS:
+            raise NotNative(f"its parameter {name!r} has an unknown type of number.")
+        shape, strides = ([int(size["as_int"]) for size in meta[key]] for key in ("sizes", "strides"))
+        dense = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        if strides != dense or meta["storage_offset"]["as_int"]:
+            raise NotNative(f"its parameter {name!r} is a view into another one.")
+        values = np.frombuffer(self._entry(f"data/weights/{held['path_name']}"), dtype=_KINDS[meta["dtype"]])
+        return values[: math.prod(shape)].reshape(shape)
+
+    def write(self, path: str | Path, changed: dict[str, npt.NDArray[np.float64]]) -> None:
+        """Write the archive with other values for some parameters."""
+        entries = dict(self.entries)
+        for name, array in changed.items():
+            old = self.weight(name)
+            entries[f"{self.root}/data/weights/{self.config[name]['path_name']}"] = (
+                array.reshape(old.shape).astype(old.dtype).tobytes()
+            )
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as file:
+            for name, content in entries.items():
+                file.writestr(zipfile.ZipInfo(name), content)
+
+    def _entry(self, name: str) -> bytes:
+        found = self.entries.get(f"{self.root}/{name}")
+        if found is None:
+            raise NotNative(f"it has no {name}; export it again with a newer torch.export.")
+        return found
+
+    def _walk(self) -> Chain:
+        named: dict[str, str] = {}
+        current = None
+        for spec in self.specs:
+            for kind, key in (("parameter", "parameter_name"), ("buffer", "buffer_name")):
+                if kind in spec:
+                    named[spec[kind]["arg"]["name"]] = spec[kind][key]
+            if "user_input" in spec:
+                if current is not None:
+                    raise NotNative("it has more than one input.")
+                current = spec["user_input"]["arg"]["as_tensor"]["name"]
+        chain = Chain()
+        for node in self.graph["nodes"]:
+            current = self._take(chain, node, current, named)
+        outputs = [entry["as_tensor"]["name"] for entry in self.graph["outputs"]]
+        if outputs != [current]:
+            raise NotNative("it puts out more than one value.")
+        return chain
+
+    def _take(self, chain: Chain, node: dict[str, Any], current: str | None, named: dict[str, str]) -> str:
+        operation = node["target"].removeprefix("torch.ops.aten.").split(".")[0].rstrip("_")
+        given: dict[str, Any] = {}
+        held: dict[str, tuple[str, npt.NDArray[np.float64]]] = {}
+        for position, entry in enumerate(node["inputs"]):
+            kind, value = next(iter(entry["arg"].items()))
+            if kind != "as_tensor":
+                given[entry["name"]] = value
+            elif value["name"] in named:
+                name = named[value["name"]]
+                held[entry["name"]] = (name, self.weight(name).astype(np.float64))
+            elif value["name"] != current or position != 0:
+                raise NotNative(f"the path through it branches at {operation}.")
+        take_operation(chain, operation, given, held)
+        return str(node["outputs"][0]["as_tensor"]["name"])
 
 
 def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -49,7 +151,7 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
             f"the model {str(path)!r} was exported for {fixed:,} rows at a time and takes no others; export it with "
             f"dynamic_shapes, the first size of each input being torch.export.Dim.DYNAMIC."
         )
-    from fairbits.models.torch.inputs import running
+    from fairbits.models.torch.module import running
 
     return running(module, schema, options, why, names=[str(name) for name in names])
 
@@ -68,7 +170,7 @@ def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Lo
     if options.factory is not None:
         check_reference(options.factory, trust_code=options.trust_code)
     elif not options.trust_pickle:
-        raise _more_than_weights(path) if _holds_more(path) else _no_factory(path)
+        raise _no_factory(path)
     import_torch("reading PyTorch weights")
     if options.factory is None:  # code that its owner grants runs once, here; only files are tried out first
         options = tried(path, schema, options, needs=("torch",))
@@ -102,28 +204,11 @@ def _more_than_weights(path: Path) -> ModelError:
     )
 
 
-def _holds_more(path: Path) -> bool:
-    """Whether a file names classes besides those of plain tensors; told from its opcodes, which are not run."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            entry = next(entry for entry in file.infolist() if entry.filename.endswith("data.pkl"))
-            if entry.file_size > MAX_DESCRIPTION:
-                return True
-            for code, argument, _ in pickletools.genops(file.read(entry)):
-                if code.name == "STACK_GLOBAL":
-                    return True
-                if code.name == "GLOBAL" and str(argument).partition(" ")[0] not in _OF_TENSORS:
-                    return True
-    except Exception:  # noqa: BLE001 - a damaged file is named by whoever reads it
-        return False
-    return False
-
-
 def _no_factory(path: Path) -> ModelError:
     return ModelError(
-        f"the model {str(path)!r} holds weights but not the module they belong to; name the function that builds "
-        f'it: factory = "package.module:function" under [model], with --trust-code; '
-        f"or add --trust-pickle if it is a whole module and you trust whoever made it."
+        f"the model {str(path)!r} holds weights but not the code of their module; name the function that builds it: "
+        f'factory = "package.module:function" under [model], with --trust-code; or, where it holds more than weights, '
+        f"and opening it runs code, add --trust-pickle if you trust whoever made it."
     )
 
 
@@ -161,3 +246,60 @@ def _load_script(torch: Any, path: Path, options: ModelOptions) -> Any:
             return torch.jit.load(str(path), map_location="cpu")
     except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
         raise ModelError(f"the model {str(path)!r} is not a readable TorchScript file: {reason(error)}") from None
+
+
+def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) -> None:
+    """Write a module as .pt2, or its state dict as .pt or .pth."""
+    torch = import_torch("writing PyTorch files")
+    if path.suffix in {".pt", ".pth"}:
+        if not plain:
+            raise ModelError(f"{path.name!r} would hold weights only and lose the interventions; save it as .pt2.")
+        torch.save(module.state_dict(), path)
+        return
+    if path.suffix != ".pt2":
+        raise ModelError(f"a PyTorch module cannot be saved as {path.name!r}; use .pt2, or .pt for its weights.")
+    people = torch.export.Dim.DYNAMIC
+    with torch.no_grad():
+        program = torch.export.export(module.eval(), (torch.zeros(2, inputs),), dynamic_shapes=({0: people},))
+    torch.export.save(program, str(path))
+
+
+def rewrite_torch(network: Network, original: Any, path: Path, options: ModelOptions) -> None:
+    """Write the original with the network's weights: an archive, a state dict, or a whole module where it held one."""
+    if isinstance(original, Path) and original.suffix.lower() == ".pt2":
+        archive = Archive(original)
+        chain = archive.chain()
+        chain.network()
+        archive.write(path, chain.parameters(network))
+        return
+    torch = import_torch("writing PyTorch files")
+    held = load_content(torch, original, options) if isinstance(original, Path) else None
+    if isinstance(held, torch.nn.Module):
+        held.load_state_dict(_changed_state(network, held))
+        held.save(str(path)) if isinstance(held, torch.jit.ScriptModule) else torch.save(held, path)
+    else:
+        rewrite_module(network, module_of(original, options) if isinstance(original, Path) else original, path)
+
+
+def rewrite_module(network: Network, module: Any, path: Path) -> None:
+    """Write a module's state dict (or its export) with the network's weights; the module itself stays as it is."""
+    torch = import_torch("writing PyTorch files")
+    state = _changed_state(network, module)
+    if path.suffix in {".pt", ".pth"}:
+        torch.save(state, path)
+        return
+    import copy
+
+    twin = copy.deepcopy(module)
+    twin.load_state_dict(state)
+    write_module(twin, network.inputs, path)
+
+
+def _changed_state(network: Network, module: Any) -> dict[str, Any]:
+    torch = import_torch("writing PyTorch files")
+    chain = chain_of_module(module.eval())
+    chain.network()
+    state = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+    for name, array in chain.parameters(network).items():
+        state[name] = torch.from_numpy(np.ascontiguousarray(array)).to(state[name].dtype).reshape(state[name].shape)
+    return state

@@ -1,26 +1,92 @@
 """A PyTorch module that is no plain chain: run as it is, with autograd for gradients and hooks to reach inside.
 
-Hooks are put on for one call and taken off in ``finally``: the module never stays changed, whatever happens.
+Hooks are put on for one call and taken off in ``finally``: the module never stays changed, whatever happens. It is
+tried on a few people first: how wide it is, with one tensor or several, of floats or of codes, and what it puts out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema
+from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
-from fairbits.models.black_box import reason
+from fairbits.models.black_box import attribute, reason
+from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.options import ModelOptions, Output
-from fairbits.models.outputs import output_kind_of
+from fairbits.models.outputs import Loaded, column_note, output_kind_of, read_note
+from fairbits.models.probe import random_people
 from fairbits.models.torch.adapter import import_torch
-from fairbits.models.torch.trial import layers_of, rows_for
+
+#: Rows in, outputs out.
+Run = Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]]
+
+
+def rows_for(
+    run: Run, module: Any, schema: Schema | None, options: ModelOptions, count: int
+) -> npt.NDArray[np.floating]:
+    """Encoded people that the module takes: by the plain encodings where there is a schema, else by its first layer.
+
+    Where people are known they are never random numbers: an embedding takes the codes of labels and nothing else.
+    """
+    complaint = "it has no dense layer that tells; give a schema."
+    tried: list[npt.NDArray[np.floating]] = []
+    if schema is not None:
+        people = random_people(schema, count)
+        kinds = (Encoding.identity, Encoding.one_hot)
+        tried = [kind(schema, columns=options.columns).encode(people) for kind in kinds]
+    else:
+        widths = (attribute(m, "in_features") for m in module.modules())
+        known = [width for width in widths if isinstance(width, int) and width > 0][:1]
+        tried = [np.random.default_rng(0).normal(0, 2, (count, width)) for width in known]
+    for rows in tried:
+        try:
+            run(rows)
+        except ModelError as error:
+            complaint = str(error)
+        else:
+            return rows
+    shown = " nor ".join(str(rows.shape[1]) for rows in tried) or "?"
+    raise ModelError(f"it takes rows of neither {shown} inputs: {complaint}")
+
+
+def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:
+    """Names of layers to look into: activations with one (n, width) output that run once, or dense layers but
+    the last.
+    """
+    torch = import_torch("running PyTorch modules")
+    calls: dict[str, int] = {}
+    handles = []
+
+    def watch(name: str) -> Any:
+        def hook(_module: Any, _given: Any, found: Any) -> None:
+            if isinstance(found, torch.Tensor) and found.ndim == 2:
+                calls[name] = calls.get(name, 0) + 1
+
+        return hook
+
+    # Compiled modules cannot be looked into.
+    open_ = [(name, m) for name, m in module.named_modules() if not isinstance(m, torch.jit.ScriptModule)]
+    leaves = [(name, m) for name, m in open_ if name and not list(m.children())]
+    try:
+        handles = [m.register_forward_hook(watch(name)) for name, m in leaves]
+        run(rows)
+    finally:
+        for handle in handles:
+            handle.remove()
+    kinds = dict(leaves)
+    once = [name for name in calls if calls[name] == 1]
+    active = [n for n in once if type(kinds[n]).__module__ == "torch.nn.modules.activation"]
+    active = [n for n in active if type(kinds[n]).__name__ not in {"Softmax", "LogSoftmax"}]
+    return tuple(active or [n for n in once if isinstance(kinds[n], torch.nn.Linear)][:-1])
+
 
 #: Rows on which a fresh module is tried: what it puts out tells probabilities from logits.
 _TRIAL = 64
@@ -149,7 +215,7 @@ class TorchModel(SeveralClasses):
 
     def save(self, path: str | Path) -> None:
         """Write the module: .pt2 (torch.export, interventions included) or .pt (its state dict)."""
-        from fairbits.models.torch.writer import write_module
+        from fairbits.models.torch.files import write_module
 
         with self._hooked():
             write_module(self.module, self.inputs, Path(path), plain=not self.held)
@@ -242,3 +308,91 @@ def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None) -> Any:
         return found
 
     return hook
+
+
+#: Which inputs get whole numbers: none, those of categories, those of integers too.
+_Whole = Literal["none", "categories", "integers"]
+#: Ways to hand over codes: as whole numbers or not, and a single attribute as a column or as a plain row of numbers.
+_WAYS: tuple[tuple[_Whole, bool], ...] = (
+    *(("none", False), ("categories", False), ("integers", False)),
+    *(("categories", True), ("integers", True), ("none", True)),
+)
+
+
+def running(
+    module: Any, schema: Schema | None, options: ModelOptions, why: str, *, names: Sequence[str] | None = None
+) -> Loaded:
+    """A module as a model that runs in PyTorch."""
+    names = list(names or input_names(module))
+    note = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
+    if len(names) > 1:
+        if schema is None:
+            raise ModelError(f"it takes the inputs {', '.join(names)}; give a schema that says what goes into them.")
+        model, encoding = _with_slots(module, names, schema, options)
+        return Loaded(model, encoding, notes=(note, *read_note(model.output, options)))
+    try:
+        model = TorchModel.of(module, schema, options)
+    except ModelError as error:
+        if schema is None:
+            raise
+        try:
+            model, encoding = _with_slots(module, names or ["rows"], schema, options)
+        except ModelError:
+            raise error from None  # what it says of plain rows is closer to the matter
+        how = "categories as codes" if any(one.kind == "category" for one in schema.attributes) else ""
+        order = column_note(options.columns or schema.names, options, how=how)
+        return Loaded(model, encoding, notes=(note, *order, *read_note(model.output, options)))
+    return Loaded(model, notes=(note, *read_note(model.output, options)))
+
+
+def input_names(module: Any) -> list[str]:
+    """Names of the arguments that ``forward`` must be given."""
+    method = attribute(module, "forward")
+    script = attribute(method, "schema")  # TorchScript has no Python signature
+    if script is not None:
+        mine = list(script.arguments)[1:]
+        return [str(one.name) for one in mine if not one.has_default_value()]
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):  # compiled code, or no method of that name
+        return []
+    asked = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [one.name for one in parameters if one.kind in asked and one.default is inspect.Parameter.empty]
+
+
+def _with_slots(
+    module: Any, names: Sequence[str], schema: Schema, options: ModelOptions
+) -> tuple[TorchModel, Encoding]:
+    slots, encoding = slots_of(names, [None] * len(names), schema, options)
+    rows = encoding.encode(random_people(schema, _TRIAL))
+    complaint: ModelError | None = None
+    for whole, flat in _WAYS:
+        try:
+            return TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows), encoding
+        except ModelError as error:
+            complaint = complaint or error
+    assert complaint is not None  # noqa: S101 - there is always a way to try
+    raise complaint
+
+
+def _cut(module: Any, slots: tuple[Slot, ...], *, whole: _Whole, flat: bool) -> Any:
+    """A module of one tensor that hands its columns on to a module of several."""
+    torch = import_torch("running PyTorch modules")
+
+    class Cut(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = module
+
+        def forward(self, rows: Any) -> Any:
+            given = []
+            for slot in slots:
+                piece = rows[:, slot.start : slot.stop]
+                wanted = {"none": False, "categories": slot.codes, "integers": slot.whole}[whole]
+                piece = piece.long() if wanted else piece
+                given.append(piece[:, 0] if flat and piece.shape[1] == 1 else piece)
+            return self.inner(*given)
+
+    cut = Cut()
+    cut.training = False  # the module itself is past training; one that was exported refuses to be told
+    return cut

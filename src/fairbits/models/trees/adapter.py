@@ -1,31 +1,39 @@
-"""Boosters in files and in memory as models: native where the trees say it all, else asked through ``library``."""
+"""Boosters in files and in memory as models: their trees where these say it all, else asked through their library.
+
+A file's trees are compared with its library too, on rows of the owner's table, in a child process: the libraries'
+readers trust a file more than ours do.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fairbits import sandbox
 from fairbits.domain import Encoding, Schema
-from fairbits.errors import FairbitsError, ModelError
+from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.functions import expit
 from fairbits.models.black_box import reason
+from fairbits.models.guards import tried
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import Loaded
+from fairbits.models.outputs import Loaded, Owner
 from fairbits.models.predictors import RefusesMissing, from_predictor
 from fairbits.models.probe import random_people
-from fairbits.models.trees.ensemble import Ensemble
+from fairbits.models.trees.ensemble import Damaged, Ensemble, TreeModel
 from fairbits.models.trees.features import Read, encoding_for
-from fairbits.models.trees.library import compared, installed, library_named, through_library
-from fairbits.models.trees.lightgbm import ensemble_of_text
-from fairbits.models.trees.model import TreeModel
+from fairbits.models.trees.lightgbm import ensemble_of_text, is_lightgbm
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
-from fairbits.models.trees.tree import Damaged
 from fairbits.models.trees.xgboost import document_of_bytes, ensemble_of_document, is_xgboost, missing_notes
-from fairbits.models.trial import tried
+
+#: How libraries are called by those who write them.
+_NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
+
 
 #: Files beyond this size are not read: 5 million nodes of the wordiest format fit.
 MAX_BYTES = 2_000_000_000
@@ -37,7 +45,8 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
     if size > MAX_BYTES:
         raise ModelError(f"the model {str(file)!r} has {size:,} bytes, more than the {MAX_BYTES:,} that are read.")
     content = file.read_bytes()
-    if library_named(content) == "catboost" and installed("catboost"):
+    library = _library_named(content)
+    if library == "catboost" and _installed("catboost"):
         # Its files are read with the help of the library, or by it alone.
         options = tried(file, schema, options, needs=("catboost",))
     try:
@@ -46,13 +55,13 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
         if schema is None or loaded.encoding is None:
             return loaded
         taken = [attribute for i, attribute in enumerate(schema.attributes) if i not in loaded.encoding.unseen]
-        notes = missing_notes(taken) if library_named(content) == "xgboost" else ()
+        notes = missing_notes(taken) if library == "xgboost" else ()
         loaded = replace(loaded, notes=(*loaded.notes, *notes))
-        return compared(loaded, read, content, file, schema, options)
+        return _compared(loaded, read, library, file, schema, options)
     except NotNative as error:
-        if installed(library_named(content)):
-            options = tried(file, schema, options, needs=(library_named(content),))
-        return through_library(content, file, schema, options, str(error))
+        if _installed(library):
+            options = tried(file, schema, options, needs=(library,))
+        return _through_library(library, file, schema, options, str(error))
     except Damaged as error:
         raise ModelError(f"the model {str(file)!r} is damaged or no booster's file: {error}") from None
     except FairbitsError as error:
@@ -231,3 +240,114 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     if apart.max() <= _APART:
         return ""
     return f"its trees, as read, score somebody {apart.max():.2g} away from what it predicts."
+
+
+def _through_library(library: str, file: Path, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
+    """A file whose trees do not say it all, asked through its own library, and the reason as a note."""
+    model = _library_model(library, file)
+    if schema is not None:
+        note = f"the model is asked through its own library, not read: {why}"
+        try:
+            loaded = from_predictor(model, schema, options)
+        except FairbitsError as error:
+            raise type(error)(f"the model in {str(file)!r} is not read: {why} Nor can it be asked: {error}") from None
+        return replace(loaded, notes=(*loaded.notes, note))
+    return from_predictor(model, schema, options)
+
+
+def _compared(loaded: Loaded, read: Read, library: str, file: Path, schema: Schema, options: ModelOptions) -> Loaded:
+    """The trees that were read, with their library to be asked about the same inputs; a note where it is missing."""
+    name = _NAMES[library]
+    if not _installed(library):
+        return replace(loaded, notes=(*loaded.notes, f"not compared with {name}: it is not installed."))
+    texts = read.features.categories if library == "catboost" else {}
+    order = None  # of several outputs, where ours stand in the schema's order
+    if read.labels is not None and loaded.classes is not None and read.ensemble.outputs > 1:
+        order = [read.labels.index(label) for label in loaded.classes]
+
+    def ask(rows: Any) -> Any:
+        memory = 2 * options.max_model_bytes
+        job, given = f"{__name__}:answer", (library, file, np.asarray(rows, np.float64), texts)
+        outcome = sandbox.try_out(job, given, seconds=options.max_seconds, memory=memory)
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.fault:
+            raise ModelError(f"{name} {outcome.fault}")
+        found = np.array(outcome.known["answer"])
+        return found if order is None else found[:, order]
+
+    def instead(why: str) -> Loaded:
+        return _through_library(library, file, schema, options, why)
+
+    return replace(loaded, owner=Owner(ask, (), "inputs", library=instead))
+
+
+def answer(given: Any, notify: sandbox.Notify) -> None:
+    """In the child process: what the library says about rows of features."""
+    library, file, rows, texts = given
+    model = _library_model(library, file)
+    if texts:  # CatBoost takes categories as texts; what is in none of its lists is new to it
+        rows = rows.astype(object)
+        for place, known in texts.items():
+            rows[:, place] = ["\0" if np.isnan(number) else known[int(number)] for number in rows[:, place]]
+    ask = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    notify(answer=np.asarray(ask(rows), np.float64).tolist())
+
+
+def _installed(library: str) -> bool:
+    """Whether a library is there, without importing it."""
+    return importlib.util.find_spec(library) is not None
+
+
+def _library_named(content: bytes) -> str:
+    """The library whose file it is."""
+    if content[:4] == b"CBM1" or b'"features_info"' in content[:100_000_000]:
+        return "catboost"
+    return "lightgbm" if is_lightgbm(content[:64].decode("utf-8", errors="replace")) else "xgboost"
+
+
+def _library_model(name: str, file: Path) -> Any:
+    """The library's own object for a file."""
+    try:
+        if name == "catboost":
+            from fairbits.models.trees.catboost import open_file
+
+            return open_file(file)
+        if name == "lightgbm":
+            import lightgbm
+
+            return lightgbm.Booster(model_file=str(file))
+        import xgboost
+
+        booster = xgboost.Booster()
+        booster.load_model(str(file))
+        return XGBoostBooster(booster)
+    except ImportError:
+        raise MissingDependencyError(name, name, f"a model file that only {name} itself can ask") from None
+    except FairbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        raise ModelError(f"the model {str(file)!r} cannot be opened by {name}: {reason(error)}") from None
+
+
+class XGBoostBooster:
+    """A bare XGBoost booster that takes plain rows."""
+
+    def __init__(self, booster: Any):
+        self._booster = booster
+        self.feature_names_in_ = list(booster.feature_names or ())
+        self.n_features_in_ = int(booster.num_features())
+        facts = json.loads(booster.save_config())["learner"]
+        self._linear = facts["gradient_booster"]["name"] == "gblinear"
+        if facts["objective"]["name"] == "multi:softmax":  # the class alone, where its trees give probabilities
+            booster.set_param({"objective": "multi:softprob"})
+
+    def predict(self, rows: Any) -> Any:
+        """What the booster predicts for a frame or an array."""
+        import xgboost
+
+        best = self._booster.attr("best_iteration")
+        trees = (0, 0 if best is None else int(best) + 1)  # as the scikit-learn classes have it
+        if isinstance(rows, np.ndarray) and not self._linear:
+            return self._booster.inplace_predict(rows, iteration_range=trees, validate_features=False)
+        return self._booster.predict(xgboost.DMatrix(rows, enable_categorical=True), iteration_range=trees)

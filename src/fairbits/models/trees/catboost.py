@@ -1,11 +1,8 @@
 """CatBoost's models (.cbm, JSON, in memory) as tree ensembles.
 
 CatBoost itself writes its binary format as JSON, which is then read as data. Symmetric trees ask one question per
-level; others are nested. A question is a comparison in float32 (``value > border``), a category of its own, or a
-comparison of a category's statistic (CTR), which is one more column that follows from the category. Statistics of
-several features together are not single columns: such models are asked through CatBoost.
-
-The formulas of statistics and hashes are those of the code that CatBoost exports (``save_model(format="python")``).
+level; others are nested. A question is a comparison in float32 (``value > border``) or a category of its own. Models
+that look at statistics of categories (CTR) are asked through CatBoost.
 """
 
 from __future__ import annotations
@@ -22,9 +19,8 @@ from fairbits.domain import Schema, text_of
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import reason
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Ensemble, Link
+from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree
 from fairbits.models.trees.features import MISSING_TEXTS, Features, Read, spellings
-from fairbits.models.trees.tree import Damaged, Tree
 
 _CLASSIFIES: dict[str, Link] = {
     "Logloss": "logistic",
@@ -37,7 +33,6 @@ _REGRESSIONS = {
     *("RMSE", "MAE", "Quantile", "Expectile", "Huber", "MAPE", "LogCosh", "Lq", "LogLinQuantile", "MSLE"),
     *("MedianAbsoluteError", "SMAPE", "R2", "FairLoss"),
 }
-_FACTOR, _WHOLE = 0x4906BA494954CB65, 0xFFFFFFFFFFFFFFFF
 _MAX_DEPTH = 64
 
 
@@ -138,7 +133,7 @@ def _checked(document: Any) -> Read:
         raise Damaged(f"it has {count:,} features.")
     names = tuple(flat.get(i, "") for i in range(count))
     made_up = all(name in ("", str(place)) for place, name in enumerate(names))  # columns that never had names
-    columns = _Columns(document, floats, categories, count)
+    columns = _Columns(document, floats, categories)
     scale, bias = document["scale_and_bias"]
     if float(scale) != 1.0:
         raise NotNative(f"its sums are scaled by {float(scale):g}.")
@@ -151,16 +146,14 @@ def _checked(document: Any) -> Read:
     labels = facts.get("class_params", {}).get("class_names") if classes else None
     ensemble = Ensemble.build(
         trees,
-        features=columns.count,
+        features=count,
         base=base,
         link=link,
         precision="float32",
         base_last=True,
     )
     texts = None if not labels or len(labels) != classes else tuple(text_of(value) for value in labels)
-    features = Features(
-        () if made_up else names, count, columns.values(), derived=columns.derived(), seen=columns.seen()
-    )
+    features = Features(() if made_up else names, count, columns.values(), seen=columns.seen())
     return Read(ensemble, classes, features, "the CatBoost model", objective=loss, labels=texts)
 
 
@@ -175,20 +168,15 @@ def _link(loss: str, outputs: int) -> tuple[Link, int | None]:
 
 
 class _Columns:
-    """The columns that splits look at: numbers and categories as they come, and statistics of categories behind."""
+    """The columns that splits look at: numbers and categories as they come."""
 
-    def __init__(self, document: Any, floats: list[Any], categories: list[Any], count: int):
-        self.count = count
-        self._document = document
+    def __init__(self, document: Any, floats: list[Any], categories: list[Any]):
         self._floats = {int(f["feature_index"]): f for f in floats}
         self._categories = {int(f["feature_index"]): int(f["flat_feature_index"]) for f in categories}
         hashes = document["features_info"].get("cat_features_hash") or []
         #: The number of a category is its place here; all categorical features share one list.
         self.texts = [str(entry["value"]) for entry in hashes]
-        self._hashes = [int(entry["hash"]) & 0xFFFFFFFF for entry in hashes]
-        self._place = {value: i for i, value in enumerate(self._hashes)}
-        self._statistics: dict[str, int] = {}
-        self._derived: dict[int, tuple[int, dict[int, float]]] = {}
+        self._place = {int(entry["hash"]) & 0xFFFFFFFF: i for i, entry in enumerate(hashes)}
         #: Categories that the model has seen, by feature.
         self._seen: dict[int, set[str]] = {}
         for feature in categories:
@@ -204,13 +192,6 @@ class _Columns:
         """What the categorical features' numbers stand for."""
         return {flat: tuple(self.texts) for flat in self._categories.values()}
 
-    def derived(self) -> dict[int, tuple[int, tuple[float, ...]]]:
-        """Further columns: which feature each follows from, and its value for each number of that feature."""
-        return {
-            column: (flat, tuple(table[i] for i in range(len(self.texts))))
-            for column, (flat, table) in self._derived.items()
-        }
-
     def question(self, split: Any) -> tuple[int, float, bool, np.ndarray[Any, Any] | None]:
         """Column, border, where missing values go (left: "no"), and the category that goes right, if it is one."""
         kind = split["split_type"]
@@ -224,69 +205,8 @@ class _Columns:
             # A category that the schema does not have: nobody is asked about it.
             return flat, 0.0, True, np.array([] if place is None else [place], dtype=np.int64)
         if kind == "OnlineCtr":
-            return self._statistic(split), float(np.float32(split["border"])), True, None
+            raise NotNative("it splits on statistics of its categories, which CatBoost computes.")
         raise NotNative(f"it asks questions of the kind {kind!r}.")
-
-    def _statistic(self, split: Any) -> int:
-        """The column of a statistic. Splits are numbered through: borders of numbers, categories, statistics."""
-        info = self._document["features_info"]
-        start = int(split["ctr_target_border_idx"])
-        ahead = sum(len(f.get("borders") or ()) for f in info.get("float_features") or [])
-        ahead += sum(len(f.get("values") or ()) for f in info.get("categorical_features") or [])
-        entries = [entry for entry in info.get("ctrs") or [] for _ in entry["borders"]]
-        place = int(split["split_index"]) - ahead
-        chosen = entries[place] if 0 <= place < len(entries) else None
-        if (
-            chosen is None
-            or float(split["border"]) not in chosen["borders"]
-            or int(chosen["target_border_idx"]) != start
-        ):
-            raise NotNative("a statistic of its categories is not described.")
-        key = json.dumps([chosen["identifier"], chosen["prior_numerator"], chosen["prior_denomerator"], start])
-        if key not in self._statistics:
-            self._statistics[key] = self.count
-            self._derived[self.count] = self._table(chosen)
-            self.count += 1
-        return self._statistics[key]
-
-    def _table(self, entry: Any) -> tuple[int, dict[int, float]]:
-        elements = entry["elements"]
-        if len(elements) != 1 or elements[0].get("combination_element") != "cat_feature_value":
-            raise NotNative("it uses statistics of several features together.")
-        flat = self._categories[int(elements[0]["cat_feature_index"])]
-        data = self._document["ctr_data"][entry["identifier"]]
-        stride = int(data["hash_stride"])
-        rows = np.array(data["hash_map"], dtype=object).reshape(-1, stride)
-        known = {int(row[0]): [float(v) for v in row[1:]] for row in rows}
-        kind, border = entry["ctr_type"], int(entry["target_border_idx"])
-        prior, weight = float(entry["prior_numerator"]), float(entry["prior_denomerator"])
-        shift, scale = float(entry["shift"]), float(entry["scale"])
-        found = {}
-        for place, value in enumerate(self._hashes):
-            signed = value - (1 << 32) if value >= 1 << 31 else value
-            seen = known.get(_mixed(0, signed & _WHOLE))
-            if seen is not None:
-                self._seen.setdefault(flat, set()).add(self.texts[place])
-            if seen is None:
-                inside, total = 0.0, 0.0
-            elif kind == "Borders":
-                inside, total = sum(seen[border + 1 :]), sum(seen)
-            elif kind == "Buckets":
-                inside, total = seen[border], sum(seen)
-            elif kind in ("Counter", "FeatureFreq"):
-                inside, total = seen[0], float(data["counter_denominator"])
-            elif kind in ("BinarizedTargetMeanValue", "FloatTargetMeanValue"):
-                inside, total = seen[0], seen[1]
-            else:
-                raise NotNative(f"it uses statistics of the kind {kind!r}.")
-            if seen is None and kind in ("Counter", "FeatureFreq"):
-                total = float(data["counter_denominator"])
-            found[place] = float(np.float32(((inside + prior) / (total + weight) + shift) * scale))
-        return flat, found
-
-
-def _mixed(a: int, b: int) -> int:
-    return (_FACTOR * ((a + _FACTOR * b) & _WHOLE)) & _WHOLE
 
 
 def _trees(document: Any, columns: _Columns) -> list[Tree]:

@@ -1,4 +1,4 @@
-"""Tree ensembles as plain arrays: every library's trees, one after the other, in one form.
+"""Tree ensembles as plain arrays: every library's trees, one after the other, in one form; and as a model.
 
 A split sends a value to the left where ``value <= threshold``, or where the value is in a set of categories; values
 are first rounded to the precision that the library compares in. What counts as missing, and where it goes, is stated
@@ -8,15 +8,102 @@ the last bit, because sums are added in the library's precision and order (``pre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import DecisionRule
+from fairbits.errors import ModelError
 from fairbits.functions import c_exp, expit, softmax
-from fairbits.models.trees.tree import MAX_NODES, Damaged, Floats, Tree, check_tree, from_root
+from fairbits.models.base import Array, SeveralClasses, checked_rows
+
+Floats = npt.NDArray[np.float64]
+#: Nodes of one ensemble, and of one tree: beyond these a file is refused before it fills the memory.
+MAX_NODES, MAX_TREE_NODES = 50_000_000, 5_000_000
+#: Levels of one tree.
+MAX_DEPTH = 10_000
+
+
+class Damaged(ModelError):
+    """An ensemble whose nodes do not make trees."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """One tree while it is read: arrays by node, the root first."""
+
+    feature: npt.NDArray[np.int64]
+    threshold: Floats
+    left: npt.NDArray[np.int64]
+    right: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.int8]
+    missing_left: npt.NDArray[np.bool_]
+    values: Floats
+    output: int = 0
+    categories: dict[int, npt.NDArray[np.int64]] | None = None
+    known: dict[int, npt.NDArray[np.int64]] | None = None
+
+
+def check_tree(tree: Tree, number: int, features: int, outputs: int) -> None:
+    """Refuse arrays that are no tree: children outside, shared or in a circle, features that do not exist."""
+    n = len(tree.feature)
+    name = f"tree {number + 1}"
+    if n == 0:
+        raise Damaged(f"{name} has no nodes.")
+    if n > MAX_TREE_NODES:
+        raise Damaged(f"{name} has {n:,} nodes, more than the {MAX_TREE_NODES:,} that are read.")
+    if any(len(array) != n for array in (tree.threshold, tree.left, tree.right, tree.missing, tree.values)):
+        raise Damaged(f"{name} has arrays of different lengths.")
+    inner = tree.feature >= 0
+    if (tree.feature >= features).any():
+        raise Damaged(f"{name} splits on feature {int(tree.feature.max())}, but there are {features}.")
+    if not 0 <= tree.output <= outputs - tree.values.shape[1]:
+        raise Damaged(f"{name} adds to output {tree.output}, but there are {outputs}.")
+    children = np.concatenate([tree.left[inner], tree.right[inner]])
+    if len(children) and not (children.min() > 0 and children.max() < n):
+        raise Damaged(f"{name} has a child outside of its {n:,} nodes.")
+    if len(np.unique(children)) != len(children):
+        raise Damaged(f"{name} has a node with two parents, so that it is no tree.")
+    if not np.isfinite(tree.values[~inner]).all():
+        raise Damaged(f"{name} has a leaf whose value is not finite.")
+    if np.isnan(tree.threshold[inner]).any():
+        raise Damaged(f"{name} has a split whose threshold is no number.")
+
+
+def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The nodes that can be reached, level by level, the two children of a split side by side; and where each one's
+    children stand in that order. What a library has pruned but kept in its arrays is left out.
+    """
+    order, children = [np.zeros(1, dtype=np.int64)], []
+    total = 1
+    while len(order[-1]):
+        if len(order) > MAX_DEPTH:
+            raise Damaged(f"tree {number + 1} is deeper than the {MAX_DEPTH:,} levels that are read.")
+        level = order[-1]
+        split = tree.feature[level] >= 0
+        begin = np.zeros(len(level), dtype=np.int64)
+        begin[split] = total + 2 * np.arange(int(split.sum()))
+        children.append(begin)
+        below = np.stack([tree.left[level[split]], tree.right[level[split]]], axis=1).ravel()
+        order.append(below)
+        total += len(below)
+    return np.concatenate(order), np.concatenate(children)
+
+
+def whole_number(facts: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    """A count that a file of trees states, as a number or as text."""
+    stated = str(facts.get(key, "" if default is None else default))
+    try:
+        found = int(stated)
+    except ValueError:
+        raise Damaged(f"its {key} is {stated[:40]!r}, which is no whole number.") from None
+    if not 0 <= found <= 10_000_000:
+        raise Damaged(f"its {key} is {found:,}, which is out of bounds.")
+    return found
+
 
 Precision = Literal["float32", "float64"]
 Link = Literal["identity", "logistic", "softmax", "exp", "softplus", "step", "square", "logistic_each"]
@@ -303,3 +390,62 @@ def _flags(categories: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     flags = np.zeros(int(chosen.max(initial=-1)) + 1, dtype=np.bool_)
     flags[chosen] = True
     return flags
+
+
+#: Rows whose leaves are found at once.
+_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeModel(SeveralClasses):
+    """An ensemble, and which of its predictions is the score."""
+
+    ensemble: Ensemble
+    classes: int | None = None
+    favourable: int = 1
+    names: tuple[str, ...] = ()
+    name: str = "the tree ensemble"
+    rule: DecisionRule | None = None
+
+    @property
+    def inputs(self) -> int:
+        """How many features a row has."""
+        return self.ensemble.features
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The favourable-class probability (or the predicted value) of each row of features."""
+        found = self.chosen(self._predictions(inputs))
+        return found.astype(np.float32) if self.rule is None else self.rule.rounded(found)
+
+    def class_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The probability of every class of each row of features."""
+        found = self._predictions(inputs)
+        both = found if found.shape[1] > 1 else np.column_stack([1 - found[:, 0], found[:, 0]])
+        return both.astype(np.float32)
+
+    def chosen(self, predictions: Floats) -> Floats:
+        """The score among the predictions."""
+        if predictions.shape[-1] > 1:
+            return predictions[..., self.favourable]
+        only = predictions[..., 0]
+        return 1 - only if self.complement else only
+
+    @property
+    def complement(self) -> bool:
+        """Whether the score is what the only prediction, the probability of class 1, leaves to class 0."""
+        return bool(self.ensemble.outputs == 1 and self.classes and self.favourable == 0)
+
+    def with_favourable(self, index: int) -> TreeModel:
+        """The same trees, scoring another class."""
+        if self.classes and not 0 <= index < self.classes:
+            raise ModelError(f"class {index} does not exist; {self.name} decides between {self.classes}.")
+        return replace(self, favourable=index)
+
+    def decided_by(self, rule: DecisionRule) -> TreeModel:
+        """The same trees, whose scores keep their side of the threshold as float32."""
+        return replace(self, rule=rule)
+
+    def _predictions(self, inputs: npt.ArrayLike) -> Floats:
+        rows = checked_rows(inputs, self.inputs, self.name, np.float64)
+        starts = range(0, max(len(rows), 1), _ROWS)
+        return np.concatenate([self.ensemble.predictions(rows[start : start + _ROWS]) for start in starts])

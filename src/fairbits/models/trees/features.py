@@ -24,9 +24,9 @@ from fairbits.domain import (
     values_of,
 )
 from fairbits.errors import ModelError, choose_from
-from fairbits.models.dummies import dummy_columns
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import column_note
+from fairbits.models.predictors import dummy_columns
 from fairbits.models.trees.ensemble import Ensemble
 
 
@@ -37,7 +37,6 @@ class Features:
     ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
     where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
     ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
-    ``derived`` are further columns of the trees: which feature each follows from, and its value for every category.
     ``seen`` are the texts that the model has seen of a feature, where its library takes categories as text alone.
     """
 
@@ -46,7 +45,6 @@ class Features:
     categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
     unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
-    derived: Mapping[int, tuple[int, tuple[float, ...]]] = field(default_factory=dict)
     seen: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
@@ -67,7 +65,6 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
     """How codes become rows of features, and notes on what had to be assumed."""
     features, notes = read.features, []
     used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
-    used |= {feature for feature, _ in features.derived.values()}
     columns, fixed = _columns(read, schema, options, used)
     places: dict[str, dict[int | None, int]] = {}  # attribute → label (None: all of it) → feature
     for place, name in columns.items():
@@ -80,7 +77,7 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
             parts.append(Unseen())
         elif None in mine:
             part, note = _whole_part(entry, mine[None], features, options, mine[None] in used, read.name)
-            parts.append(_with_derived(part, mine[None], features))
+            parts.append(part)
             notes += note
         else:
             table = np.zeros((len(entry.labels), len(mine)))
@@ -88,21 +85,7 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
                 table[label, i] = 1.0
             parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
     notes += () if features.names else column_note(tuple(columns.values()), options)
-    for column, (feature, _) in features.derived.items():
-        if feature in fixed:
-            fixed[column] = 0.0
     return Encoding(parts, fixed=fixed, dtype=np.float64), tuple(notes)
-
-
-def _with_derived(part: Part, place: int, features: Features) -> Part:
-    """A category's number, and the columns that follow from it."""
-    more = {column: values for column, (feature, values) in features.derived.items() if feature == place}
-    if not more or not isinstance(part, Lookup):
-        return part
-    number = part.table[:, 0]
-    known = np.where(np.isnan(number), 0, number).astype(np.int64)
-    further = [np.where(np.isnan(number), np.nan, np.array(values)[known]) for values in more.values()]
-    return Lookup(np.array([place, *more]), np.column_stack([number, *further]), part.low)
 
 
 def _columns(
@@ -180,9 +163,7 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
         if known is not None:
             seen = features.seen.get(place)
             if seen is not None:
-                # Without statistics, only categories that some split asks about are known; others make no difference.
-                counted = any(feature == place for feature, _ in features.derived.values())
-                by_text, notes = _by_text(attribute, known, seen, name, counted=counted)
+                by_text, notes = _by_text(attribute, known, seen, name)
                 return Lookup(np.array([place]), by_text, int(attribute.low)), notes if used else []
             return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
@@ -255,9 +236,12 @@ def _by_value(
 
 
 def _by_text(
-    attribute: Attribute, known: tuple[Any, ...], seen: frozenset[str], name: str, *, counted: bool
+    attribute: Attribute, known: tuple[Any, ...], seen: frozenset[str], name: str
 ) -> tuple[npt.NDArray[np.float64], list[str]]:
-    """The model's number for each value, by the text that it was given for it, which may be another spelling."""
+    """The model's number for each value, by the text that it was given for it, which may be another spelling.
+
+    Only categories that some split asks about are known; others make no difference.
+    """
     number = {text_of(value): i for i, value in enumerate(known)}
     if attribute.kind == "integer":
         texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
@@ -265,23 +249,17 @@ def _by_text(
         texts = list(attribute.labels)
     found: list[float] = []
     notes: list[str] = []
-    strange: list[str] = []
     for text in texts:
         ways = tuple(one for one in MISSING_TEXTS if one not in texts) if text == MISSING else spellings(text)
         chosen = next((one for one in ways if one in seen), None)
-        if chosen is None and text != MISSING:
-            strange.append(text)
-        elif chosen is None:
+        if chosen is None and text == MISSING:
             notes.append(
                 f"{name} knows a missing {attribute.name!r} under none of the usual names (nan, NA, …), so that it is "
                 f"read as a category new to it; write the text that it was trained on into the table."
             )
-        elif text == MISSING and chosen != "nan":
+        elif text == MISSING and chosen not in (None, "nan"):
             notes.append(f"{name} knows {chosen!r} of {attribute.name!r}, which is taken to stand for a missing one.")
         found.append(number.get(ways[0] if chosen is None else chosen, np.nan))
-    if strange and counted and attribute.kind == "category":
-        shown = ", ".join(map(repr, strange[:4]))
-        notes.append(f"{name} has never seen {shown} of {attribute.name!r} and reads it as a category new to it.")
     return np.array(found, dtype=np.float64)[:, None], notes
 
 

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import Ensemble, Link
+from fairbits.models.trees.ensemble import Damaged, Ensemble, Link, Tree, whole_number
 from fairbits.models.trees.features import Features, Read
-from fairbits.models.trees.tree import Damaged, Tree, whole_number
 
 _REGRESSIONS = {"regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg"}
 _EXPONENTIAL = {"poisson", "gamma", "tweedie"}

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from fairbits.domain import text_of
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Ensemble, Link
+from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree, check_tree
 from fairbits.models.trees.features import Features, Read
-from fairbits.models.trees.tree import Damaged, Tree, check_tree
 
 _FORESTS = {"RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor"}
 _TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}

@@ -1,8 +1,8 @@
-"""XGBoost's own files (JSON and UBJSON), and boosters in memory, as tree ensembles.
+"""XGBoost's own files (JSON and UBJSON, draft 12), and boosters in memory, as tree ensembles.
 
-Both are one document, which is read as data. XGBoost compares in float32 and goes left where ``value < condition``;
-categories in a split's set go right. It adds up in float32, from the base score on, tree after tree. Its schema:
-``doc/model.schema`` of XGBoost.
+Both are one document, which is read as data, with every length checked. XGBoost compares in float32 and goes left where
+``value < condition``; categories in a split's set go right. It adds up in float32, from the base score on, tree after
+tree. Its schema: ``doc/model.schema`` of XGBoost.
 """
 
 from __future__ import annotations
@@ -20,9 +20,110 @@ import numpy.typing as npt
 from fairbits.domain import Attribute
 from fairbits.functions import c_log
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Ensemble, Link
+from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree, whole_number
 from fairbits.models.trees.features import Features, Read
-from fairbits.models.trees.tree import Damaged, Tree, whole_number
+
+_SCALARS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
+_CONSTANTS: dict[bytes, Any] = {b"Z": None, b"T": True, b"F": False}
+_MAX_DEPTH = 64
+
+
+def read_ubjson(content: bytes) -> Any:
+    """The document in a file."""
+    reader = _Reader(content)
+    return reader.value(reader.marker(), 0)
+
+
+class _Reader:
+    """A place in the bytes that moves on with everything that is read."""
+
+    def __init__(self, content: bytes):
+        self._content = content
+        self._at = 0
+
+    def take(self, count: int) -> bytes:
+        if count < 0 or self._at + count > len(self._content):
+            raise Damaged("it ends in the middle: the UBJSON is cut off or damaged.")
+        self._at += count
+        return self._content[self._at - count : self._at]
+
+    def marker(self) -> bytes:
+        found = self.take(1)
+        while found == b"N":  # no-op
+            found = self.take(1)
+        return found
+
+    def value(self, marker: bytes, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise Damaged(f"its UBJSON is nested deeper than {_MAX_DEPTH} levels.")
+        if marker in _CONSTANTS:
+            return _CONSTANTS[marker]
+        if marker in _SCALARS:
+            kind = np.dtype(_SCALARS[marker])
+            return np.frombuffer(self.take(kind.itemsize), dtype=kind)[0].item()
+        if marker == b"C":
+            return self.take(1).decode("latin-1")
+        if marker in (b"S", b"H"):
+            return self.text()
+        if marker == b"[":
+            return self._array(depth)
+        if marker == b"{":
+            return self._object(depth)
+        raise Damaged(f"its UBJSON has the unknown mark {marker!r}.")
+
+    def length(self) -> int:
+        marker = self.marker()
+        if marker not in (b"i", b"U", b"I", b"l", b"L"):
+            raise Damaged(f"its UBJSON has the mark {marker!r} where a length belongs.")
+        return int(self.value(marker, 0))
+
+    def text(self) -> str:
+        return self.take(self.length()).decode("utf-8", errors="replace")
+
+    def _counted(self) -> tuple[bytes | None, int | None, bytes]:
+        """The type and number of what follows, where they are stated, and the mark after that."""
+        kind, count, marker = None, None, self.marker()
+        if marker == b"$":
+            kind, marker = self.take(1), self.marker()
+        if marker == b"#":
+            count, marker = self.length(), b""
+        elif kind is not None:
+            raise Damaged("its UBJSON states a type, but no number.")
+        if count is not None and (count < 0 or (count > len(self._content) and kind not in _CONSTANTS)):
+            raise Damaged(f"its UBJSON announces {count:,} entries, more than the file has bytes.")
+        return kind, count, marker
+
+    def _array(self, depth: int) -> Any:
+        kind, count, marker = self._counted()
+        if kind in _SCALARS and count is not None:
+            dtype = np.dtype(_SCALARS[kind])
+            return np.frombuffer(self.take(count * dtype.itemsize), dtype=dtype).astype(dtype.newbyteorder("="))
+        if count is not None:
+            if kind in _CONSTANTS:
+                raise Damaged("its UBJSON has an array of constants, which XGBoost never writes.")
+            return [self.value(kind or self.marker(), depth + 1) for _ in range(count)]
+        found = []
+        while marker != b"]":
+            found.append(self.value(marker, depth + 1))
+            marker = self.marker()
+        return found
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        kind, count, marker = self._counted()
+        found: dict[str, Any] = {}
+        if count is not None:
+            for _ in range(count):
+                key = self.text()
+                found[key] = self.value(kind or self.marker(), depth + 1)
+            return found
+        while marker != b"}":
+            if marker not in (b"i", b"U", b"I", b"l", b"L"):
+                raise Damaged(f"its UBJSON has the mark {marker!r} where a name belongs.")
+            key = self.take(int(self.value(marker, 0))).decode("utf-8", errors="replace")
+            found[key] = self.value(self.marker(), depth + 1)
+            marker = self.marker()
+        return found
+
 
 _IDENTITY = (
     *("reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror"),
@@ -62,7 +163,7 @@ def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
         raise Damaged(f"its booster is {name!r}; gbtree, dart and gblinear are known.")
     inner = _table(booster, "gbtree") if name == "dart" else booster
     model = _table(inner, "model")
-    trees = _trees(model, outputs)
+    trees = _trees(model)
     if name == "dart":
         drops = _numbers(booster, "weight_drop", np.float32)
         if len(drops) != len(trees):
@@ -176,15 +277,15 @@ def _base(facts: Mapping[str, Any], objective: str, outputs: int, major: int) ->
     return np.broadcast_to(stated, outputs).astype(np.float64)
 
 
-def _trees(model: Mapping[str, Any], outputs: int) -> list[Tree]:
+def _trees(model: Mapping[str, Any]) -> list[Tree]:
     found = model.get("trees")
     if not isinstance(found, list):
         raise Damaged("its list of trees is missing.")
     groups = _numbers(model, "tree_info", np.int64, len(found)).tolist()
-    return [_tree(tree, number, groups[number], outputs) for number, tree in enumerate(found)]
+    return [_tree(tree, number, groups[number]) for number, tree in enumerate(found)]
 
 
-def _tree(tree: Any, number: int, group: int, outputs: int) -> Tree:
+def _tree(tree: Any, number: int, group: int) -> Tree:
     if not isinstance(tree, dict):
         raise Damaged(f"tree {number + 1} is no table of arrays.")
     left, right = _numbers(tree, "left_children", np.int64), _numbers(tree, "right_children", np.int64)
@@ -192,13 +293,8 @@ def _tree(tree: Any, number: int, group: int, outputs: int) -> Tree:
     condition = _numbers(tree, "split_conditions", np.float32)
     if len(condition) != len(left) or len(right) != len(left):
         raise Damaged(f"tree {number + 1} has arrays of different lengths.")
-    width = whole_number(_table(tree, "tree_param"), "size_leaf_vector", 1)
-    if width > 1:
-        values = _vector_leaves(tree, left, width, number)
-        if width != outputs:
-            raise Damaged(f"tree {number + 1} has leaves of {width} values for {outputs} outputs.")
-    else:
-        values = np.where(leaf, condition, 0.0).astype(np.float64)[:, None]
+    if whole_number(_table(tree, "tree_param"), "size_leaf_vector", 1) > 1:
+        raise NotNative("its leaves hold a value for every output.")
     feature = np.where(leaf, -1, _numbers(tree, "split_indices", np.int64, len(left)))
     if (feature[~leaf] < 0).any():
         raise Damaged(f"tree {number + 1} splits on a feature below 0.")
@@ -222,29 +318,10 @@ def _tree(tree: Any, number: int, group: int, outputs: int) -> Tree:
         right=right,
         missing=np.full(len(left), NAN, dtype=np.int8),
         missing_left=missing_left,
-        values=values,
-        output=0 if width > 1 else group,
+        values=np.where(leaf, condition, 0.0).astype(np.float64)[:, None],
+        output=group,
         categories=sets or None,
     )
-
-
-def _vector_leaves(
-    tree: Mapping[str, Any], left: npt.NDArray[np.int64], width: int, number: int
-) -> npt.NDArray[np.float64]:
-    """Leaves of several values: a table of their own (XGBoost 3.1 and later), or the weights of all nodes."""
-    leaf = left == -1
-    if "leaf_weights" in tree:
-        table = _numbers(tree, "leaf_weights", np.float64)
-        values = np.zeros((len(left), width))
-        place = _numbers(tree, "right_children", np.int64)[leaf]  # a leaf's right child is its row there
-        if len(table) % width or not ((place >= 0) & (place < len(table) // width)).all():
-            raise Damaged(f"tree {number + 1} has leaves without values.")
-        values[leaf] = table.reshape(-1, width)[place]
-        return values
-    weights = _numbers(tree, "base_weights", np.float64)
-    if len(weights) != len(left) * width:
-        raise Damaged(f"tree {number + 1} has leaves without values.")
-    return weights.reshape(-1, width)
 
 
 def _sets(tree: Mapping[str, Any], number: int) -> dict[int, npt.NDArray[np.int64]]:
@@ -290,7 +367,6 @@ def document_of_bytes(content: bytes) -> Any:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
             raise Damaged(f"it is no readable JSON: {str(error).splitlines()[0][:120]}.") from None
-    from fairbits.models.trees.ubjson import read_ubjson
 
     return read_ubjson(content)
 

@@ -1,7 +1,7 @@
 """Distilling: a model that never looks at protected inputs learns what the guard's average says (k = 1 by structure).
 
 Soft targets (Hinton, Vinyals, Dean 2015) over the training rows and over people near them: a few attributes of a row
-are taken from another row, so that the pupil hears the teacher's opinion also where there are no rows.
+are taken from another row, so that the teacher is heard also where there are no rows.
 
 Blinding: shrink what protected inputs add to the first layer towards its mean; all the way, k is 1.
 
@@ -62,17 +62,17 @@ def blinded(network: Network, schema: Schema, encoding: Encoding, rows: Codes) -
 
 #: People near the rows for every row, at least and at most so many.
 NEAR, FEWEST, MOST = 4, 8_000, 20_000
-#: Rows of the table that the pupil hears about.
+#: Rows of the table that it learns from.
 MAX_ROWS = 20_000
 #: Attributes of a person that are taken from another row.
 CHANGED = (1, 3)
 UPDATES, RATE = 4_000, 2e-3
-#: Rows, and as many people near them, that other libraries' models hear about; people whose twins are compared then.
+#: Rows, and as many people near them, that other libraries' models learn from; people whose twins are compared then.
 MAX_FOREIGN, CHECKED = 10_000, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Pupil:
+class DistilledModel:
     """A model that has learned the average, how in words, and what is written to a file."""
 
     model: Model
@@ -80,15 +80,15 @@ class Pupil:
     source: Any = None
 
 
-def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
+def distilled_model(guard: Guard, rows: Codes, rng: np.random.Generator) -> DistilledModel:
     """A model of the same kind that has learned the guard's average."""
     if isinstance(guard.model, Network):
         words = "a network of the same shape without weights on protected inputs, taught the average over twins"
-        return Pupil(distilled(guard, rows, rng), words)
+        return DistilledModel(distilled(guard, rows, rng), words)
     subject = guard.subject
     if subject.original is None or is_url(str(subject.original)) or not hasattr(guard.model, "scores"):
         raise CapabilityError("a service or a model of unknown origin cannot be fitted again here.")
-    people, targets = lessons(guard, rows, rng, max_rows=MAX_FOREIGN)
+    people, targets = training_data(guard, rows, rng, max_rows=MAX_FOREIGN)
     made = refitted(subject.original, guard.schema, people, targets, rng, options=subject.options)
     loaded = fit_to_schema(
         read_model(made.estimator, guard.schema, subject.options), guard.schema, options=subject.options
@@ -100,7 +100,7 @@ def pupil_of(guard: Guard, rows: Codes, rng: np.random.Generator) -> Pupil:
     scores = np.asarray(loaded.model.scores(guard.encoding.encode(_twins(guard, people[:CHECKED]))))
     if np.ptp(scores.reshape(-1, guard.m), axis=1).max(initial=0.0) > 0:
         raise CapabilityError("the model fitted again still tells twins apart, so that it was not kept.")
-    return Pupil(loaded.model, made.words, made.estimator)
+    return DistilledModel(loaded.model, made.words, made.estimator)
 
 
 def _every_value(schema: Schema, people: Codes) -> Codes:
@@ -135,16 +135,16 @@ def distilled(guard: Guard, rows: Codes, rng: np.random.Generator, *, updates: i
     network = guard.model
     if not isinstance(network, Network):
         raise CapabilityError(f"a network is distilled from a network, and {type(network).__name__!r} is none.")
-    people, targets = lessons(guard, rows, rng)
-    pupil = blinded(network, guard.schema, guard.encoding, rows)
+    people, targets = training_data(guard, rows, rng)
+    start = blinded(network, guard.schema, guard.encoding, rows)
     protected = protected_inputs(guard.schema, guard.encoding)
     inputs = guard.encoding.encode(people)
     inputs[:, protected] = 0  # no weight: whatever stands there must not enter the scaling either
-    learned = refit(pupil, inputs, targets, rng, fitting=Fitting(updates, learning_rate=RATE), frozen=protected)
+    learned = refit(start, inputs, targets, rng, fitting=Fitting(updates, learning_rate=RATE), frozen=protected)
     return without_weights(learned, protected)
 
 
-def lessons(
+def training_data(
     guard: Guard, rows: Codes, rng: np.random.Generator, *, max_rows: int = MAX_ROWS
 ) -> tuple[Codes, npt.NDArray[np.float64]]:
     """Rows and people near them, with the guard's average: probabilities (n, classes), or values for a regression."""
@@ -176,7 +176,7 @@ class Averages:
     distil: bool = True
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
-        """Guards for every model; the pupil for networks."""
+        """Guards for every model, and a distilled one where that can be trained."""
         planner.watch("averaging over twins")
         training, setting = planner.halves.training, planner.setting
         guard = Guard.of(
@@ -202,9 +202,9 @@ class Averages:
         seed = planner.seed
         rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 99)))
         try:
-            pupil = pupil_of(guard, training.rows, rng)
+            made = distilled_model(guard, training.rows, rng)
         except FairbitsError as error:
             planner.notes.append(f"nothing was distilled: {error}")
             return
-        words = f"{pupil.words}; {DIRECT_ONLY}"
-        yield Proposal("distilled", words, pupil.model, source=pupil.source, teacher=guard)
+        words = f"{made.words}; {DIRECT_ONLY}"
+        yield Proposal("distilled", words, made.model, source=made.source, teacher=guard)

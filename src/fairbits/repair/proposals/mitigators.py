@@ -1,25 +1,18 @@
-"""What mitigators that train share: the rows and groups to learn from, checked once.
+"""Mitigators that train: reweighing, prejudice remover, adversarial debiasing, exponentiated gradient.
 
-Reweighing: rows count so that group and label look independent (Kamiran and Calders, KAIS 2012).
+*Reweighing* (Kamiran and Calders, KAIS 2012): a row weighs P(group)·P(label) / P(group, label), so that group and label
+look independent; the subject's own kind of model learns the weighted rows.
 
-The weight of a row is P(group)·P(label) / P(group, label). The subject's own kind of model learns the weighted rows.
+*Prejudice remover* (Kamishima et al., ECML PKDD 2012): a penalty on the mutual information of decision and group, in
+nats; here between the score's mean in each group and overall, as a term of our own trainer.
 
-Prejudice remover: a penalty on what the decision tells about the group (Kamishima et al., ECML PKDD 2012).
+*Adversarial debiasing* (Zhang, Lemoine, Mitchell, AIES 2018; by fairlearn on PyTorch): a second network guesses the
+group from the score, and the first, in its own shape and from its own weights, is trained against it.
 
-The penalty is the mutual information of decision and group, in nats; here between the score's mean in each group and
-overall, with any number of groups, as a term of our own trainer.
-
-Adversarial debiasing: a second network guesses the group from the score, and the first is trained against it.
-
-Zhang, Lemoine, Mitchell, AIES 2018; by fairlearn's AdversarialFairnessClassifier on PyTorch. The network keeps its
-shape and starts from its own weights; inputs are standardised while it trains.
-
-Exponentiated gradient: a game between a learner and a bound on group gaps (Agarwal et al., ICML 2018; fairlearn).
-
-Its answer is a lottery over models. A lottery gives the same person different decisions on different days, so what is
-proposed here is one model: the average of the members by their weights. Networks of one shape become one network of
-their mean log-odds, block by block; estimators become scikit-learn's VotingClassifier, which averages probabilities.
-What is judged is what would be shipped.
+*Exponentiated gradient* (Agarwal et al., ICML 2018; by fairlearn): a game between a learner and a bound on group gaps.
+Its answer is a lottery over models, which gives the same person different decisions on different days, so what is
+proposed is one model: networks of one shape become one network of their mean log-odds, block by block; estimators
+become scikit-learn's VotingClassifier, which averages probabilities. What is judged is what would be shipped.
 """
 
 from __future__ import annotations
@@ -48,7 +41,7 @@ REMAINING = "average, guard-K and thresholds need scores only"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lessons:
+class TrainingData:
     """Training rows of a decision between two classes, and the groups of people among them."""
 
     subject: Subject
@@ -58,8 +51,8 @@ class Lessons:
     groups: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, planner: Planner, purpose: str) -> Lessons:
-        """The lessons of a plan; ``purpose`` begins the sentence where there are none."""
+    def of(cls, planner: Planner, purpose: str) -> TrainingData:
+        """The training rows of a plan; ``purpose`` begins the sentence where there are none."""
         subject, training = planner.setting.subject, planner.halves.training
         classes = len(subject.schema.classes)
         if classes != 2:
@@ -74,9 +67,11 @@ class Lessons:
         """1 for rows labelled favourable, 0 for the others."""
         return np.asarray(self.labels == self.subject.schema.favourable_index).astype(np.int64)
 
-    def trainer(self) -> Trainer:
-        """How models of the subject's kind are trained."""
-        return trainer_for(self.subject)
+    def proposal(self, name: str, words: str, made: Network | Fitted) -> Proposal:
+        """A model that was trained on these rows."""
+        words, fitted = f"{words}; {self.coding.words}", made if isinstance(made, Fitted) else None
+        model = made.model if isinstance(made, Fitted) else made
+        return Proposal(name, words, model, retrained=True, coding=self.coding.words, fitted=fitted)
 
 
 def trainer_for(subject: Subject, *, own_parameters: bool = False) -> Trainer:
@@ -130,12 +125,13 @@ class Reweighing:
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Train once, on weighted rows."""
         planner.watch("reweighing")
-        lessons = Lessons.of(planner, "reweighing")
-        trainer = lessons.trainer()
-        weights = independent_weights(lessons.groups, lessons.labels)
-        fitted = trainer.learned(lessons.rows, lessons.labels, planner.rng(self.name), sample_weights=weights)
-        words = f"{trainer.words} on rows weighted until group and label look independent; {lessons.coding.words}"
-        yield Proposal("reweigh", words, fitted.model, retrained=True, coding=lessons.coding.words, fitted=fitted)
+        data = TrainingData.of(planner, "reweighing")
+        trainer = trainer_for(data.subject)
+        weights = independent_weights(data.groups, data.labels)
+        fitted = trainer.learned(data.rows, data.labels, planner.rng(self.name), sample_weights=weights)
+        yield data.proposal(
+            self.name, f"{trainer.words} on rows weighted until group and label look independent", fitted
+        )
 
 
 def independent_weights(groups: npt.NDArray[np.int64], labels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -166,26 +162,20 @@ class PrejudiceRemover:
         network = planner.network
         if not isinstance(network, Network):
             raise needs_weights(planner, "the prejudice remover")
-        lessons = Lessons.of(planner, "the prejudice remover")
-        inputs = planner.setting.subject.encoding.encode(lessons.rows)
+        data = TrainingData.of(planner, "the prejudice remover")
+        inputs = planner.setting.subject.encoding.encode(data.rows)
         for weight in self.weights:
             planner.watch(f"removing prejudice, weight {weight:g}")
             found = refit(
                 network,
                 inputs,
-                lessons.labels,
+                data.labels,
                 planner.rng(f"{self.name}-{weight:g}"),
                 fitting=Fitting(self.updates, prejudice=weight),
-                groups=lessons.groups,
+                groups=data.groups,
             )
             words = f"trained further with {weight:g} times the bits of the decision about groups as a penalty"
-            yield Proposal(
-                f"prejudice-{weight:g}",
-                f"{words}; {lessons.coding.words}",
-                found,
-                retrained=True,
-                coding=lessons.coding.words,
-            )
+            yield data.proposal(f"prejudice-{weight:g}", words, found)
 
 
 #: How hard the adversary pulls; the paper warns that large values do not settle.
@@ -222,34 +212,30 @@ class Adversarial:
         network = planner.network
         if not isinstance(network, Network):
             raise needs_weights(planner, "adversarial debiasing")
-        lessons = Lessons.of(planner, "adversarial debiasing")
+        data = TrainingData.of(planner, "adversarial debiasing")
         _libraries()
         lost = []
         for pull in self.pulls:
             planner.watch(f"training against an adversary, pull {pull:g}")
             seed = int(planner.rng(f"{self.name}-{pull:g}").integers(2**31))
-            found = self._trained(network, planner, lessons, pull, seed)
+            found = self._trained(network, planner, data, pull, seed)
             if found is None:
                 lost.append(f"{pull:g}")
                 continue
             words = f"trained further against an adversary that guesses the group from the score, pull {pull:g}"
-            yield Proposal(
-                f"adversarial-{pull:g}",
-                f"{words}; {lessons.coding.words}",
-                found,
-                retrained=True,
-                coding=lessons.coding.words,
-            )
+            yield data.proposal(f"adversarial-{pull:g}", words, found)
         if lost:
             why = f"adversarial debiasing with pull {' and '.join(lost)} did not settle: its weights left all bounds."
             if len(lost) == len(self.pulls):
                 raise CapabilityError(why)
             planner.notes.append(why)
 
-    def _trained(self, network: Network, planner: Planner, lessons: Lessons, pull: float, seed: int) -> Network | None:
+    def _trained(
+        self, network: Network, planner: Planner, data: TrainingData, pull: float, seed: int
+    ) -> Network | None:
         """The network trained further; None where its weights went out of bounds."""
         torch, classifier = _libraries()
-        inputs = np.asarray(planner.setting.subject.encoding.encode(lessons.rows), np.float64)
+        inputs = np.asarray(planner.setting.subject.encoding.encode(data.rows), np.float64)
         mean, spread = inputs.mean(axis=0), inputs.std(axis=0)
         spread[spread == 0] = 1.0
         with _alone(torch, seed):
@@ -267,11 +253,11 @@ class Adversarial:
             )
             for parameter in module.parameters():
                 parameter.register_hook(_not_nothing)
-            rows, labels = (inputs - mean) / spread, lessons.labels.astype(np.int64)
+            rows, labels = (inputs - mean) / spread, data.labels.astype(np.int64)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    learner.fit(rows, labels, sensitive_features=lessons.groups)
+                    learner.fit(rows, labels, sensitive_features=data.groups)
             except RuntimeError:  # its loss refuses scores that are no numbers
                 return None
         if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
@@ -376,39 +362,32 @@ class ExponentiatedGradients:
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Play the game for each bound."""
-        lessons = Lessons.of(planner, "exponentiated gradient")
-        _fairlearn()
-        trainer = lessons.trainer()
+        data = TrainingData.of(planner, "exponentiated gradient")
+        _reductions()
+        trainer = trainer_for(data.subject)
         for alike, words in _BOUNDED.items():
             planner.watch(f"exponentiated gradient, {alike}")
-            members, weights, dropped = self._members(trainer, lessons, planner.rng(f"{self.name}-{alike}"), alike)
+            members, weights, dropped = self._members(trainer, data, planner.rng(f"{self.name}-{alike}"), alike)
             fitted = _together(trainer, members, weights)
             averaged = "log-odds" if isinstance(trainer, NetworkTrainer) else "probability"
             text = f"the average {averaged} of {len(members)} models from a game that bounds gaps in {words}"
             if dropped >= MIN_WEIGHT:
                 text += f" ({dropped:.0%} of it, one decision for everybody, left out)"
-            yield Proposal(
-                f"expgrad-{alike}",
-                f"{text}; {lessons.coding.words}",
-                fitted.model,
-                retrained=True,
-                coding=lessons.coding.words,
-                fitted=fitted,
-            )
+            yield data.proposal(f"expgrad-{alike}", text, fitted)
 
     def _members(
-        self, trainer: Trainer, lessons: Lessons, rng: np.random.Generator, alike: str
+        self, trainer: Trainer, data: TrainingData, rng: np.random.Generator, alike: str
     ) -> tuple[list[Fitted], npt.NDArray[np.float64], float]:
         """The models of the lottery, and their weights; the last is the weight of constant ones, which are left out."""
-        _, reductions = _fairlearn()
+        reductions = _reductions()
         bound = reductions.DemographicParity if alike == "parity" else reductions.EqualizedOdds
         game = reductions.ExponentiatedGradient(
-            _Oracle(trainer, lessons, rng), bound(difference_bound=SLACK), max_iter=self.rounds
+            _Oracle(trainer, data, rng), bound(difference_bound=SLACK), max_iter=self.rounds
         )
-        places = np.arange(len(lessons.rows), dtype=np.float64)[:, None]  # people by number: they may have any columns
+        places = np.arange(len(data.rows), dtype=np.float64)[:, None]  # people by number: they may have any columns
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a bound is not met shows in the figures
-            game.fit(places, lessons.favoured, sensitive_features=lessons.groups)
+            game.fit(places, data.favoured, sensitive_features=data.groups)
         every = [(float(game.weights_[i]), game.predictors_[i]) for i in game.weights_.index]
         real = [(weight, one.fitted) for weight, one in every if isinstance(one, _Oracle) and one.fitted is not None]
         real = sorted((pair for pair in real if pair[0] > 0), key=lambda pair: -pair[0])[:MAX_MEMBERS]
@@ -423,17 +402,17 @@ class ExponentiatedGradients:
 class _Oracle:
     """What the game asks for: a learner of weighted rows. Rows come by number, decisions as 0 and 1."""
 
-    def __init__(self, trainer: Trainer, lessons: Lessons, rng: np.random.Generator):
-        self._trainer, self._lessons, self._rng = trainer, lessons, rng
+    def __init__(self, trainer: Trainer, data: TrainingData, rng: np.random.Generator):
+        self._trainer, self._data, self._rng = trainer, data, rng
         self.fitted: Fitted | None = None
 
     def __deepcopy__(self, memo: Any) -> _Oracle:
-        return _Oracle(self._trainer, self._lessons, self._rng)
+        return _Oracle(self._trainer, self._data, self._rng)
 
     def fit(self, places: Any, favoured: Any, sample_weight: Any = None) -> _Oracle:
         """Learn the rows of these numbers."""
-        rows = self._lessons.rows[np.asarray(places)[:, 0].astype(np.int64)]
-        index = self._lessons.subject.schema.favourable_index
+        rows = self._data.rows[np.asarray(places)[:, 0].astype(np.int64)]
+        index = self._data.subject.schema.favourable_index
         labels = np.where(np.asarray(favoured) == 1, index, 1 - index).astype(np.float64)
         weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         settings = {"updates": GAME_UPDATES} if isinstance(self._trainer, NetworkTrainer) else None
@@ -443,40 +422,28 @@ class _Oracle:
     def predict(self, places: Any) -> Any:
         """1 where the favourable class is decided."""
         assert self.fitted is not None  # noqa: S101 - the game fits before it asks
-        rows = self._lessons.rows[np.asarray(places)[:, 0].astype(np.int64)]
+        rows = self._data.rows[np.asarray(places)[:, 0].astype(np.int64)]
         scores = self.fitted.model.scores(self.fitted.encoding.encode(rows))
-        return self._lessons.subject.schema.rule.favours(scores).astype(np.int64)
+        return self._data.subject.schema.rule.favours(scores).astype(np.int64)
 
 
 def pooled(networks: Sequence[Network], weights: npt.NDArray[np.float64]) -> Network:
     """One network whose logits are the weighted mean of the networks' logits: their layers stand side by side."""
-    first = networks[0]
-    depth = len(first.weights)
-    made, biases = [], []
-    for layer in range(depth):
-        own = [np.asarray(one.weights[layer], np.float64) for one in networks]
-        shift = [np.asarray(one.biases[layer], np.float64) for one in networks]
-        last = layer == depth - 1
-        if last:
-            own = [weight * w for weight, w in zip(weights, own, strict=True)]
-            biases.append(sum(weight * b for weight, b in zip(weights, shift, strict=True)))
-        else:
-            biases.append(np.concatenate(shift))
-        if depth == 1:
-            made.append(np.sum(own, axis=0))
-        elif layer == 0:
-            made.append(np.concatenate(own, axis=1))
-        elif last:
-            made.append(np.concatenate(own, axis=0))
-        else:
-            made.append(_blocks(own))
-    return Network.build(made, biases, activation=first.activations_after, head=first.head, favourable=first.favourable)
-
-
-def _blocks(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
     from scipy.linalg import block_diag
 
-    return np.asarray(block_diag(*parts))
+    first, last = networks[0], len(networks[0].weights) - 1
+    made, biases = [], []
+    for layer in range(last + 1):
+        own = [np.asarray(one.weights[layer], np.float64) for one in networks]
+        shift = [np.asarray(one.biases[layer], np.float64) for one in networks]
+        if layer == last:
+            own = [weight * w for weight, w in zip(weights, own, strict=True)]
+            biases.append(weights @ np.stack(shift))
+            made.append(np.concatenate(own) if last else np.sum(own, axis=0))
+        else:
+            biases.append(np.concatenate(shift))
+            made.append(np.asarray(block_diag(*own)) if layer else np.concatenate(own, axis=1))
+    return Network.build(made, biases, activation=first.activations_after, head=first.head, favourable=first.favourable)
 
 
 def _together(trainer: Trainer, members: list[Fitted], weights: npt.NDArray[np.float64]) -> Fitted:
@@ -507,10 +474,9 @@ def voted(estimators: Sequence[Any], weights: npt.NDArray[np.float64]) -> Any:
     return made
 
 
-def _fairlearn() -> tuple[Any, Any]:
+def _reductions() -> Any:
     try:
-        import fairlearn
         from fairlearn import reductions
     except ImportError:
         raise MissingDependencyError("fairlearn", "mitigate", "exponentiated gradient") from None
-    return fairlearn, reductions
+    return reductions

@@ -48,8 +48,8 @@ CONSISTENCY, MILD = 10.0, 3.0
 Inputs = npt.NDArray[np.float32]
 
 
-class Retrainer:
-    """The lessons for a network, made once: rows with their labels, cases with their majority, pairs of twins."""
+class Finetuning:
+    """The training data of a network, made once: rows with their labels, cases with their majority, pairs of twins."""
 
     def __init__(self, network: Network, halves: Halves, setting: Setting, rng: np.random.Generator):
         schema, self._encoding = setting.subject.schema, setting.subject.encoding
@@ -169,14 +169,14 @@ FOLDS, STARTS = 5, 5
 LENGTHS = (50, 100, 200, 400, 800, 1600)
 BATCH, RATE = 128, 2e-3
 #: People near the rows about whom the mean of several networks is heard, and updates to learn it.
-NEAR, LESSONS = 4_000, 1_500
+NEAR, MEAN_UPDATES = 4_000, 1_500
 #: Thresholds that are tried, and how much accuracy one may cost for the sake of balanced accuracy.
 THRESHOLDS, SPARED = 100, 0.005
 _TINY = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Anew:
+class FromScratch:
     """The network, and what cross-validation inside the training rows says about it."""
 
     network: Network
@@ -195,14 +195,14 @@ class Anew:
         )
 
 
-def trained_anew(
+def trained_from_scratch(
     network: Network,
     schema: Schema,
     encoding: Encoding,
     rows: Codes,
     labels: Doubles,
     rng: np.random.Generator,
-) -> Anew:
+) -> FromScratch:
     """Train a network of the same shape from random weights, blind."""
     if schema.regression or len(schema.classes) != 2 or not FEWEST <= len(rows) <= MOST:
         raise CapabilityError(
@@ -239,8 +239,8 @@ def trained_anew(
     trained = several(np.ones(len(rows), np.bool_), updates, scaled, STARTS)
     near = np.asarray(encoding.encode(near_people(schema, rows, NEAR, rng)), np.float32)
     near[:, protected] = 0
-    made = _taught(trained, np.concatenate([inputs, near]), protected, rng)
-    return Anew(_shifted(made, shift), updates, shift, accuracy, balanced_accuracy)
+    made = _distilled_mean(trained, np.concatenate([inputs, near]), protected, rng)
+    return FromScratch(_shifted(made, shift), updates, shift, accuracy, balanced_accuracy)
 
 
 def _mean(networks: list[Network], inputs: npt.NDArray[np.float32]) -> Doubles:
@@ -248,7 +248,7 @@ def _mean(networks: list[Network], inputs: npt.NDArray[np.float32]) -> Doubles:
     return np.asarray(np.mean([one.scores(inputs) for one in networks], axis=0, dtype=np.float64))
 
 
-def _taught(
+def _distilled_mean(
     teachers: list[Network],
     inputs: npt.NDArray[np.float32],
     protected: npt.NDArray[np.int64],
@@ -261,7 +261,7 @@ def _taught(
     mean = _mean(teachers, inputs)
     first = min(teachers, key=lambda one: float(np.abs(one.scores(inputs) - mean).mean()))
     targets = DecisionRule(2, first.favourable, None).both(mean)
-    fitting = Fitting(LESSONS, batch=min(BATCH, len(inputs)), learning_rate=RATE)
+    fitting = Fitting(MEAN_UPDATES, batch=min(BATCH, len(inputs)), learning_rate=RATE)
     return without_weights(refit(first, inputs, targets, rng, fitting=fitting, frozen=protected), protected)
 
 
@@ -378,7 +378,7 @@ class _Changes:
         yield self._blind(network)
         if retrain and not self.planner.quick:
             self.planner.watch("training anew without protected inputs")
-            yield from self._anew(network)
+            yield from self._scratch(network)
             yield from self._trained(network)
 
     def _singles(self, bench: Bench, floor: float, suspect: int | None) -> Iterator[Proposal]:
@@ -415,16 +415,16 @@ class _Changes:
 
     def _trained(self, original: Network) -> Iterator[Proposal]:
         generators = [np.random.default_rng(child) for child in self.planner.seed.spawn(4 + len(TRAINED_SHARES))]
-        lessons = Retrainer(original, self.planner.halves, self.planner.setting, generators.pop())
+        finetuning = Finetuning(original, self.planner.halves, self.planner.setting, generators.pop())
         cases = "trained further with found cases, labelled by the majority of their twins"
         alike = "trained further with a penalty on differences between twins"
         self.planner.watch("training with the found cases")
-        yield Proposal("retrain", cases, lessons.with_cases(original, generators.pop()), retrained=True)
+        yield Proposal("retrain", cases, finetuning.with_cases(original, generators.pop()), retrained=True)
         self.planner.watch("training with a penalty on differences between twins")
-        network = lessons.consistent(original, generators.pop(), MILD)
+        network = finetuning.consistent(original, generators.pop(), MILD)
         yield Proposal("consistent", alike, network, retrained=True)
         for share in TRAINED_SHARES:
-            network = lessons.consistent(self._at(original, share), generators.pop(), CONSISTENCY)
+            network = finetuning.consistent(self._at(original, share), generators.pop(), CONSISTENCY)
             words = f"{_shrink_words(share)}; then {alike}"
             yield Proposal(f"{_shrink_name(share)}+consistent", words, network, shrink=share, retrained=True)
         self.planner.watch("training blind")
@@ -434,17 +434,17 @@ class _Changes:
             self.planner.setting.subject.encoding,
             self.planner.halves.training.rows,
         )
-        network = lessons.blind(blind, generators.pop())
+        network = finetuning.blind(blind, generators.pop())
         words = "blind; then trained further, protected inputs staying without weight"
         yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True)
 
-    def _anew(self, network: Network) -> Iterator[Proposal]:
+    def _scratch(self, network: Network) -> Iterator[Proposal]:
         """For small tables: a network of the same shape from random weights, blind, fitted to the labels."""
         subject, training = self.planner.setting.subject, self.planner.halves.training
         seed = self.planner.seed
         rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98)))
         try:
-            made = trained_anew(network, subject.schema, subject.encoding, training.rows, training.labels, rng)
+            made = trained_from_scratch(network, subject.schema, subject.encoding, training.rows, training.labels, rng)
         except CapabilityError:
             return  # large tables and regressions: the repairs above are what there is
         yield Proposal("refitted", made.words, made.network, shrink=1.0, retrained=True)

@@ -1,15 +1,15 @@
 """A repaired model to files: written aside, each asked in a fresh process, kept only where it is the judged model.
 
-Files of a repaired model on their way into a run: checked, described by a subject file, put into place.
+What is kept is described by a subject file, which is tried out as a user would, and put into the run's folder.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,8 @@ from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.proposals.thresholds import GroupThresholds
 from fairbits.repair.records import FileCheck
 from fairbits.repair.writers.check import About, Promise, by_inputs, class_values, judged, table_of, ways
-from fairbits.repair.writers.checker import TOLERANCE, Answer, Job, apart, in_fresh_process, perform
-from fairbits.repair.writers.graphs import write_guard_onnx, write_thresholds_onnx
+from fairbits.repair.writers.checker import TOLERANCE, Job, apart, in_fresh_process, perform
+from fairbits.repair.writers.graphs import write_onnx
 from fairbits.repair.writers.python import Script, script_of
 from fairbits.store import write_whole
 from fairbits.subject import (
@@ -46,6 +46,7 @@ from fairbits.subject import (
     encoding_word,
     read_document,
     section_of,
+    split_name,
     table_of_subject,
 )
 
@@ -145,13 +146,16 @@ def subject_text(subject: Subject, model: str, folder: Path) -> str:
     """A subject file in ``folder`` about the model file beside it and the subject's own table."""
     about: dict[str, Any] = {"path": model}
     table: dict[str, Any] = {"path": TABLE}
+    if subject.table.held_out is not None:
+        table["split"] = split_name(subject)
     if has_table_file(subject):
         source = Path(str(subject.source))
         document = read_document(source)
         stated = section_of(document, "table")
         table = {"path": _relative(source.parent / str(stated["path"]), folder)}
-        if "delimiter" in stated:
-            table["delimiter"] = str(stated["delimiter"])
+        table |= {key: str(stated[key]) for key in ("delimiter", "person", "split") if key in stated}
+        if "test" in stated:
+            table["test"] = _relative(source.parent / str(stated["test"]), folder)
     word = encoding_word(subject)
     if word is not None:
         about["encoding"] = word
@@ -167,8 +171,6 @@ def _relative(path: Path, folder: Path) -> str:
 
 
 PY = ".py"
-#: People by whom the cost of a decision is measured.
-_TIMED = 2_000
 
 
 @dataclass(slots=True)
@@ -179,17 +181,23 @@ class _Draft:
     job: Job
     held: Any = None
     with_files: tuple[str, ...] = ()  # which go with it
-    fresh: bool = True
     script: Script | None = None
+
+    @property
+    def fresh(self) -> bool:
+        """Whether a fresh process can ask it: nobody has to hand over the model."""
+        return self.script is None or not self.script.needs_model
 
 
 @dataclass(slots=True)
 class _Aside:
-    """Files on their way."""
+    """Files on their way; ``held`` is the object that the model came as, ``file`` the file that it came from."""
 
     promise: Promise
     folder: Path
     what: str
+    held: Any
+    file: Path | None
     drafts: list[_Draft] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -200,19 +208,33 @@ class _Aside:
     @property
     def trusted(self) -> bool:
         """Whether code that the model's file brings may run: it came as an object, or somebody said so."""
-        return self.subject.options.trust_pickle or _file_of(self.subject) is None
+        return self.subject.options.trust_pickle or self.file is None
 
-    def path(self, ending: str) -> Path:
-        return self.folder / f"{NAME}{ending}"
+    @property
+    def by_inputs(self) -> About:
+        """Asked with the inputs that the subject's encoding makes of people."""
+        return by_inputs(self.subject.schema, self.subject.encoding, self.promise.classes)
 
-    def add(self, path: Path, job: Job, **rest: Any) -> None:
-        self.drafts.append(_Draft(path, {**self._usual(), "do": "ask", "file": str(path), **job}, **rest))
+    def saved(self, ending: str, save: Callable[[Path], None]) -> Path | None:
+        """Write a file; what cannot be written is said."""
+        path = self.folder / f"{NAME}{ending}"
+        try:
+            save(path)
+        except FairbitsError as error:
+            path.unlink(missing_ok=True)
+            self.warnings.append(f"{self.what} was not written as {ending}: {error}")
+            return None
+        return path
 
-    def _usual(self) -> Job:
-        """What every question has: the rows, and how fairbits itself would read the file."""
+    def add(self, path: Path | None, job: Job, **rest: Any) -> None:
+        """Have a file asked: about the rows, or as fairbits itself would read it."""
+        if path is None:
+            return
         options = {name: value for name, value in self.subject.options.section().items() if value is not None}
-        return {
+        usual = {
+            "do": "ask",
             "by": "library",
+            "file": str(path),
             "trusted": self.trusted,
             "tolerance": self.promise.tolerance,
             "tables": self.promise.tables,
@@ -220,37 +242,48 @@ class _Aside:
             "schema": self.promise.schema,
             "options": {**options, **self.subject.options.grants(), "trust_pickle": True},
         }
+        self.drafts.append(_Draft(path, {**usual, **job}, **rest))
 
-    def not_written(self, ending: str, error: Exception) -> None:
-        self.warnings.append(f"{self.what} was not written as {ending}: {error}")
+    def settling(self) -> Job:
+        """How the original is asked by its own library: whichever way gives back the audited scores."""
+        original = self.held if self.held is not None else self.file
+        return {
+            "do": "settle",
+            "ways": ways(self.subject, original, self.promise.classes),
+            "wanted": replace(self.promise, model=self.subject.model, fitted=None).says(self.promise.rows),
+            "table": self.promise.tables["rows"],
+            "file": None if self.file is None else str(self.file),
+            "trusted": self.trusted,
+            "tolerance": self.promise.tolerance,
+        }
 
     def checked(self) -> list[FileCheck]:
         """Ask every file, and remove those that are not the judged model."""
         fresh = [one for one in self.drafts if one.fresh]
-        answers: dict[int, Answer] = dict(
-            zip(map(id, fresh), in_fresh_process([one.job for one in fresh]) if fresh else [], strict=True)
-        )
+        answers = in_fresh_process([one.job for one in fresh]) if fresh else []
         checks = []
         for one in list(self.drafts):
-            answer = answers[id(one)] if one.fresh else perform(one.job, one.held)
-            check = judged(answer, self.promise, one.job, fresh=one.fresh)
-            if not check.kept and one.fresh and one.script is not None and one.held is not None:
+            told = one.fresh
+            check = judged(answers.pop(0) if told else perform(one.job, one.held), self.promise, one.job, fresh=told)
+            if not check.kept and told and one.script is not None and one.held is not None:
                 # The owner's object does not survive a file: the script is handed the object instead.
-                for name in one.with_files:
-                    (self.folder / name).unlink(missing_ok=True)
-                one.with_files, one.fresh = (), False
-                one.script.without_file().write(one.path)
+                self._remove(*one.with_files)
+                one.with_files, one.script = (), one.script.without_file()
+                one.script.write(one.path)
                 check = judged(perform(one.job, one.held), self.promise, one.job, fresh=False)
             checks.append(check)
             if not check.kept:
                 self.drafts.remove(one)
-                for name in (one.path.name, *one.with_files):
-                    (self.folder / name).unlink(missing_ok=True)
+                self._remove(one.path.name, *one.with_files)
                 self.warnings.append(
                     f"{self.what} was not kept as {one.path.suffix}: the file is not the model that was judged; "
                     f"{check.why.rstrip('.')}."
                 )
         return checks
+
+    def _remove(self, *names: str) -> None:
+        for name in names:
+            (self.folder / name).unlink(missing_ok=True)
 
 
 def export(
@@ -270,20 +303,17 @@ def export(
     ``people`` are held-out rows and cases, by which the files are checked; ``k_max`` is what was proved.
     """
     estimator = source if source is not None else None if fitted is None else fitted.estimator
-    known = estimator if estimator is not None else _opened(subject)
-    classes = class_values(subject, known)
+    held, guarded = _opened(subject), isinstance(model, Guard)
+    classes = class_values(subject, estimator if estimator is not None else held)
     if isinstance(model, Guard):
         k_max, epsilon, partition = model.k_max or None, model.epsilon, model.partition
-    promise = Promise(
-        model if fitted is None else fitted.model, subject, people, classes, fitted, k_max, epsilon, partition
-    )
-    what = "the guarded model" if isinstance(model, Guard) else "the repaired model"
+    asked = model if fitted is None else fitted.model
+    promise = Promise(asked, subject, people, classes, fitted, k_max, epsilon, partition)
     with tempfile.TemporaryDirectory() as place:
-        aside = _Aside(promise, Path(place), what)
-        order: tuple[str, ...] = ()
+        what = "the guarded model" if guarded else "the repaired model"
+        aside = _Aside(promise, Path(place), what, held, _file_of(subject))
         if isinstance(model, Guard | GroupThresholds):
             _wrapped(model, aside)
-            order = (ONNX,)
         elif estimator is not None:
             _estimator(estimator, aside, None if fitted is None else fitted.encoding)
         elif isinstance(model, Network):
@@ -291,31 +321,32 @@ def export(
         elif isinstance(model, CanSave):
             return _own_file(model, folder)
         else:
-            note = (
-                f"a repaired {type(model).__name__!r} has no file format here; give it save(path) to have it written."
+            kind = type(model).__name__
+            aside.warnings.append(
+                f"a repaired {kind!r} has no file format here; give it save(path) to have it written."
             )
-            remove_old(folder)
-            return Export((), None, (note,))
         checks = aside.checked()
-        drafts = sorted(aside.drafts, key=lambda one: one.path.suffix not in order) if order else aside.drafts
-        models = [one.path.name for one in drafts]
+        models = [one.path.name for one in aside.drafts]
         first = next((name for name in models if not name.endswith(PY)), None)
         others = [] if first is None else described(subject, aside.folder, first, promise, aside.warnings)
-        models += [name for one in drafts for name in one.with_files]
+        models += [name for one in aside.drafts for name in one.with_files]
         if isinstance(model, Guard):
-            aside.warnings.insert(0, cost_words(model, people))
+            less = "; the distilled repair costs one" if isinstance(model.model, Network) else ""
+            aside.warnings.insert(
+                0, f"a guarded decision costs {model.m:,} scores of the model, one for each twin{less}."
+            )
         return placed(subject, aside.folder, folder, models, others, aside.warnings, checks)
 
 
 def _opened(subject: Subject) -> Any:
     """The object that the model came as; None where it came from a file or an address."""
     original = subject.original
-    if original is None or isinstance(original, str | Path):
-        if isinstance(original, str) and not Path(original).exists() and subject.options.trust_code:
-            found = settled_original(original, subject.options)
-            return None if isinstance(found, Path) else found
-        return None
-    return original
+    if not isinstance(original, str | Path):
+        return original
+    if isinstance(original, str) and not Path(original).exists() and subject.options.trust_code:
+        found = settled_original(original, subject.options)
+        return None if isinstance(found, Path) else found
+    return None
 
 
 def _file_of(subject: Subject) -> Path | None:
@@ -334,47 +365,24 @@ def _own_file(model: CanSave, folder: Path) -> Export:
 
 def _network(network: Network, aside: _Aside) -> None:
     """A native network: in the format that it came in (in our own where that cannot hold it), and as ONNX."""
-    subject, classes = aside.subject, aside.promise.classes
-    inputs = by_inputs(subject.schema, subject.encoding, classes)
+    subject, inputs = aside.subject, {"about": aside.by_inputs}
     ending = ending_of(subject.original, subject.options)
-    path = aside.path(ending)
-    try:
-        save_as_original(network, subject.original, path, options=subject.options)
-        aside.add(path, {"about": inputs} if ending == NPZ else _as_original(aside))
-    except FairbitsError as error:
-        path.unlink(missing_ok=True)
-        if ending == NPZ:
-            raise
-        aside.warnings.append(
-            f"the repaired network could not be written as {ending}, the format that it came in: {error}"
-        )
-        path = aside.path(NPZ)
-        network.save(path)
-        aside.add(path, {"about": inputs})
-    if path.suffix != ONNX:
-        try:
-            network.save(aside.path(ONNX))
-            aside.add(aside.path(ONNX), {"about": inputs})
-        except FairbitsError as error:
-            aside.warnings.append(str(error))
+    path = aside.saved(ending, lambda path: save_as_original(network, subject.original, path, options=subject.options))
+    if path is not None and ending != NPZ:
+        aside.add(path, _as_original(aside))
+    else:
+        aside.add(path or aside.saved(NPZ, network.save), inputs)
+    if path is None or ending != ONNX:
+        aside.add(aside.saved(ONNX, network.save), inputs)
 
 
 def _as_original(aside: _Aside) -> Job:
-    """How the original is asked by its own library; a written file must be asked and read in the same way."""
-    subject, promise = aside.subject, aside.promise
-    codes = promise.rows
-    wanted = _original_says(promise, codes)
-    file, held = _file_of(subject), _opened(subject)
-    asked = ways(subject, held if held is not None else file, promise.classes)
-    if held is not None:
-        job = {"do": "settle", "ways": asked, "wanted": wanted, "table": promise.tables["rows"]}
-        settled = perform({**job, "tolerance": promise.tolerance}, held)
-        return {"by": "fairbits"} if settled["fault"] else {"about": settled["about"]}
-    return {"ways": asked, "original": None if file is None else str(file), "wanted": wanted}
-
-
-def _original_says(promise: Promise, codes: Codes) -> Any:
-    return replace(promise, model=promise.subject.model, fitted=None).says(codes)
+    """A written file must be asked, and read, in the way in which the original is."""
+    job = aside.settling()
+    if aside.held is None:
+        return {"ways": job["ways"], "wanted": job["wanted"], "original": job["file"]}
+    settled = perform(job, aside.held)
+    return {"by": "fairbits"} if settled["fault"] else {"about": settled["about"]}
 
 
 def _estimator(estimator: Any, aside: _Aside, encoding: Encoding | None) -> None:
@@ -385,74 +393,52 @@ def _estimator(estimator: Any, aside: _Aside, encoding: Encoding | None) -> None
     asked = ways(subject, estimator, promise.classes, encodings=() if encoding is None else (encoding,))
     endings = [estimator_ending(estimator, subject.original, subject.options)]
     if encoding is None:
-        endings = [ending_of(subject.original, subject.options), ".skops", *_native(estimator)]
+        # The library's own format too, for boosters that are no step of a pipeline.
+        home = type(estimator).__module__.partition(".")[0]
+        native = {"lightgbm": [".txt"], "xgboost": [".json"], "catboost": [".cbm"]}.get(home, [])
+        endings = [ending_of(subject.original, subject.options), ".skops", *native]
     for ending in dict.fromkeys(endings):
-        path = aside.path(ending)
-        try:
-            save_estimator(estimator, path)
-            aside.add(path, {"ways": asked, "wanted": promise.wanted["rows"], "outputs": names})
-        except FairbitsError as error:
-            path.unlink(missing_ok=True)
-            aside.not_written(ending, error)
-
-
-def _native(estimator: Any) -> list[str]:
-    """The ending of the library's own format, for boosters that are no step of a pipeline."""
-    home = type(estimator).__module__.partition(".")[0]
-    return {"lightgbm": [".txt"], "xgboost": [".json"], "catboost": [".cbm"]}.get(home, [])
+        path = aside.saved(ending, partial(save_estimator, estimator))
+        aside.add(path, {"ways": asked, "wanted": promise.wanted["rows"], "outputs": names})
 
 
 def _wrapped(model: Guard | GroupThresholds, aside: _Aside) -> None:
     """A guard or thresholds by group: of a native network as one ONNX graph, of every model as a Python file."""
-    subject, promise = aside.subject, aside.promise
-    guard = isinstance(model, Guard)
+    promise = aside.promise
+    odd = promise.odd_wanted() if isinstance(model, Guard) else {}
     if isinstance(model.model, Network):
-        path = aside.path(ONNX)
-        try:
-            if isinstance(model, Guard):
-                write_guard_onnx(model, path, promise.classes)
-            else:
-                write_thresholds_onnx(model, path, promise.classes)
-            about = by_inputs(subject.schema, subject.encoding, promise.classes)
-            odd = {"blank": promise.odd_wanted()["missing"]} if isinstance(model, Guard) else {}
-            blank = model.protected_inputs.tolist() if isinstance(model, Guard) else []
-            aside.add(path, {"about": about, "odd": odd, "blank": blank})
-        except FairbitsError as error:
-            path.unlink(missing_ok=True)
-            aside.not_written(ONNX, error)
+        path = aside.saved(ONNX, lambda path: write_onnx(model, path, promise.classes))
+        blank = model.protected_inputs.tolist() if isinstance(model, Guard) else []
+        about = {"about": aside.by_inputs, "odd": {"blank": odd["missing"]} if odd else {}, "blank": blank}
+        aside.add(path, about)
     script, held, files = _script(model, aside)
-    script.write(aside.path(PY))
     job: Job = {"by": "module", "name": script.name}
-    if guard:
-        job |= {"tables": {**promise.tables, **promise.odd_tables}, "odd": promise.odd_wanted()}
-    aside.add(aside.path(PY), job, held=held, with_files=files, fresh=not script.needs_model, script=script)
+    if odd:
+        job |= {"tables": {**promise.tables, **promise.odd_tables}, "odd": odd}
+    aside.add(aside.saved(PY, script.write), job, held=held, with_files=files, script=script)
 
 
 def _script(model: Guard | GroupThresholds, aside: _Aside) -> tuple[Script, Any, tuple[str, ...]]:
     """The Python file, the object that it is handed where it is handed one, and the files that go with it."""
-    subject, promise = aside.subject, aside.promise
-    file, held = _file_of(subject), _opened(subject)
-    network = isinstance(model.model, Network) and not _asks_people(held, file)
-    if network:
-        return script_of(model, promise.classes, network=True), None, ()
-    settled = _settled(aside, held, file)
+    classes, held, file = aside.promise.classes, aside.held, aside.file
+    if isinstance(model.model, Network) and not _asks_people(held, file):
+        return script_of(model, classes, network=True), None, ()
+    settled = None if held is None and file is None else _settled(aside)
     if settled is None:  # whatever it is: its owner hands over a function
-        script = script_of(model, promise.classes)
-        return script, script.function(subject), ()
-    if held is not None:
-        companion = f"{COMPANION}.joblib"
+        script = script_of(model, classes)
+        return script, script.function(aside.subject), ()
+    companion = f"{COMPANION}{'.joblib' if file is None else file.suffix.lower()}"
+    trusted: Any = True
+    if file is not None:
+        (aside.folder / companion).write_bytes(file.read_bytes())
+        trusted = trusted_types(file, trust_pickle=aside.trusted) if file.suffix == ".skops" else aside.trusted
+    else:
         try:
             save_estimator(held, aside.folder / companion)
         except FairbitsError:
-            return script_of(model, promise.classes, about=settled), held, ()
-        about = {**settled, "file": companion, "trusted": True}
-        return script_of(model, promise.classes, about=about), held, (companion,)
-    assert file is not None  # noqa: S101 - one of both was settled
-    companion = f"{COMPANION}{file.suffix.lower()}"
-    (aside.folder / companion).write_bytes(file.read_bytes())
-    known = trusted_types(file, trust_pickle=aside.trusted) if file.suffix == ".skops" else aside.trusted
-    about = {**settled, "file": companion, "trusted": known}
-    return script_of(model, promise.classes, about=about), None, (companion,)
+            return script_of(model, classes, about=settled), held, ()
+    about = {**settled, "file": companion, "trusted": trusted}
+    return script_of(model, classes, about=about), held, (companion,)
 
 
 def _asks_people(held: Any, file: Path | None) -> bool:
@@ -462,44 +448,13 @@ def _asks_people(held: Any, file: Path | None) -> bool:
     return held is not None and callable(attribute(held, "predict")) and callable(attribute(held, "get_params"))
 
 
-def _settled(aside: _Aside, held: Any, file: Path | None) -> About | None:
+def _settled(aside: _Aside) -> About | None:
     """How the owner asks the model, found by asking; None where no way of asking gives back the audited scores."""
-    subject, promise = aside.subject, aside.promise
-    if held is None and file is None:
-        return None
-    codes = promise.rows
-    job: Job = {
-        "do": "settle",
-        "ways": ways(subject, held if held is not None else file, promise.classes),
-        "wanted": _original_says(promise, codes),
-        "table": promise.tables["rows"],
-        "file": None if file is None else str(file),
-        "trusted": aside.trusted,
-        "tolerance": promise.tolerance,
-    }
-    answer = perform(job, held) if held is not None else in_fresh_process([job])[0]
+    job = aside.settling()
+    answer = in_fresh_process([job])[0] if aside.held is None else perform(job, aside.held)
     if answer["fault"]:
         aside.warnings.append(
             f"{NAME}{PY} asks no model by itself ({answer['fault'].rstrip('.')}): hand it a function of a table that "
             f"gives the scores."
         )
-        return None
-    about: About = answer["about"]
-    return about
-
-
-def cost_words(guard: Guard, people: Codes) -> str:
-    """The time that a decision costs, measured now."""
-    some = people[np.arange(_TIMED if guard.subject_native else min(50, len(people))) % len(people)]
-    inputs = guard.encoding.encode(some)
-    seconds = []
-    for scores in (guard.model.scores, guard.scores):
-        scores(inputs[:1])
-        begin = time.perf_counter()
-        scores(inputs)
-        seconds.append((time.perf_counter() - begin) / len(some))
-    pupil = "; the distilled repair costs one score" if isinstance(guard.model, Network) else ""
-    return (
-        f"a guarded decision asks the model about {guard.m:,} twins: {1e6 * seconds[1]:.3g} µs in place of "
-        f"{1e6 * seconds[0]:.3g} µs here{pupil}."
-    )
+    return answer.get("about")

@@ -40,40 +40,34 @@ _OPERATIONS = {
 _HEADS = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}
 
 
-def write_guard_onnx(guard: Guard, path: str | Path, classes: list[Any]) -> None:
+def write_onnx(model: Guard | GroupThresholds, path: str | Path, classes: list[Any]) -> None:
     """Write a guarded network as an ONNX graph: "output" has probabilities (or values), "label" the decided class.
 
     Averages and clips are done in double precision, as in :class:`~fairbits.Guard`. What protected inputs hold is of no
     account to the average; where it is nobody's (NaN, a value outside the schema), the average is the score.
     """
-    if not isinstance(guard.model, Network):
-        raise CapabilityError(
-            f"twins can be expanded inside a dense network only, and {type(guard.model).__name__!r} is none."
-        )
-    if guard.twin_rules is not None:
-        guard.twin_rules.check_gaps()
-    terms = guard.m * guard.model.widths[0]
+    if not isinstance(model.model, Network):
+        raise CapabilityError(f"a graph is written of dense networks, and {type(model.model).__name__!r} is none.")
+    if isinstance(model, GroupThresholds):
+        graph = _Graph(import_onnx(), model.model)
+        columns, encoded, shifts = model.by_inputs
+        factors = graph.constant(np.exp(shifts[:, None] * graph.steps[None]), np.float64)
+        factor = graph.node("Gather", [factors, graph.nearest(columns, encoded)], axis=0)
+        output = graph.moved(graph.scored(), factor, TINY)
+        words = {"fairbits.groups": model.coding.words}
+        return graph.write(output, path, "fairbits-thresholds", words, model.schema, classes)
+    if model.twin_rules is not None:
+        model.twin_rules.check_gaps()
+    terms = model.m * model.model.widths[0]
     if terms > MAX_TERMS:
         raise CapabilityError(
-            f"the {guard.m:,} twins need {terms:,} numbers, more than the {MAX_TERMS:,} of a graph; the Python "
+            f"the {model.m:,} twins need {terms:,} numbers, more than the {MAX_TERMS:,} of a graph; the Python "
             f"file holds them, and the distilled repair needs one score."
         )
-    graph = _GuardGraph(import_onnx(), guard)
-    centre = graph.averaged()
-    output = centre if guard.tau == 0 else graph.held(centre)
-    graph.write(output, path, "fairbits-guard", {"fairbits.proof": guard.proof}, guard.schema, classes)
-
-
-def write_thresholds_onnx(model: GroupThresholds, path: str | Path, classes: list[Any]) -> None:
-    """Write a network with thresholds by group as an ONNX graph."""
-    if not isinstance(model.model, Network):
-        raise ModelError(f"a graph is written of networks, and {type(model.model).__name__!r} is none.")
-    graph = _Graph(import_onnx(), model.model)
-    columns, encoded, shifts = model.by_inputs
-    factors = graph.constant(np.exp(shifts[:, None] * graph.steps[None]), np.float64)
-    factor = graph.node("Gather", [factors, graph.nearest(columns, encoded)], axis=0)
-    output = graph.moved(graph.scored(), factor, TINY)
-    graph.write(output, path, "fairbits-thresholds", {"fairbits.groups": model.coding.words}, model.schema, classes)
+    guarded = _GuardGraph(import_onnx(), model.model, model)
+    centre = guarded.averaged()
+    output = centre if model.tau == 0 else guarded.held(centre)
+    return guarded.write(output, path, "fairbits-guard", {"fairbits.proof": model.proof}, model.schema, classes)
 
 
 class _Graph:
@@ -189,14 +183,9 @@ class _Graph:
 class _GuardGraph(_Graph):
     """The average over the twins, and what is held within reach of it."""
 
-    def __init__(self, onnx: Any, guard: Guard):
-        super().__init__(onnx, self._network(guard))
+    def __init__(self, onnx: Any, network: Network, guard: Guard):
+        super().__init__(onnx, network)
         self.guard = guard
-
-    @staticmethod
-    def _network(guard: Guard) -> Network:
-        assert isinstance(guard.model, Network)  # noqa: S101 - checked before
-        return guard.model
 
     def averaged(self) -> str:
         """The average over the twins: what they share is computed once, what they add is a table."""

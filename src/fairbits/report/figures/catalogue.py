@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairbits.debug import DebugResult
 from fairbits.domain import joined, shortened
 from fairbits.measure import Stake
 from fairbits.numerals import number, percent, signed
-from fairbits.report.debugged import Debugged
-from fairbits.report.figures import anatomy, causes, charts, forest, portraits
-from fairbits.report.figures.style import Picture
-from fairbits.report.figures.svg import inline_svg
-from fairbits.report.foremost import foremost, split_name
+from fairbits.repair import RepairResult
+from fairbits.report.figures import charts, network, portraits
+from fairbits.report.figures.svg import Picture, inline_svg
 from fairbits.report.record import Portrait, ReportData, Searched
-from fairbits.report.repaired import Repaired
+from fairbits.report.sections.inside import foremost, has_inside, split_name, suspects_of
 
 Drawn = tuple[str, Picture | None, str, str]
 
@@ -24,7 +23,7 @@ def pictures_of(data: ReportData) -> dict[str, str]:
     found = {
         name: inline_svg(made, f"pic-{name}", title, words) for name, made, title, words in drawn if made is not None
     }
-    if data.debugged is not None and data.debugged.layers and data.debugged.hidden:
+    if data.debugged is not None and data.debugged.layers and has_inside(data.debugged):
         found["network"] = _network(data.debugged)
     return found
 
@@ -38,38 +37,33 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
         [f"{s.attribute} {s.value} lowest {percent(s.lowest)}, highest {percent(s.highest)}" for s in _extremes(data)]
     )
     yield "stakes", charts.stakes(data.measured.stakes), "Who gets the lowest and the highest score", words
-    if data.debugged is not None and data.debugged.shares:
-        shares = data.debugged.shares
-        words = joined([f"{shortened(s.attribute, 40)} {s.shapley:.2f} bits ({s.share:.0%})" for s in shares])
-        yield "shapley", charts.shapley(shares), "Shapley shares of the protected attributes", words
+    if data.debugged is not None and data.debugged.attribution is not None:
+        found = data.debugged.attribution
+        words = joined([f"{shortened(name, 40)} {bits:.2f} bits" for name, bits in found.q_inf.items()])
+        yield "shapley", charts.shapley(found), "Shapley shares of the protected attributes", words
     if data.debugged is not None:
         yield from _causes(data.debugged)
-    if data.repaired is not None:
+    if data.repaired is not None and data.repaired.repairs:
         title = f"{data.repaired.quality.capitalize()} and mean k of all repairs"
         yield "pareto", charts.pareto(data.repaired), title, _pareto_words(data.repaired)
 
 
-def _causes(found: Debugged) -> Iterator[Drawn]:
-    if found.splits:
-        words = joined(
-            [
-                f"{shortened(' and '.join(one.attributes), 60)}: {one.shared:.0%} with the data ({one.low:.0%} to "
-                f"{one.high:.0%})"
-                for one in found.splits
-            ]
-        )
-        yield "origin", causes.origin(found.splits), "What comes with the data and with the single training", words
-    drawn = causes.drawn_neurons(found)
+def _causes(found: DebugResult) -> Iterator[Drawn]:
+    shares = found.origin.shares
+    if shares:
+        parts = [
+            f"{shortened(' and '.join(one.attributes), 60)}: {percent(one.shared.value, 0)} with the data "
+            f"({percent(one.shared.low, 0)} to {percent(one.shared.high, 0)})"
+            for one in shares
+        ]
+        title = "What comes with the data and with the single training"
+        yield "origin", charts.origin(shares), title, joined(parts)
+    drawn = charts.drawn_neurons(found)
     words = joined([f"neuron {one.neuron} (ACD {signed(one.acd, 3)})" for one in drawn])
-    yield "curves", causes.curves(found), "Mean k over the value that a neuron is held at", words
-    if found.sets:
-        words = joined([f"{one.size}: {one.explained:.0%}" for one in found.sets])
-        yield (
-            "sizes",
-            causes.sizes(found.sets, found.minimal),
-            "Bits explained by sets of neurons, by their size",
-            words,
-        )
+    yield "curves", charts.curves(found), "Mean k over the value that a neuron is held at", words
+    if found.sets is not None and found.sets.curve:
+        words = joined([f"{len(one.neurons)}: {percent(one.explained.value, 0)}" for one in found.sets.curve])
+        yield "sizes", charts.sizes(found.sets), "Bits explained by sets of neurons, by their size", words
 
 
 def _searched(searched: Searched) -> Iterator[Drawn]:
@@ -99,20 +93,20 @@ def _people(data: ReportData) -> Iterator[Drawn]:
             yield f"{name}-steps", portraits.staircase(person, data.axes), f"{title}, in order", words
 
 
-def _network(debugged: Debugged) -> str:
+def _network(debugged: DebugResult) -> str:
     if debugged.units == "trees":
         names = [f"{split_name(one)}, ACD {signed(one.acd, 3)}" for one in foremost(debugged)]
         suspect = f" The suspect is tree {debugged.suspect}." if debugged.suspect else ""
         words = f"{len(debugged.layers)} trees.{suspect} " + (f"{joined(names)}." if names else "No split lowers k.")
-        return inline_svg(forest.trees(debugged), "pic-network", "The trees of the ensemble", words)
-    made, parts = anatomy.network(debugged)
+        return inline_svg(network.trees(debugged), "pic-network", "The trees of the ensemble", words)
+    made, parts = network.network(debugged)
     layers = [
         f"layer {layer.layer} with {layer.width} neurons and ρ {signed(layer.rho)}"
         for layer in debugged.layers
         if layer.rho is not None
     ]
     words = f"{joined(layers)}." + (f" The suspect is layer {debugged.suspect}." if debugged.suspect else "")
-    return inline_svg(made, "pic-network", "The network as layers", words, parts=parts if debugged.neurons else {})
+    return inline_svg(made, "pic-network", "The network as layers", words, parts=parts if suspects_of(debugged) else {})
 
 
 def _extremes(data: ReportData) -> list[Stake]:
@@ -138,10 +132,11 @@ def _person_words(person: Portrait) -> str:
     )
 
 
-def _pareto_words(found: Repaired) -> str:
-    chosen = next((mend for mend in found.repairs if mend.chosen), None)
-    start = f"As it is: {found.quality} {percent(found.accuracy_before)}, mean k {number(found.k_mean_before, 2)}. "
+def _pareto_words(found: RepairResult) -> str:
+    before, chosen = found.before_held_out, found.chosen
+    start = f"As it is: {found.quality} {percent(before.accuracy)}, mean k {number(before.k_mean, 2)}. "
     if chosen is None:
         return f"{start}None was chosen."
-    name = shortened(chosen.name, 60)
-    return f"{start}Chosen ({name}): {found.quality} {percent(chosen.accuracy)}, mean k {number(chosen.k_mean, 2)}."
+    after = chosen.held_out
+    figures = f"{found.quality} {percent(after.accuracy)}, mean k {number(after.k_mean, 2)}"
+    return f"{start}Chosen ({shortened(chosen.name, 60)}): {figures}."

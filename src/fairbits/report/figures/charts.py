@@ -1,21 +1,32 @@
-"""Pictures of a whole run: severities, the search over time, who gains and who loses, what a repair costs."""
+"""Pictures of a whole run: severities, the search over time, who gains and who loses, what a repair costs.
+
+Pictures of debugging: the share of data and training, how k goes over a neuron's values, sets of neurons.
+
+Indirect bits and group rates over time, one picture.
+
+Pictures of a comparison: the pace of each strategy, its single runs, and how it stands against the yardstick.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes as Frame
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from fairbits.debug import Attribution, DebugResult, NeuronEffect, NeuronSets, OriginShare
 from fairbits.domain import shortened
 from fairbits.measure import Stake
-from fairbits.report.debugged import Share
+from fairbits.numerals import percent
+from fairbits.repair import RepairResult
 from fairbits.report.figures.palette import BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
-from fairbits.report.figures.style import SMALL, Picture, frame, name_axes, picture, say, ticks
+from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say, ticks
 from fairbits.report.record import Moment
-from fairbits.report.repaired import Repaired
+from fairbits.report.sections.inside import mean_reported, suspects_of
+from fairbits.report.sections.repairs import shown_repairs
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
 MAX_BARS = 45
@@ -25,20 +36,7 @@ _COUNTS = FuncFormatter(lambda value, _: f"{value / 1e6:g} M" if value >= 1e6 el
 
 
 def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Picture:
-    """Number of people at each k; those whose decision flips in orange, where that is known.
-
-    Parameters
-    ----------
-    counts
-        K, people, and people whose decision flips.
-    what
-        What is counted, for the axis.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+    """Number of people at each k; those whose decision flips in orange, where that is known."""
     lowest, highest = counts[0][0], counts[-1][0]
     width = -(-(highest - lowest + 1) // MAX_BARS)
     bins = np.zeros((2, (highest - lowest) // width + 1))
@@ -81,54 +79,34 @@ def progress(moments: Sequence[Moment]) -> Picture:
     return made
 
 
-def shapley(shares: Sequence[Share]) -> Picture:
-    """Bits of each protected attribute: its Shapley share as a bar, alone as a mark.
-
-    Parameters
-    ----------
-    shares
-        Bits of each protected attribute.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
-    ranked = sorted(shares, key=lambda share: -share.shapley)
+def shapley(found: Attribution) -> Picture:
+    """Bits of each protected attribute: its Shapley share as a bar, alone as a mark."""
+    alone = {subset.attributes[0]: subset.q_inf for subset in found.subsets if len(subset.attributes) == 1}
+    total = sum(found.q_inf.values()) or 1.0
+    ranked = sorted(found.attributes, key=lambda name: -found.q_inf[name])
+    values = [found.q_inf[name] for name in ranked]
     height = 64 + 38 * len(ranked)
     made = picture(420, height)
     ax = frame(made, (118, 44, 404, height - 24), grid="x")
     places = np.arange(len(ranked))
-    values = [share.shapley for share in ranked]
     ax.barh(places, values, 0.56, color=BLUE)
-    ax.plot([share.alone for share in ranked], places, "|", color=INK, markersize=19, markeredgewidth=2)
+    ax.plot([alone[name] for name in ranked], places, "|", color=INK, markersize=19, markeredgewidth=2)
     ax.axvline(0, color=RULE, linewidth=1)
-    reach = max(max(share.alone, share.shapley) for share in ranked) or 1.0
-    for place, share in enumerate(ranked):
-        inside = share.shapley > 0.3 * reach
-        where = share.shapley - 0.02 * reach if inside else max(share.shapley, share.alone, 0) + 0.03 * reach
+    reach = max(*alone.values(), *values) or 1.0
+    for place, (name, value) in enumerate(zip(ranked, values, strict=True)):
+        inside = value > 0.3 * reach
+        where = value - 0.02 * reach if inside else max(value, alone[name], 0) + 0.03 * reach
         colour = {"color": GROUND, "ha": "right", "weight": "bold"} if inside else {"color": INK, "ha": "left"}
-        say(ax, where, place, f"{share.shapley:.2f} ({share.share:.0%})", va="center", **colour)
-    ax.set_xlim(min(0, *values), reach * 1.12 if ranked[-1].shapley > 0.3 * reach else reach * 1.3)
+        say(ax, where, place, f"{value:.2f} ({percent(value / total, 0)})", va="center", **colour)
+    ax.set_xlim(min(0, *values), reach * 1.12 if values[-1] > 0.3 * reach else reach * 1.3)
     ax.set_ylim(len(ranked) - 0.4, -0.6)
-    ticks(ax, "y", places, [share.attribute for share in ranked])
+    ticks(ax, "y", places, ranked)
     name_axes(ax, "bits (Q∞), mean over the cases looked at")
     return made
 
 
 def stakes(values: Sequence[Stake]) -> Picture | None:
-    """Per protected value: how often it gets the lowest score (left) and the highest (right).
-
-    Parameters
-    ----------
-    values
-        Shares of each protected value.
-
-    Returns
-    -------
-    Picture | None
-        The picture; None where there is nothing to show, or too much.
-    """
+    """Per protected value: how often it gets the lowest score (left) and the highest (right)."""
     if not values or len(values) > MAX_VALUES or not any(v.lowest or v.highest for v in values):
         return None
     places, place, last = [], 0.0, values[0].attribute
@@ -165,48 +143,319 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
     return made
 
 
-def pareto(found: Repaired) -> Picture:
-    """Mean k against accuracy on held-out evidence; a line joins the repairs that none beats.
-
-    Parameters
-    ----------
-    found
-        All repairs.
-
-    Returns
-    -------
-    Picture
-        The picture.
-    """
+def pareto(found: RepairResult) -> Picture:
+    """Mean k against accuracy on held-out evidence, a named dot for each repair."""
     made = picture(640, 360)
     ax = frame(made, (62, 50, 626, 326), grid="both")
-    allowed = found.accuracy_before - found.max_accuracy_loss
+    before = found.before_held_out
+    allowed = before.accuracy - found.max_accuracy_loss
     ax.axhline(allowed, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-    words = f"{found.max_accuracy_loss:.0%} less {found.quality if found.regression else 'accurate'}"
+    words = f"{percent(found.max_accuracy_loss, 0)} less {found.quality if found.regression else 'accurate'}"
     say(ax, 0.995, allowed, words, transform=ax.get_yaxis_transform(), ha="right", va="bottom", color=MUTED)
-    front = sorted((mend for mend in found.repairs if mend.on_front), key=lambda mend: mend.k_mean)
-    ax.plot([m.k_mean for m in front], [m.accuracy for m in front], color=BLUE, linewidth=1.6, zorder=2)
-    for mend in found.repairs:
-        size = 12 if mend.chosen else 7
-        fill = ORANGE if mend.chosen else BLUE if mend.on_front else GREY
-        inner = GROUND if mend.yardstick else fill
-        ax.plot(
-            mend.k_mean, mend.accuracy, "o", ms=size, color=inner, mec=fill, mew=1.6, zorder=4 if mend.chosen else 3
-        )
-    ax.plot(found.k_mean_before, found.accuracy_before, "D", ms=9, color=INK, zorder=4)
-    _label_points(ax, found)
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.1%}"))
-    ax.margins(0.09, 0.14)
+    points = [(before.k_mean, before.accuracy, "as it is")]
+    ax.plot(before.k_mean, before.accuracy, "D", ms=9, color=INK, zorder=4)
+    repairs = shown_repairs(found)
+    for one in sorted(repairs, key=lambda one: (one is not found.chosen, one.dominated)):
+        chosen, after = one is found.chosen, one.held_out
+        fill = ORANGE if chosen else GREY if one.dominated else BLUE
+        inner = GROUND if one.yardstick else fill
+        size, above = (12, 4) if chosen else (7, 3)
+        ax.plot(after.k_mean, after.accuracy, "o", ms=size, color=inner, mec=fill, mew=1.6, zorder=above)
+        points.append((after.k_mean, after.accuracy, one.name))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share)))
+    ax.margins(0.12, 0.14)
     name_axes(ax, "mean k of held-out cases (1 = all twins in one class)", f"{found.quality} on held-out rows")
+    _name_points(ax, points)
     return made
 
 
-def _label_points(ax: Frame, found: Repaired) -> None:
-    chosen = [(mend.k_mean, mend.accuracy, mend.name) for mend in found.repairs if mend.chosen]
-    middle = (found.k_mean_before + min(m.k_mean for m in found.repairs)) / 2
-    points = [(found.k_mean_before, found.accuracy_before, "as it is"), *chosen]
-    for x, y, words in points:
-        right = x > middle
-        how: Any = {"textcoords": "offset points", "fontsize": SMALL, "weight": "bold", "parse_math": False}
-        offset, side = ((-10, 10), "right") if right else ((10, 10), "left")
-        ax.annotate(shortened(words, 40), (x, y), xytext=offset, ha=side, color=INK, **how)
+def _name_points(ax: Frame, points: Sequence[tuple[float, float, str]]) -> None:
+    """A name beside each dot, the first ones first, wherever there is room for it; the table has all names."""
+    ax.autoscale_view()
+    left, right = ax.bbox.x0, ax.bbox.x1
+    dots = ax.transData.transform([(x, y) for x, y, _ in points])
+    taken = [(across - 5, up - 5, across + 5, up + 5) for across, up in dots]
+    for (x, y, name), (across, up) in zip(points, dots, strict=True):
+        words = shortened(name, 40)
+        wide = 0.6 * SMALL * len(words)
+        for aside, above in ((9, -4), (-9 - wide, -4), (-wide / 2, 9), (-wide / 2, -18)):
+            box = (across + aside, up + above, across + aside + wide, up + above + SMALL)
+            free = all(box[2] < a or box[0] > c or box[3] < b or box[1] > d for a, b, c, d in taken)
+            if free and left <= box[0] and box[2] <= right:
+                taken.append(box)
+                how: Any = {"textcoords": "offset pixels", "fontsize": SMALL, "parse_math": False}
+                ax.annotate(words, (x, y), xytext=(aside, above), color=INK, **how)
+                break
+
+
+#: Neurons whose curves are drawn.
+MAX_CURVES = 6
+_SHARE = FuncFormatter(lambda share, _: f"{share:.0%}")
+
+
+def origin(shares: Sequence[OriginShare]) -> Picture:
+    """Bars of length one: what comes with the data in blue, with the single training in grey.
+
+    The whisker is the interval of the share; the triangle is how far the model under test agrees with the other
+    trainings.
+    """
+    height = 84 + 42 * len(shares)
+    made = picture(420, height)
+    ax = frame(made, (118, 46, 404, height - 32), grid="x")
+    places = np.arange(len(shares))
+    shared = np.array([one.shared.value for one in shares])
+    ax.barh(places, shared, 0.56, color=BLUE)
+    ax.barh(places, 1 - shared, 0.56, left=shared, color=GREY)
+    for place, one in zip(places, shares, strict=True):
+        ax.plot([one.shared.low, one.shared.high], [place, place], color=INK, linewidth=2, solid_capstyle="butt")
+        ax.plot([one.shared.low, one.shared.high], [place, place], "|", color=INK, markersize=9, markeredgewidth=2)
+        if one.own is not None:
+            ax.plot(np.clip(one.own.value, 0, 1), place + 0.36, "^", color=ORANGE, markersize=7, clip_on=False)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(len(shares) - 0.4, -0.6)
+    ax.xaxis.set_major_formatter(_SHARE)
+    ticks(ax, "y", places, [_named(one) for one in shares])
+    above = {"transform": ax.get_xaxis_transform(), "va": "bottom", "weight": "bold", "fontsize": SMALL}
+    say(ax, 0.0, 1.02, "with the data", ha="left", color=BLUE, **above)
+    say(ax, 1.0, 1.02, "with the single training", ha="right", color=MUTED, **above)
+    name_axes(ax, "share of the differences between twins' scores")
+    return made
+
+
+def _named(one: OriginShare) -> str:
+    return "all together" if len(one.attributes) > 1 else shortened(one.attributes[0], 18)
+
+
+def drawn_neurons(found: DebugResult) -> list[NeuronEffect]:
+    """The neurons whose curves are drawn: the largest effects of both signs, by the half that ranks."""
+    known = [one for one in suspects_of(found) if one.acd is not None and len({held.value for held in one.curve}) > 1]
+    ranked = sorted(known, key=lambda one: -abs(one.acd_choosing or 0.0))
+    return [one for one in ranked if (one.acd or 0.0) != 0.0][:MAX_CURVES]
+
+
+def curves(found: DebugResult) -> Picture | None:
+    """Mean k (or Q1) over the value that a neuron is held at, one small frame each.
+
+    The dashed line is the same mean with nothing held; hollow points do not keep the accuracy.
+    """
+    shown = drawn_neurons(found)
+    if not shown:
+        return None
+    columns = min(3, len(shown))
+    rows = -(-len(shown) // columns)
+    width, height = 640, 34 + 148 * rows
+    made = picture(width, height)
+    before = mean_reported(found)
+    every = [held.reported for one in shown for held in one.curve] + [before]
+    low, high = min(every), max(every)
+    room = 0.08 * (high - low or 1.0)
+    for number, one in enumerate(shown):
+        column, row = number % columns, number // columns
+        left = 54 + column * (width - 54) / columns
+        bottom = height - 148 * (row + 1) + 24
+        ax = frame(made, (left, bottom, left + (width - 54) / columns - 26, bottom + 88))
+        values, means = [held.value for held in one.curve], [held.reported for held in one.curve]
+        colour = BLUE if (one.acd or 0.0) < 0 else ORANGE
+        ax.axhline(before, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+        ax.plot(values, means, color=colour, linewidth=1.6)
+        for held in one.curve:
+            ax.plot(held.value, held.reported, "o", ms=5, color=colour if held.kept else GROUND, mec=colour, mew=1.2)
+        ax.set_ylim(low - room, high + room)
+        ax.xaxis.set_major_locator(MaxNLocator(3))
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+        lowers = "lowers" if (one.acd or 0.0) < 0 else "raises"
+        what = "Q1" if found.measure == "q_1" else "k"
+        words = f"neuron {one.neuron}: {lowers} {what}"
+        say(ax, 0.0, 1.04, words, transform=ax.transAxes, ha="left", va="bottom", weight="bold")
+    return made
+
+
+def sizes(sets: NeuronSets) -> Picture:
+    """The share of the bits explained over the number of neurons held, with its interval."""
+    made = picture(420, 240)
+    ax = frame(made, (58, 46, 412, 214))
+    counts, shares = [len(one.neurons) for one in sets.curve], [one.explained for one in sets.curve]
+    low, high = [one.low for one in shares], [one.high for one in shares]
+    ax.fill_between(counts, low, high, color=BLUE, alpha=0.2, linewidth=0)
+    ax.plot(counts, [one.value for one in shares], "o-", color=BLUE, linewidth=2, ms=5)
+    ax.axhline(0.5, color=RULE, linewidth=1, linestyle=(0, (4, 3)))
+    if sets.minimal is not None:
+        ax.plot(len(sets.minimal.neurons), sets.minimal.explained.value, "o", ms=11, color="none", mec=ORANGE, mew=2)
+    ax.set_xlim(0.5, max(counts) + 0.5)
+    ax.set_ylim(0, 1)
+    ax.yaxis.set_major_formatter(_SHARE)
+    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    name_axes(ax, "neurons held together", "bits explained")
+    return made
+
+
+#: Lines that can still be told apart, each with its colour; letters of a period's name, and of all below the axis.
+COLOURS = (BLUE, ORANGE, GREY, INK)
+NAME_LETTERS, AXIS_LETTERS = 10, 66
+
+
+def over_periods(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture | None:
+    """What the score tells about each attribute above, the rates of one attribute's groups below."""
+    if len(periods) < 2:
+        return None
+    made = picture(640, 360)
+    places = np.arange(len(periods))
+    upper, lower = frame(made, (62, 214, 520, 330)), frame(made, (62, 54, 520, 176))
+    names = [one["attribute"] for one in periods[0]["bits"]][: len(COLOURS)]
+    for name, colour in zip(names, COLOURS, strict=False):
+        found: list[Mapping[str, Any]] = [
+            next((one for one in period["bits"] if one["attribute"] == name), {}) for period in periods
+        ]
+        _line(upper, [(one.get("bits"), one.get("low"), one.get("bits")) for one in found], name, colour)
+    name_axes(upper, y="bits that the score tells (shade: at least)")
+    key = "selection_rate" if any(one["selection_rate"] is not None for one in periods) else "scoring_rate"
+    tables = [next((one for one in period["groups"] if one["attribute"] == attribute), None) for period in periods]
+    people: dict[str, int] = {}
+    for one in (one for table in tables if table for one in table["groups"]):
+        people[one["group"]] = people.get(one["group"], 0) + (0 if one["small"] else one["people"])
+    groups = [group for group in sorted(people, key=lambda group: -people[group]) if people[group]][: len(COLOURS)]
+    for group, colour in zip(groups, COLOURS, strict=False):
+        rows = [_row(table, group) for table in tables]
+        ends = [(one.get(key), one.get(f"{key}_low"), one.get(f"{key}_high")) for one in rows]
+        _line(lower, ends, group, colour)
+    below = [shortened(one["period"], NAME_LETTERS) for one in periods]
+    step = -(-len(places) * (2 + max(len(name) for name in below)) // AXIS_LETTERS)
+    for ax in (upper, lower):
+        ax.set_xlim(-0.3, len(places) - 0.7)
+        ax.set_ylim(bottom=0)
+        _spread_names(ax)
+    upper.tick_params(labelbottom=False)
+    upper.set_xticks(places[::step])
+    ticks(lower, "x", list(places[::step]), below[::step])
+    words = "share decided favourably" if key == "selection_rate" else "share above the median score"
+    name_axes(lower, y=f"{words}, by {shortened(attribute, 24)} (shade: 95 %)")
+    return made
+
+
+def _row(table: Mapping[str, Any] | None, group: str) -> Mapping[str, Any]:
+    return {} if table is None else next((one for one in table["groups"] if one["group"] == group), {})
+
+
+def _line(ax: Frame, ends: Sequence[tuple[float | None, ...]], name: str, colour: str) -> None:
+    """A line with its shade; periods without a figure are gaps, and the name stands at the last one."""
+    values = np.array([[np.nan if end is None else end for end in row] for row in ends], dtype=float)
+    places = np.arange(len(values))
+    known = np.isfinite(values).all(axis=1)
+    if not known.any():
+        return
+    ax.fill_between(places, values[:, 1], values[:, 2], color=colour, alpha=0.18, linewidth=0)
+    ax.plot(places, values[:, 0], color=colour, linewidth=2, marker="o", markersize=4)
+    last = int(np.flatnonzero(known)[-1])
+    say(ax, last + 0.02 * len(values), values[last, 0], shortened(name, 16), color=colour, ha="left", va="center")
+
+
+def _spread_names(ax: Frame) -> None:
+    """Move names that would lie over each other apart, in their order."""
+    named = sorted(
+        (text for text in ax.texts if text.get_transform() == ax.transData), key=lambda one: one.get_position()[1]
+    )
+    gap = 0.11 * (ax.get_ylim()[1] - ax.get_ylim()[0])
+    top = -np.inf
+    for text in named:
+        x, y = text.get_position()
+        top = max(y, top + gap)
+        text.set_position((x, top))
+    over = top - ax.get_ylim()[1] if named else 0.0
+    if over > 0:
+        for text in named:
+            x, y = text.get_position()
+            text.set_position((x, y - over))
+
+
+#: Panels side by side, and the height of each.
+ACROSS, PANEL = 4, 118
+#: Below this a difference is called significant.
+LEVEL = 0.05
+_SHORT = FuncFormatter(
+    lambda value, _: f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e4 else f"{value:,.0f}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """How a strategy compares with the yardstick."""
+
+    strategy: str
+    a12: float
+    p: float
+
+
+def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yardstick: str) -> Picture:
+    """A panel per strategy: its ID cases so far in blue, the yardstick's in orange, all others in grey."""
+    across = min(ACROSS, len(paces))
+    down = -(-len(paces) // across)
+    width, height = 640, 34 + PANEL * down
+    made = picture(width, height)
+    step = (width - 46) / across
+    highest = max(pace[-1] for _, pace in paces) * 1.08
+    for number, (name, pace) in enumerate(paces):
+        row, column = divmod(number, across)
+        left, top = 46 + column * step, height - 24 - row * PANEL
+        ax = frame(made, (left, top - PANEL + 40, left + step - 16, top))
+        time = np.linspace(0, seconds, len(pace))
+        for other, theirs in paces:
+            if other not in (name, yardstick):
+                ax.plot(time, theirs, color=GREY, linewidth=0.7, alpha=0.5)
+            elif other != name:
+                ax.plot(time, theirs, color=ORANGE, linewidth=1.2)
+        ax.plot(time, pace, color=ORANGE if name == yardstick else BLUE, linewidth=2.4)
+        ax.set_xlim(0, seconds)
+        ax.set_ylim(0, highest)
+        ax.yaxis.set_major_locator(MaxNLocator(2, integer=True))
+        ax.yaxis.set_major_formatter(_SHORT)
+        # The first label begins at its tick and the last one ends there: neighbouring panels never collide.
+        ax.set_xticks([0, seconds], ["0 s", f"{seconds:g} s"])
+        first, last = ax.get_xticklabels()
+        first.set_horizontalalignment("left")
+        last.set_horizontalalignment("right")
+        ax.tick_params(labelleft=column == 0, labelbottom=number + across >= len(paces))
+        _title(ax, name, f"{pace[-1]:,.0f}")
+    return made
+
+
+def dots(names: Sequence[str], values: Sequence[Sequence[float]], what: str) -> Picture:
+    """A row per strategy with a dot for each run, and a bar at their mean."""
+    made, ax = _rows(names)
+    for place, some in enumerate(values):
+        ax.plot(some, [place] * len(some), "o", color=BLUE, markersize=7, alpha=0.45, markeredgewidth=0)
+        ax.plot(np.mean(some), place, "|", color=INK, markersize=15, markeredgewidth=2)
+    ax.set_xlim(left=0, right=max(max(some) for some in values) * 1.06 or 1)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.xaxis.set_major_formatter(_SHORT)
+    name_axes(ax, f"{what}; bar: the mean")
+    return made
+
+
+def effects(found: Sequence[Effect], yardstick: str) -> Picture:
+    """A row per strategy: A12 from 0 (never finds more) to 1 (always does), filled where it is significant."""
+    made, ax = _rows([one.strategy for one in found])
+    ax.axvline(0.5, color=MUTED, linewidth=1)
+    for place, one in enumerate(found):
+        colour = BLUE if one.a12 >= 0.5 else ORANGE
+        ax.plot([0.5, one.a12], [place, place], color=colour, linewidth=1.4)
+        inner = colour if one.p < LEVEL else GROUND
+        ax.plot(one.a12, place, "o", markersize=8, color=inner, markeredgecolor=colour, markeredgewidth=1.6)
+    ax.set_xlim(-0.04, 1.04)
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+    name_axes(ax, f"A12: chance that a run finds more than one of {yardstick}")
+    return made
+
+
+def _rows(names: Sequence[str]) -> tuple[Picture, Frame]:
+    height = 60 + 25 * len(names)
+    made = picture(420, height)
+    ax = frame(made, (92, 48, 408, height - 8), grid="x")
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ticks(ax, "y", range(len(names)), list(names), max_labels=40)
+    return made, ax
+
+
+def _title(ax: Frame, name: str, figure: str) -> None:
+    how: Any = {"transform": ax.transAxes, "va": "bottom"}
+    say(ax, 0.0, 1.04, name, ha="left", weight="bold", **how)
+    say(ax, 1.0, 1.04, figure, ha="right", color=MUTED, **how)

@@ -1,19 +1,26 @@
-"""A figure as SVG that can stand inside a page: text as text, the page's colours and letters, no ids but its own."""
+"""A figure as SVG that can stand inside a page: text as text, the page's colours and letters, no ids but its own.
+
+What all pictures share: size, letters, quiet axes. Sizes are in pixels of the page.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
+from matplotlib.axes import Axes as Frame
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from fairbits.domain import shortened
-from fairbits.report.figures.palette import LIGHT
+from fairbits.report.figures.palette import GROUND, INK, LIGHT, MUTED, RULE, SCORES
 
 SVG, LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 #: Letters are measured in DejaVu Sans and shown in what the reader has; `$` in a label is a dollar, not mathematics.
@@ -111,3 +118,104 @@ def _describe(root: ET.Element, name: str, title: str, description: str) -> None
         element = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
         element.text = shortened(text, MAX_WORDS)
         root.insert(position, element)
+
+
+_UNITS = 72
+SMALL, MIDDLE = 11, 12
+SCORE_COLOURS = LinearSegmentedColormap.from_list("scores", SCORES)
+
+
+class Picture(Figure):
+    """A figure that shows itself in a notebook, without touching pyplot or anybody's settings."""
+
+    def _repr_svg_(self) -> str:
+        return plain_svg(self)
+
+
+def picture(width: float = 420, height: float = 280) -> Picture:
+    """An empty picture; its text is never read as mathematics, since labels come from files."""
+    with mpl.rc_context(STYLE):
+        made = Picture(figsize=(width / _UNITS, height / _UNITS), dpi=_UNITS)
+    made.set_facecolor(GROUND)
+    return made
+
+
+def frame(made: Figure, box: tuple[float, float, float, float], *, grid: str | None = "y") -> Frame:
+    """A frame with nothing but thin rules."""
+    width, height = made.get_size_inches() * _UNITS
+    left, bottom, right, top = box
+    ax = made.add_axes((left / width, bottom / height, (right - left) / width, (top - bottom) / height))
+    ax.set_facecolor("none")
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.spines["bottom"].set_color(RULE)
+    ax.tick_params(length=0, labelsize=SMALL, labelcolor=MUTED, pad=5)
+    if grid is not None:
+        ax.grid(axis=grid, color=RULE, linewidth=0.8)  # type: ignore[arg-type]
+        ax.set_axisbelow(True)
+    return ax
+
+
+def bare(made: Figure, box: tuple[float, float, float, float]) -> Frame:
+    """A frame without axes, for pictures of which a page has dozens; ``along`` and ``across`` label it."""
+    ax = frame(made, box, grid=None)
+    ax.set_axis_off()
+    return ax
+
+
+def along(
+    ax: Frame, places: Sequence[float], labels: Sequence[str], *, max_labels: int = 16, turned: bool = False
+) -> None:
+    """Labels below a bare frame."""
+    step = max(1, -(-len(labels) // max_labels))
+    how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {"ha": "center"}
+    where = ax.get_xaxis_transform() + _moved(ax, 0, -5)
+    for place, label in list(zip(places, labels, strict=True))[::step]:
+        words = shortened(label, 13 if turned else 20)
+        say(ax, place, 0, words, transform=where, va="top", color=MUTED, **how)
+
+
+def across(
+    ax: Frame, places: Sequence[float], labels: Sequence[str], *, max_labels: int = 16, rules: bool = False
+) -> None:
+    """Labels to the left of a bare frame."""
+    step = max(1, -(-len(labels) // max_labels))
+    chosen = list(zip(places, labels, strict=True))[::step]
+    where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
+    for place, label in chosen:
+        say(ax, 0, place, shortened(label, 20), transform=where, ha="right", va="center_baseline", color=MUTED)
+    if rules:
+        lines = [[(0, place), (1, place)] for place, _ in chosen]
+        ax.add_collection(
+            LineCollection(lines, colors=RULE, linewidths=0.8, transform=ax.get_yaxis_transform(), zorder=0.5)
+        )
+
+
+def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
+    """A transform that moves a mark by so many pixels."""
+    made: Any = ax.get_figure()
+    return ScaledTranslation(right / _UNITS, up / _UNITS, made.dpi_scale_trans)
+
+
+def say(ax: Frame, x: float, y: float, text: str, **how: Any) -> Any:
+    """Text on a picture; labels are shortened, and never read as mathematics."""
+    how = {"fontsize": SMALL, "color": INK, "parse_math": False, **how}
+    return ax.text(x, y, shortened(text, 60), **how)
+
+
+def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
+    """Titles of the axes; the vertical one stands above its axis."""
+    if x:
+        ax.set_xlabel(shortened(x, 60), fontsize=SMALL, color=MUTED, parse_math=False, labelpad=6)
+    if y:
+        where: Any = {"transform": ax.transAxes, "ha": "left", "va": "bottom"}
+        say(ax, 0.0, 1.03, y, color=MUTED, **where)
+
+
+def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, max_labels: int = 16, turned: bool = False) -> None:
+    """Labelled ticks; where there are many, some are left out."""
+    step = max(1, -(-len(labels) // max_labels))
+    words = [shortened(label, 13 if turned else 20) for label in labels[::step]]
+    how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    setter = ax.set_xticks if axis == "x" else ax.set_yticks
+    setter(list(places)[::step], words, parse_math=False, **how)

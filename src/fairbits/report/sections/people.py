@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.blocks import Block, Code, Drawing, Heading, Paragraph, People, PersonCard
+from fairbits.blocks import Block, Code, Drawing, Fold, Heading, Paragraph, People, PersonCard
 from fairbits.domain import Codes, Table
 from fairbits.measure import Evaluator, assign, check_partition
 from fairbits.numerals import number
 from fairbits.report.record import Axes, Portrait, ReportData
-from fairbits.report.section import Section, twins_differ
-from fairbits.store import Run
+from fairbits.store import Case, Run
 
 #: Found people with a portrait in the report.
 FOUND = 6
@@ -114,76 +114,111 @@ def _classes(
     return tuple(members.tolist()) if members.max() + 1 == k else ()
 
 
-def person_id(person: Portrait) -> str:
-    """The name of a person on the page."""
-    return f"{'row' if person.real else 'case'}-{person.rank}"
+class Described(Protocol):
+    """Whoever can be shown: a row of the table, a case of a search, a portrait."""
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+
+    @property
+    def q_inf(self) -> float:
+        """Bits Q∞."""
+
+    @property
+    def low(self) -> float:
+        """The lowest score."""
+
+    @property
+    def high(self) -> float:
+        """The highest score."""
+
+    @property
+    def worst(self) -> str:
+        """Protected values of the twin with the lowest score."""
+
+    @property
+    def best(self) -> str:
+        """Protected values of the twin with the highest score."""
+
+    @property
+    def flips(self) -> bool:
+        """Whether twins get different decisions."""
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Attributes in words."""
 
 
-def person_card(one: Portrait, data: ReportData, *, opened: bool = False) -> PersonCard:
-    """Who somebody is, and the scores of all their twins."""
-    name, decides = person_id(one), not data.about.regression
+def card_of(one: Described, rank: int, place: str, small: str = "", **more: Any) -> PersonCard:
+    """Who somebody is, and which twins score lowest and highest."""
+    return PersonCard(
+        id=more.pop("id", f"person-{rank}"),
+        rank=rank,
+        k=f"k\u202f=\u202f{one.k}",
+        bits=f"{number(one.q_inf, 2)} bits",
+        own=more.pop("own", ""),
+        place=place,
+        tags=("decision flips",) if one.flips else (),
+        ends=((number(one.low, 3), f"lowest, as {one.worst}"), (number(one.high, 3), f"highest, as {one.best}")),
+        facts=tuple(one.attributes.items()),
+        small=small,
+        **more,
+    )
+
+
+def case_card(case: Case, rank: int) -> PersonCard:
+    """A case of a search, and how it was found."""
+    start = f" from row {case.seed_row + 1}" if case.seed_row >= 0 else ""
+    figures = f"span {number(case.span, 3)}, plausibility {number(case.plausibility)}"
+    small = f"{figures}; evaluation {number(case.evaluation)}, {case.origin}{start}"
+    return card_of(case, rank, distance_words(case.changed), small)
+
+
+def portrait_card(one: Portrait, data: ReportData, *, opened: bool = False) -> PersonCard:
+    """Somebody with pictures of the scores of all their twins."""
+    name = f"{'row' if one.real else 'case'}-{one.rank}"
     line = "" if data.axes.threshold is None else " Dashed: the decision threshold."
     bands = f" Shaded bands: every other ε-class.{line}"
+    decides = not data.about.regression
     small = f"{number(one.favourable)} of {number(one.twins)} twins get a favourable decision." if decides else ""
     if one.twins < data.about.m:
         small += f" {number(data.about.m - one.twins)} twins cannot exist under the rules and are left out."
     cells = "One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
-    separated = "" if data.axes.threshold is None else " The line separates decisions."
-    return PersonCard(
+    cells += "" if data.axes.threshold is None else " The line separates decisions."
+    if one.own and len(data.axes.names) > 1 and data.measured.bounded:
+        cells += " Twins take the values shown; the person's own may lie between two of them."
+    return card_of(
+        one,
+        one.rank,
+        one.place,
+        small.strip(),
         id=name,
-        rank=one.rank,
-        k=f"k\u202f=\u202f{one.k}",
-        bits=f"{number(one.q_inf, 2)} bits",
         own=", ".join(one.own.values()),
-        place=one.place,
-        tags=("decision flips",) if one.flips else (),
-        ends=((number(one.low, 3), f"lowest, as {one.worst}"), (number(one.high, 3), f"highest, as {one.best}")),
-        facts=tuple(one.attributes.items()),
         own_facts=tuple((f"{name} (protected)", value) for name, value in one.own.items()),
         pictures=(
-            Drawing(f"{name}-map", cells + separated),
+            Drawing(f"{name}-map", cells),
             Drawing(f"{name}-line", f"The score of each twin.{bands}"),
             Drawing(f"{name}-steps", f"All {number(one.twins)} scores in order.{bands}"),
         ),
-        small=small.strip(),
         open=opened,
     )
 
 
-def _blocks(data: ReportData) -> Iterator[Block]:
+def people_blocks(data: ReportData) -> Iterator[Block]:
+    """Rows of the table first; those that the search found are folded."""
+    decides = not data.about.regression
+    real, found = ([one for one in data.people if one.real is real] for real in (True, False))
     yield Paragraph(
-        (
-            "Ranked by the number of classes, then by the distance between the lowest and the highest score. Each line "
-            "says who they are, who of their twins scores lowest and who highest."
-        ),
+        "Ranked by the number of classes, then by the distance between the lowest and the highest score. Each line "
+        "says who they are, who of their twins scores lowest and who highest.",
         tone="lead",
     )
-    decides = not data.about.regression
-    rows_kind = data.measured.kind
-    groups = (
-        ([one for one in data.people if one.real], "Rows of the table", rows_kind),
-        ([one for one in data.people if not one.real], "Found by the search, not in the table", "lower bound"),
-    )
-    opened = True  # the first person there is
-    for people, title, kind in groups:
-        if people:
-            yield Heading(title, kind)
-            cards = [person_card(one, data, opened=opened and i == 0) for i, one in enumerate(people)]
-            yield People(cards, decides)
-            opened = False
-    yield Paragraph(
-        (
-            f"All {number(data.searched.figures['cases'])} cases: ",
-            Code("fairbits cases RUN"),
-            ", with the folder of this report as RUN.",
-        ),
-        tone="small",
-    )
-
-
-SECTION = Section(
-    "people",
-    "People treated most differently",
-    _blocks,
-    shown=lambda data: twins_differ(data) and bool(data.people),
-)
+    if real:
+        yield Heading("Rows of the table", data.measured.kind)
+        yield People([portrait_card(one, data, opened=i == 0) for i, one in enumerate(real)], decides)
+    if found:
+        cards = [portrait_card(one, data) for one in found]
+        yield Fold("Found by the search, not in the table", [People(cards, decides)], kind="lower bound")
+    cases = f"All {number(data.searched.figures['cases'])} cases: "
+    yield Paragraph((cases, Code("fairbits cases RUN"), ", with the folder of this report as RUN."), tone="small")

@@ -1,16 +1,15 @@
-"""What repairs cost and buy."""
+"""What to do: every repair on held-out evidence, what the chosen one changes, and what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fairbits.blocks import (
     Block,
     Code,
     Columns,
     Drawing,
-    Fold,
     Inline,
     Paragraph,
     Strong,
@@ -23,102 +22,193 @@ from fairbits.blocks import (
     share,
     shown,
 )
-from fairbits.numerals import number
-from fairbits.report.section import Section
-from fairbits.report.words import by_kind
+from fairbits.measure import symbol_of
+from fairbits.numerals import number, percent, signed
 
 if TYPE_CHECKING:
-    from fairbits.report.record import ReportData
-    from fairbits.report.repaired import Mend, Repaired
+    from fairbits.repair import Figures, RepairCandidate, RepairResult
 
-#: Groups of people in the table; repair.json has all of them.
-MAX_GROUPS = 12
+#: Repairs and groups of people in tables; repairs.parquet and repair.json have all of them. Neurons of one repair.
+MAX_REPAIRS, MAX_GROUPS, MAX_NEURONS = 40, 12, 4
+_FIGURES = (
+    ("id_rate_rows", "rows whose decision flips", "share"),
+    ("accuracy", "{quality} on rows", "share"),
+    ("balanced_accuracy", "balanced accuracy on rows", "share"),
+    ("k_mean_rows", "mean k of rows", "number"),
+    ("k_max_rows", "largest k of rows", "whole"),
+    ("id_rate", "cases whose decision flips", "share"),
+    ("k_mean", "mean k of cases", "number"),
+    ("k_max", "largest k of cases", "whole"),
+    ("q_inf_mean", "mean bits (Q∞) of cases", "number"),
+    ("indirect_bits", "indirect bits, through other attributes", "number"),
+)
+_ATTACK = (
+    ("evaluations", "people asked, fresh search", "whole"),
+    ("k_max", "largest k, fresh search", "whole"),
+    ("k_mean", "mean k, fresh search", "number"),
+    ("id_rate", "cases that flip, fresh search", "share"),
+)
 
 
-def _blocks(data: ReportData) -> Iterator[Block]:
-    repaired = data.repaired
-    assert repaired is not None  # noqa: S101 - asked by `shown`
-    seen = "" if repaired.rows_unseen else ", though the model may have been trained on them"
-    lead: list[Inline] = [
-        f"{len(repaired.repairs)} repairs, made from one part of the evidence, chosen on another and judged on a third: "
-        f"{number(repaired.held_out_cases)} cases and {number(repaired.held_out_rows)} rows that no repair has "
-        f"seen{seen}. "
-    ]
-    if repaired.chosen:
-        lead += ["Chosen: ", Strong(repaired.chosen), f" ({repaired.words})."]
-    else:
-        lead += [Strong("None was chosen"), f": {repaired.words}"]
-    yield Paragraph(tuple(lead), tone="lead")
-    if repaired.proof:
-        bound = Strong(f"k ≤ {repaired.k_max_proved} ")
-        rest = f" {repaired.proof} Attributes that stand in for protected ones stay."
-        yield Paragraph((bound, Tag("proved"), rest), tone="proved")
-    by = "mean k and proved k" if repaired.regression else "balanced accuracy, mean k, ID rate and proved k"
+def repair_blocks(result: RepairResult) -> Iterator[Block]:
+    """The recommendation, all repairs as a table, before and after, and the files."""
+    yield Paragraph(cost_words(result), tone="verdict" if result.chosen else "")
+    if result.chosen is not None and result.chosen.proof is not None:
+        proof = result.chosen.proof
+        rest = f" {proof.text} Attributes that stand in for protected ones stay."
+        yield Paragraph((Strong(f"k ≤ {proof.bound} "), Tag("proved"), rest), tone="proved")
+    if result.repairs:
+        yield table(result)
+    evidence = result.evidence
+    seen = "" if evidence.rows_unseen_by_model else ", though the model may have been trained on them"
+    allowed = percent(result.max_accuracy_loss, 1)
+    yield Paragraph(
+        f"Made from one part of the evidence, chosen on another and judged on a third: {number(evidence.held_out_cases)} "
+        f"cases and {number(evidence.held_out_rows)} rows that no repair has seen{seen}. At most {allowed} of "
+        f"{result.quality} may be lost; a repair that may cost more by the rows it was chosen on is marked.",
+        tone="small",
+    )
     yield Drawing(
         "pareto",
-        "The line joins the repairs that no other beats on the evidence that they were chosen on "
-        f"({repaired.quality}, {by}); all are drawn where held-out evidence puts them. Diamond: the model as it is.",
+        "All repairs where held-out evidence puts them; the diamond is the model as it is. Blue: no other is better in "
+        "everything on the evidence that they were chosen on.",
         "wide sideways",
     )
-    yield Columns([[_changes(repaired)], *([[_groups(repaired)]] if repaired.groups else [])])
-    yield from paragraphs(repaired.warnings, "warning")
-    if repaired.files:
-        named: list[Inline] = ["Beside this report: "]
-        for i, file in enumerate(repaired.files):
-            named += [", "] * bool(i) + [Code(file)]
-        yield Paragraph((*named, ", written, loaded again and compared."), tone="small")
-    yield Fold("All repairs as a table", [_table(repaired)])
+    if result.chosen is not None:
+        yield Columns([[_changes(result)], *([[_groups(result)]] if result.groups_before else [])])
+    yield from paragraphs((*result.evidence.notes, *result.warnings), "warning")
+    yield from paragraphs((f"Not tried: {name}: {reason}." for name, reason in result.left_out), "note")
+    if result.files:
+        named: list[Inline] = ["Written, loaded again and compared: "]
+        for i, file in enumerate(result.files):
+            named += [", "] * bool(i) + [Code(file.name)]
+        yield Paragraph((*named, "."), tone="small")
 
 
-def _changes(repaired: Repaired) -> Block:
-    rows = [(one.name, by_kind(one.before, one.kind), by_kind(one.after, one.kind)) for one in repaired.changes]
+def cost_words(result: RepairResult) -> str:
+    """The repair to take and what it costs, or why there is none, in a sentence."""
+    chosen = result.chosen
+    if chosen is None:
+        return f"No repair is recommended: {result.reason.rstrip('.')}."
+    before, after = result.before_held_out, chosen.held_out
+    parts = []
+    if before.id_rate_rows is not None:
+        parts.append(
+            f"decisions flip for {percent(after.id_rate_rows)} of held-out rows (now {percent(before.id_rate_rows)})"
+        )
+    k = symbol_of(result.measure)
+    parts.append(
+        f"mean {k} of cases goes from {number(before.lowered(result.measure), 2)} to {number(after.lowered(result.measure), 2)}"
+    )
+    ends = points(chosen)
+    cost = f"{result.quality} changes by {signed(100 * (after.accuracy - before.accuracy), 1)} points"
+    parts.append(cost + (f" (95 %: {ends})" if ends else ""))
+    return f"Recommended: {chosen.name}: {'; '.join(parts)}."
+
+
+def points(one: RepairCandidate) -> str:
+    """The 95 % interval of the change in accuracy on held-out rows, in points."""
+    low, high = one.held_out_loss_low, one.held_out_loss_high
+    return "" if low is None or high is None else f"{signed(-100 * high, 1)} to {signed(-100 * low, 1)}"
+
+
+def words_of(one: RepairCandidate) -> str:
+    """What was done, layers counted from 1."""
+    held = [f"neuron {do.neuron} of layer {do.layer + 1} at {do.value:.4g}" for do in one.neurons]
+    parts = [f"protected inputs moved {percent(one.shrink, 0)} of the way to their mean"] if one.shrink else []
+    if held:
+        more = f" and {len(held) - MAX_NEURONS} more" if len(held) > MAX_NEURONS else ""
+        parts.append(f"holds {', '.join(held[:MAX_NEURONS])}{more}")
+    return "; ".join([*parts, *(["trained further"] if one.retrained else [])] if parts else [one.words])
+
+
+def shown_repairs(result: RepairResult) -> list[RepairCandidate]:
+    """Where there are too many, those that matter stay: the chosen one, the front, then the lowest mean k."""
+    ranked = sorted(result.repairs, key=lambda one: (one is not result.chosen, one.dominated, one.held_out.k_mean))
+    return sorted(ranked[:MAX_REPAIRS], key=lambda one: one.held_out.k_mean)
+
+
+def table(result: RepairResult) -> Block:
+    """The model as it is first, then every repair."""
+    k, compared = symbol_of(result.measure), bool(result.options.get("also"))
+    columns: list[TableColumn] = [
+        label("repair"),
+        share(result.quality),
+        shown("change, 95 %"),
+        share("rows that flip"),
+    ]
+    columns += [figure(f"mean {k}", 2), shown("proved"), figure("impact ratio", 2), figure("indirect bits", 2)]
+    columns.append(label("what was done"))
+    repairs = shown_repairs(result)
+    rows = [("as it is", *_row(result.before_held_out, "", "", result), "")]
+    for one in repairs:
+        done: list[Inline] = [words_of(one)]
+        for tag, wanted in _tags(one):
+            done += [" ", Tag(tag)] if wanted else []
+        proved = "" if one.proof is None else f"k ≤ {one.proof.bound}"
+        rows.append((one.name, *_row(one.held_out, points(one), proved, result), tuple(done)))
+    left = {3} if result.regression else set()
+    kept = [i for i in range(len(columns)) if i not in left | (set() if compared else {6, 7})]
+    chosen = frozenset(i + 1 for i, one in enumerate(repairs) if one is result.chosen)
+    return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], marked=chosen)
+
+
+def _tags(one: RepairCandidate) -> Iterator[tuple[str, bool]]:
+    yield "may cost more than allowed", not one.within_budget
+    yield f"raises {one.raises}", bool(one.raises)
+    yield "for comparison only", one.yardstick
+
+
+def _row(figures: Figures, ends: str, proved: str, result: RepairResult) -> tuple[Any, ...]:
+    mean = figures.lowered(result.measure)
+    return (
+        *(figures.accuracy, ends, figures.id_rate_rows, mean, proved),
+        *(figures.impact_ratio, figures.indirect_bits),
+    )
+
+
+def _changes(result: RepairResult) -> Block:
+    rows = [(one["name"], *(_shown(one[when], one["kind"]) for when in ("before", "after"))) for one in changes(result)]
     columns = [label("figure"), shown("before"), shown("after")]
     return TableBlock(columns, rows, "Before and after, held-out evidence")
 
 
-def _groups(repaired: Repaired) -> Block:
+def changes(result: RepairResult) -> list[dict[str, Any]]:
+    """Each figure before and after the chosen repair; nothing where none was chosen."""
+    if result.chosen is None:
+        return []
+    pairs: list[tuple[Sequence[tuple[str, str, str]], Any, Any]] = [
+        (_FIGURES, result.before_held_out, result.chosen.held_out)
+    ]
+    if result.attack_before and result.attack_after:
+        pairs.append((_ATTACK, result.attack_before, result.attack_after))
+    return [
+        {
+            "name": words.format(quality=result.quality),
+            "before": getattr(before, name),
+            "after": getattr(after, name),
+            "kind": kind,
+        }
+        for figures, before, after in pairs
+        for name, words, kind in figures
+        if getattr(before, name) is not None
+    ]
+
+
+def _shown(value: float | None, kind: str) -> str:
+    return percent(value) if kind == "share" else number(value, 0 if kind == "whole" else 2)
+
+
+def _groups(result: RepairResult) -> Block:
     rows = [
         (
-            " × ".join(one.attributes),
+            " × ".join(before.attributes),
             *(
-                f"{number(pair[0], 2)} → {number(pair[1], 2)}"
-                for pair in (one.selection, one.equal_opportunity, one.average_odds)
+                f"{number(getattr(before, name), 2)} → {number(getattr(after, name), 2)}"
+                for name in ("selection", "equal_opportunity", "average_odds")
             ),
         )
-        for one in repaired.groups[:MAX_GROUPS]
+        for before, after in zip(result.groups_before[:MAX_GROUPS], result.groups_after, strict=False)
     ]
     columns = [label("groups of"), shown("selection"), shown("equal opport."), shown("average odds")]
     return TableBlock(columns, rows, "Between groups: largest rate minus smallest, before → after")
-
-
-def _table(repaired: Repaired) -> Block:
-    columns: list[TableColumn] = [label("repair"), share(repaired.quality), shown("change, 95 %"), figure("mean k", 2)]
-    columns += [shown("proved"), share("ID rate"), label("what was done")]
-    first = ("as it is", repaired.accuracy_before, "", repaired.k_mean_before, "", None, "")
-    rows = [first, *(_row(one) for one in repaired.repairs)]
-    kept = [i for i, column in enumerate(columns) if not (repaired.regression and column.head == "ID rate")]
-    chosen = frozenset(i + 1 for i, one in enumerate(repaired.repairs) if one.chosen)
-    return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], marked=chosen)
-
-
-def _row(one: Mend) -> tuple[object, ...]:
-    known = one.change_low is not None and one.change_high is not None
-    ends = f"{100 * (one.change_low or 0):+.1f} to {100 * (one.change_high or 0):+.1f}" if known else ""
-    done: list[Inline] = [one.words]
-    if not one.within_budget:
-        done += [" ", Tag("not sure to keep the budget")]
-    if one.raises:
-        done += [" ", Tag(f"raises {one.raises}")]
-    if one.yardstick:
-        done += [" ", Tag("yardstick")]
-    proved = "" if one.k_max_proved is None else f"k ≤ {one.k_max_proved}"
-    return one.name, one.accuracy, ends, one.k_mean, proved, one.id_rate, tuple(done)
-
-
-SECTION = Section(
-    "repairs",
-    "What to do: repairs",
-    _blocks,
-    shown=lambda data: data.repaired is not None,
-    kind=lambda _: "statistical",
-)

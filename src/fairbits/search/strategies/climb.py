@@ -32,9 +32,8 @@ from fairbits.domain import DEFAULT_THRESHOLD, Codes
 from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outlook, change_some, margins
 from fairbits.errors import OptionError
 from fairbits.measure import Measure, effective_classes
-from fairbits.search.crossings import across
 from fairbits.search.oracle import Oracle
-from fairbits.search.problem import Indices, Problem
+from fairbits.search.problem import Indices, Problem, across
 from fairbits.search.strategy import Strategy, metropolis, population
 
 #: Chance of a proposal to be a mix with a better member; as long as all twins get the same decision, more often.

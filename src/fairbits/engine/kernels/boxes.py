@@ -1,0 +1,798 @@
+"""The kernel of certificates: linear bounds of a ReLU network's margin over boxes of people, for every twin.
+
+A box is a range of steps for every numeric attribute and a set of values (a bit mask) for every other one. For each
+twin the margin is bounded from below and above by linear functions of the person, by back-substitution through every
+layer (CROWN: Zhang, Weng, Chen, Hsieh, Daniel, "Efficient Neural Network Robustness Certification with General
+Activation Functions", NeurIPS 2018), intersected with interval bounds. All twins share the first layer but for an
+offset. Neurons that are always on or always off in a box stay so in every part of it: their state is handed down.
+
+Of an open box, a part is certain all the same: the people with slopes · person + constant > 0 are counted by dynamic
+programming over steps of the function's range, every contribution rounded down, so that no share is too large.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbits.engine.kernels.compiler import compiled, linked
+
+#: The smallest number that float32 holds in full precision, and the largest sum that it holds with room to spare.
+TINY, LARGEST = 2.0**-126, 1e37
+#: What is known about a box: something may be open in it; nobody flips; everybody flips.
+OPEN, STEADY, FLIPPING = 0, 1, 2
+
+
+@linked
+def next_value(bits: Any, after: int) -> Any:
+    """The next member of a set that is written as a bit mask, or −1."""
+    for v in range(after + 1, 64):
+        if (bits >> np.uint64(v)) & np.uint64(1):
+            return v
+    return -1
+
+
+@linked
+def _passed(layers: Any, level: int, start: int, offset: int, heights: Any, errors: Any, spare: Any) -> None:
+    """Carry errors of hidden layer ``level - 1`` to the next one: ``heights`` are the most that its neurons put out.
+
+    A neuron that is off whatever rounding does is exactly 0 in every library.
+    """
+    before, width = layers.widths[level - 1], layers.widths[level]
+    rate = layers.gammas[level]
+    total = 0.0
+    for k in range(width):
+        spare[k] = rate * abs(layers.biases[offset + k])
+    for j in range(before):
+        error = errors[j]
+        if heights[j] + error <= 0.0:
+            continue
+        height = max(heights[j], 0.0) + error
+        total += height
+        base = start + j * width
+        for k in range(width):
+            size = layers.positive[base + k] - layers.negative[base + k]
+            spare[k] += size * (error + rate * height)
+    if rate > 0.0:
+        total = TINY * before * (1.0 + total)
+        for k in range(width):
+            spare[k] += total
+            if not spare[k] < rate * LARGEST:  # a sum that float32 may not hold
+                spare[k] = np.inf
+
+
+@linked
+def _last_error(layers: Any, heights: Any, errors: Any) -> Any:
+    """The error of the margin, from those of the last hidden layer."""
+    last = layers.widths.shape[0] - 1
+    rate = layers.gammas[last + 1]
+    total, size, heap = 0.0, layers.final_bias, 0.0
+    for j in range(layers.widths[last]):
+        error = errors[j]
+        if heights[j] + error <= 0.0:
+            continue
+        height = max(heights[j], 0.0) + error
+        heap += height
+        total += layers.final[j] * error
+        size += layers.final[j] * height
+    if rate > 0.0:
+        # Twice: the logits, and their difference.
+        total += 2.0 * rate * size + TINY * layers.widths[last] * (1.0 + heap)
+    return total if size < LARGEST and total < LARGEST else np.inf  # NaN too: then nothing is known
+
+
+@linked
+def margin_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, errors: Any) -> Any:
+    """How far the model's own margin can be from that of real arithmetic for anybody in a box, whatever the library.
+
+    ``high`` are upper bounds of all pre-activations over the box and all twins. Sums of sizes are taken layer by layer,
+    each times the relative error of a sum of so many terms (see `rounding`).
+    """
+    widths = layers.widths
+    here, there = errors[0], errors[1]
+    rate = layers.gammas[0]
+    for k in range(widths[0]):
+        size = layers.still[k]
+        for i in range(layers.numeric):
+            start, pace = layers.inputs[i, 0], layers.inputs[i, 1]
+            least, most = start + pace * first[i], start + pace * (last[i] + layers.wide[i])
+            size += layers.sizes[k, i] * max(abs(least), abs(most))
+        for a in range(mask.shape[0]):
+            begin, end = layers.first_value[a], layers.first_value[a + 1]
+            most = 0.0
+            for v in range(begin, end):
+                if (mask[a] >> np.uint64(v - begin)) & np.uint64(1):
+                    most = max(most, layers.sizes[k, v])
+            size += most
+        here[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
+        if not size < LARGEST:
+            here[k] = np.inf
+    begin, start, offset = 0, 0, 0
+    for level in range(1, widths.shape[0]):
+        _passed(layers, level, start, offset, high[begin : begin + widths[level - 1]], here, there)
+        begin += widths[level - 1]
+        start += widths[level] * widths[level - 1]
+        offset += widths[level]
+        here, there = there, here
+    return _last_error(layers, high[begin : begin + widths[widths.shape[0] - 1]], here)
+
+
+@linked
+def _margin(layers: Any, person: Any, z: int, rows: Any, errors: Any) -> Any:
+    """The margin of one twin of one person, and how far the model's own can be from it."""
+    widths = layers.widths
+    here, there = rows[0], rows[1]
+    off, spare = errors[0], errors[1]
+    rate = layers.gammas[0]
+    for k in range(widths[0]):
+        total, size = layers.bias[k] + layers.twins[z, k], layers.still[k]
+        for i in range(layers.numeric):
+            total += layers.steps[k, i] * person[i]
+            size += layers.sizes[k, i] * abs(layers.inputs[i, 0] + layers.inputs[i, 1] * person[i])
+        for a in range(person.shape[0] - layers.numeric):
+            place = layers.first_value[a] + int(person[layers.numeric + a])
+            total += layers.steps[k, place]
+            size += layers.sizes[k, place]
+        here[k] = total
+        off[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
+        if not size < LARGEST:
+            off[k] = np.inf
+    start, offset = 0, 0
+    for level in range(1, widths.shape[0]):
+        before, width = widths[level - 1], widths[level]
+        _passed(layers, level, start, offset, here[:before], off, spare)
+        off, spare = spare, off
+        for k in range(width):
+            total = layers.biases[offset + k]
+            base = start + k * before
+            for j in range(before):
+                total += layers.down[base + j] * max(here[j], 0.0)
+            there[k] = total
+        start += width * before
+        offset += width
+        here, there = there, here
+    width = widths[widths.shape[0] - 1]
+    total = layers.biases[offset]
+    for j in range(width):
+        total += layers.down[start + j] * max(here[j], 0.0)
+    return total, _last_error(layers, here[:width], off) + layers.point_slack
+
+
+@linked
+def _verdict(layers: Any, cut: float, below: float, person: Any, rows: Any, errors: Any, margins: Any) -> Any:
+    """What is certain of one person, whatever the library; and the largest error. ``margins`` gets all twins'."""
+    ups, downs, largest = 0, 0, 0.0
+    m = layers.twins.shape[0]
+    for z in range(m):
+        margin, error = _margin(layers, person, z, rows, errors)
+        margins[z] = margin
+        largest = max(largest, error)
+        if margin - error >= cut:
+            ups += 1
+        elif margin + error < below:
+            downs += 1
+    if m in (ups, downs):
+        return STEADY, largest
+    return (FLIPPING if ups > 0 and downs > 0 else OPEN), largest
+
+
+@linked
+def ask_everybody(
+    layers: Any, cut: float, below: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, errors: Any,
+    margins: Any, box: int, status: Any, steady: Any, flipping: Any,
+) -> Any:  # fmt: skip
+    """Ask every twin of everybody in a small box; gives the largest error. ``margins`` are the last person's."""
+    numeric = layers.numeric
+    for i in range(numeric):
+        person[i] = first[i]
+    for a in range(mask.shape[0]):
+        person[numeric + a] = next_value(mask[a], -1)
+    people, calm, moved, largest = 0.0, 0.0, 0.0, 0.0
+    going = True
+    while going:
+        found, error = _verdict(layers, cut, below, person, rows, errors, margins)
+        largest = max(largest, error)
+        people += 1.0
+        if found == STEADY:
+            calm += 1.0
+        elif found == FLIPPING:
+            moved += 1.0
+        going = False  # on to the next person, like the digits of a counter
+        for i in range(numeric):
+            if person[i] < last[i]:
+                person[i] += 1.0
+                going = True
+                break
+            person[i] = first[i]
+        if not going:
+            for a in range(mask.shape[0]):
+                after = next_value(mask[a], int(person[numeric + a]))
+                if after >= 0:
+                    person[numeric + a] = after
+                    going = True
+                    break
+                person[numeric + a] = next_value(mask[a], -1)
+    steady[box], flipping[box] = calm / people, moved / people
+    status[box] = STEADY if calm == people else FLIPPING if moved == people else OPEN
+    return largest
+
+
+@compiled
+def ask_people(layers: Any, cut: float, below: float, people: Any, found: Any) -> None:
+    """What is certain of each of some people: that they flip, that they do not, or neither."""
+    widest = 1
+    for width in layers.widths:
+        widest = max(widest, width)
+    rows, errors, margins = np.empty((2, widest)), np.empty((2, widest)), np.empty(layers.twins.shape[0])
+    for i in range(people.shape[0]):
+        found[i], _ = _verdict(layers, cut, below, people[i], rows, errors, margins)
+
+
+#: Steps into which the range of a linear function over a box is cut to count people.
+BINS = 128
+#: Rounding may lift a counted sum by so much of the range of sums: one attribute's part is a product, a quotient and a
+#: product again, three roundings of at most 2**-53 of that part, and all parts together make that range.
+SUM_ROUNDING = 64 * 2.0**-53
+#: Shares are sums of products of shares: of each, so much is given away, which is more than 2**-53 times the number of
+#: roundings for 2,048 steps and 200 attributes.
+SHARE_ROUNDING = 1e-10
+
+
+@linked
+def least_value(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> Any:
+    """The least value of slopes · person over a box."""
+    total = 0.0
+    for i in range(layers.numeric):
+        total += slopes[i] * (first[i] if slopes[i] >= 0.0 else last[i] + layers.wide[i])
+    for a in range(masks.shape[0]):
+        start, stop = layers.first_value[a], layers.first_value[a + 1]
+        best = np.inf
+        for v in range(start, stop):
+            if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
+                best = min(best, slopes[v])
+        total += best
+    return total
+
+
+@linked
+def count_people(first: Any, last: Any, mask: Any) -> Any:
+    """How many people a box holds."""
+    total = 1.0
+    for i in range(first.shape[0]):
+        total *= last[i] - first[i] + 1.0
+    for a in range(mask.shape[0]):
+        values, bits = 0.0, mask[a]
+        while bits:
+            bits &= bits - np.uint64(1)
+            values += 1.0
+        total *= values
+    return total
+
+
+@linked
+def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
+    layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: Any, spare: Any
+) -> Any:
+    """Shares of a box's people by slopes · person, each attribute's part rounded down to whole steps.
+
+    Gives (smallest sum, length of a step, how far sums may lie above what is counted, how far rounding may move a sum);
+    ``parts`` gets the shares. A part of a real attribute counts by its least value: the others lie above it.
+    """
+    numeric, lookups = layers.numeric, masks.shape[0]
+    smallest, span, above = 0.0, 0.0, 0.0
+    for i in range(numeric):
+        smallest += min(slopes[i] * first[i], slopes[i] * (last[i] + layers.wide[i]))
+        span += abs(slopes[i]) * (last[i] - first[i])
+        above += abs(slopes[i]) * layers.wide[i]
+    for a in range(lookups):
+        start, stop = layers.first_value[a], layers.first_value[a + 1]
+        least, most = np.inf, -np.inf
+        for v in range(start, stop):
+            if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
+                least = min(least, slopes[v])
+                most = max(most, slopes[v])
+        smallest += least
+        span += most - least
+    bins = parts.shape[0]
+    for b in range(bins):
+        parts[b] = 0.0
+    parts[0] = 1.0
+    if span <= 0.0:
+        return smallest, 0.0, above, SUM_ROUNDING * above
+    step = span / (bins - 1)
+    top, rounded = 0, 0  # the highest bin in use
+    for i in range(numeric + lookups):
+        for b in range(bins):
+            spare[b] = 0.0
+        if i < numeric:
+            reach = last[i] - first[i]
+            size = abs(slopes[i])
+            if size * reach <= 0.0:
+                continue
+            count = reach + 1.0
+            # Values that fall into the same step are taken together.
+            value = 0.0
+            furthest = 0
+            while value <= reach:
+                place = int(size * value / step)
+                place = min(place, bins - 1)
+                upto = np.floor((place + 1) * step / size)
+                if size * upto / step >= place + 1:
+                    upto -= 1.0
+                upto = max(value, min(upto, reach))
+                share = (upto - value + 1.0) / count
+                furthest = place
+                for b in range(min(top, bins - 1 - place) + 1):
+                    spare[b + place] += parts[b] * share
+                value = upto + 1.0
+            top = min(top + furthest, bins - 1)
+        else:
+            a = i - numeric
+            start, stop = layers.first_value[a], layers.first_value[a + 1]
+            least = np.inf
+            count = 0.0
+            for v in range(start, stop):
+                if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
+                    least = min(least, slopes[v])
+                    count += 1.0
+            if count == 1.0:
+                continue
+            furthest = 0
+            for v in range(start, stop):
+                if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
+                    place = min(int((slopes[v] - least) / step), bins - 1)
+                    furthest = max(furthest, place)
+                    for b in range(min(top, bins - 1 - place) + 1):
+                        spare[b + place] += parts[b] / count
+            top = min(top + furthest, bins - 1)
+        rounded += 1
+        for b in range(bins):
+            parts[b] = spare[b]
+    return smallest, step, above + step * rounded, SUM_ROUNDING * (span + above)
+
+
+@linked
+def share_above(
+    layers: Any, slopes: Any, constant: float, first: Any, last: Any, masks: Any, parts: Any, spare: Any
+) -> Any:
+    """A share of the box, rounded down, for which slopes · person + constant > 0 holds for certain."""
+    smallest, step, _, rounding = _sums(layers, slopes, first, last, masks, parts, spare)
+    base = smallest + constant - rounding
+    total = 0.0
+    for b in range(parts.shape[0]):
+        if base + step * b > 0.0:
+            total += parts[b]
+    return total
+
+
+@linked
+def share_flipping(
+    layers: Any,
+    below: Any,
+    under: float,
+    above: Any,
+    over: float,
+    first: Any,
+    last: Any,
+    mask: Any,
+    parts: Any,
+    spare: Any,
+) -> Any:
+    """A share of the box, rounded down, whose people certainly flip: one twin above the cut, another below.
+
+    One twin's margin is at least below · x + under, another's at most −above · x − over; both are compared with one
+    linear function between the two, so that a single count of its values settles it.
+    """
+    inputs = below.shape[0]
+    mean, rest = np.empty(inputs), np.empty(inputs)
+    for i in range(inputs):
+        mean[i] = 0.5 * (below[i] - above[i])
+        rest[i] = 0.5 * (below[i] + above[i])
+    gap = least_value(layers, rest, first, last, mask)
+    if under + over + 2.0 * gap <= 0.0:
+        return 0.0
+    smallest, step, above_count, rounding = _sums(layers, mean, first, last, mask, parts, spare)
+    gap -= rounding
+    total = 0.0
+    for b in range(parts.shape[0]):
+        value = smallest + step * b
+        if value + under + gap > 0.0 and value + above_count - over - gap < 0.0:
+            total += parts[b]
+    return total
+
+
+#: What is known about a neuron in a box: always off, always on, or either.
+OFF, EITHER, ON = -1, 0, 1
+
+
+@linked
+def lower(  # noqa: PLR0912 - one pass through the layers
+    layers: Any, depth: int, row: Any, spare: Any, constant: float, low: Any, high: Any, centre: Any, first: Any,
+    last: Any, masks: Any, slopes: Any, front: Any, blur: Any,
+) -> Any:  # fmt: skip
+    """Lower bound of row · (outputs of hidden layer ``depth``) + constant by a linear function of the person."""
+    widths = layers.widths
+    here, there = row, spare
+    begin, start, offset = 0, 0, 0
+    for i in range(depth):
+        begin += widths[i]
+        start += widths[i + 1] * widths[i]
+        offset += widths[i + 1]
+    for level in range(depth, -1, -1):
+        width = widths[level]
+        for k in range(width):
+            factor = here[k]
+            if level == 0 and blur.shape[0]:
+                floor, roof = low[begin + k], high[begin + k]
+                if floor < 0.0 < roof:
+                    blur[k] += abs(factor) * roof * -floor / (roof - floor) / (roof - floor)
+            if factor == 0.0:
+                continue
+            floor, roof = low[begin + k], high[begin + k]
+            if roof <= 0.0:
+                here[k] = 0.0
+            elif floor < 0.0:
+                if factor < 0.0:
+                    slope = roof / (roof - floor)
+                    constant -= factor * slope * floor
+                    here[k] = factor * slope
+                elif centre[begin + k] <= 0.0:
+                    here[k] = 0.0
+        if level == 0:
+            break
+        before = widths[level - 1]
+        begin -= before
+        start -= width * before
+        offset -= width
+        for j in range(before):
+            there[j] = 0.0
+        for k in range(width):
+            factor = here[k]
+            if factor != 0.0:
+                constant += factor * layers.biases[offset + k]
+                base = start + k * before
+                for j in range(before):
+                    there[j] += factor * layers.down[base + j]
+        here, there = there, here
+    inputs = layers.steps.shape[1]
+    for i in range(inputs):
+        slopes[i] = 0.0
+    for k in range(widths[0]):
+        factor = here[k]
+        front[k] = factor
+        if factor != 0.0:
+            constant += factor * layers.bias[k]
+            for i in range(inputs):
+                slopes[i] += factor * layers.steps[k, i]
+    return constant + least_value(layers, slopes, first, last, masks), constant
+
+
+@linked
+def _least_twin(layers: Any, front: Any) -> Any:
+    """The least that any twin adds to a linear function."""
+    best = np.inf
+    for z in range(layers.twins.shape[0]):
+        total = 0.0
+        for k in range(front.shape[0]):
+            total += front[k] * layers.twins[z, k]
+        best = min(best, total)
+    return best
+
+
+@linked
+def _settle(state: Any, low: Any, high: Any, begin: int, width: int) -> None:
+    """Let neurons whose sign is known by now, or was known of a larger box, have bounds that say so."""
+    for k in range(begin, begin + width):
+        if state[k] == ON or low[k] >= 0.0:
+            state[k] = ON
+            low[k] = max(low[k], 0.0)
+            high[k] = max(high[k], 0.0)
+        elif state[k] == OFF or high[k] <= 0.0:
+            state[k] = OFF
+            high[k] = min(high[k], 0.0)
+            low[k] = min(low[k], 0.0)
+
+
+@linked
+def forward(layers: Any, first: Any, last: Any, masks: Any, centre: Any) -> None:
+    """Pre-activations at the middle of a box: where a neuron is on there, its lower bound follows it, else it is 0.
+
+    That choice costs one forward pass and certifies more than choosing by the neuron's bounds, which are lopsided in
+    deep layers.
+    """
+    widths = layers.widths
+    for k in range(widths[0]):
+        total = layers.bias[k] + 0.5 * (layers.reach[0, k] + layers.reach[1, k])
+        for i in range(layers.numeric):
+            total += layers.steps[k, i] * 0.5 * (first[i] + last[i] + layers.wide[i])
+        for a in range(masks.shape[0]):
+            start, stop = layers.first_value[a], layers.first_value[a + 1]
+            some, count = 0.0, 0
+            for v in range(start, stop):
+                if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
+                    some += layers.steps[k, v]
+                    count += 1
+            total += some / count
+        centre[k] = total
+    begin, start, offset = 0, 0, 0
+    for level in range(1, widths.shape[0]):
+        before, width = widths[level - 1], widths[level]
+        after = begin + before
+        for k in range(width):
+            centre[after + k] = layers.biases[offset + k]
+        for j in range(before):
+            value = centre[begin + j]
+            if value > 0.0:
+                base = start + j * width
+                for k in range(width):
+                    centre[after + k] += value * (layers.positive[base + k] + layers.negative[base + k])
+        begin = after
+        start += width * before
+        offset += width
+
+
+@linked
+def bound_neurons(  # noqa: PLR0912 - one pass through the layers
+    layers: Any,
+    first: Any,
+    last: Any,
+    masks: Any,
+    state: Any,
+    low: Any,
+    high: Any,
+    centre: Any,
+    rows: Any,
+    slopes: Any,
+    front: Any,
+) -> None:
+    """Bounds of every hidden neuron's pre-activation over a box and all twins, and the neurons' states."""
+    widths = layers.widths
+    for k in range(widths[0]):
+        floor, roof = layers.bias[k] + layers.reach[0, k], layers.bias[k] + layers.reach[1, k]
+        for i in range(layers.numeric):
+            s, end = layers.steps[k, i], last[i] + layers.wide[i]
+            if s >= 0.0:
+                floor += s * first[i]
+                roof += s * end
+            else:
+                floor += s * end
+                roof += s * first[i]
+        for a in range(masks.shape[0]):
+            start, stop = layers.first_value[a], layers.first_value[a + 1]
+            least, most = np.inf, -np.inf
+            for v in range(start, stop):
+                if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
+                    least = min(least, layers.steps[k, v])
+                    most = max(most, layers.steps[k, v])
+            floor += least
+            roof += most
+        low[k], high[k] = floor - layers.slacks[0], roof + layers.slacks[0]
+    none = np.empty(0)
+    begin, start, offset = 0, 0, 0
+    _settle(state, low, high, 0, widths[0])
+    for level in range(1, widths.shape[0]):
+        before, width = widths[level - 1], widths[level]
+        after = begin + before
+        for k in range(width):
+            low[after + k] = layers.biases[offset + k] - layers.slacks[level]
+            high[after + k] = layers.biases[offset + k] + layers.slacks[level]
+        for j in range(before):
+            above = high[begin + j]
+            if above > 0.0:
+                below = max(low[begin + j], 0.0)
+                base = start + j * width
+                for k in range(width):
+                    p, n = layers.positive[base + k], layers.negative[base + k]
+                    low[after + k] += p * below + n * above
+                    high[after + k] += p * above + n * below
+        for k in range(width):
+            if low[after + k] < 0.0 < high[after + k] and state[after + k] == EITHER:
+                base = start + k * before
+                for sign in (1.0, -1.0):
+                    for j in range(before):
+                        rows[0, j] = sign * layers.down[base + j]
+                    found, _ = lower(
+                        layers, level - 1, rows[0], rows[1], sign * layers.biases[offset + k], low, high, centre,
+                        first, last, masks, slopes, front, none,
+                    )  # fmt: skip
+                    found += _least_twin(layers, front) - layers.slacks[level]
+                    if sign > 0.0:
+                        low[after + k] = max(low[after + k], found)
+                        if found >= 0.0:
+                            break
+                    else:
+                        high[after + k] = min(high[after + k], -found)
+        _settle(state, low, high, after, width)
+        begin = after
+        start += width * before
+        offset += width
+
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Boxes of so few people are not bounded: everybody in them is asked.
+FEW = 32
+#: How much the slopes of the bounds count beside the looseness of unsettled neurons when an attribute is chosen.
+SLOPES = 0.3
+
+
+class Layers(NamedTuple):
+    """A ReLU network with one output, its first layer seen from the attributes, in float64.
+
+    Bounds are those of real arithmetic, widened by ``slacks`` for float64's own rounding; by how much the model's
+    float32 can differ from that is another matter (``margin_error``).
+    """
+
+    widths: Integers
+    bias: Doubles
+    twins: Doubles
+    reach: Doubles
+    steps: Doubles
+    numeric: int
+    first_value: Integers
+    down: Doubles
+    positive: Doubles
+    negative: Doubles
+    biases: Doubles
+    slack: float
+    slacks: Doubles
+    wide: Doubles  # by number: 1 where a step stands for all reals up to the next, else 0
+    inputs: Doubles  # by number: the first input, and the step between two
+    sizes: Doubles  # as steps, of absolute weights (of numbers: of the input)
+    still: Doubles  # sizes of what is the same for everybody, and of the largest twin
+    drift: Doubles  # by neuron: what values stray from even steps
+    gammas: Doubles  # by layer, the last one too: the relative error of the model's own sums
+    final: Doubles  # sizes of the last layer's weights
+    final_bias: float
+    point_slack: float  # for single people: 0 where all sums are exact
+
+
+@compiled
+def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
+    layers: Any,
+    cut: float,
+    below: float,
+    firsts: Any,
+    lasts: Any,
+    masks: Any,
+    states: Any,
+    status: Any,
+    steady: Any,
+    flipping: Any,
+    split: Any,
+    bins: int,
+    lows: Any,
+    highs: Any,
+    gaps: Any,
+) -> None:
+    """Bound the margin of every twin over some boxes, and what follows about decisions.
+
+    From ``cut`` on a margin is favourable, under ``below`` it is not, and in between (rounding) it may be either.
+    """
+    m = layers.twins.shape[0]
+    neurons = 0
+    widest = 1
+    for width in layers.widths:
+        neurons += width
+        widest = max(widest, width)
+    inputs = layers.steps.shape[1]
+    low, high, centre = np.empty(neurons), np.empty(neurons), np.empty(neurons)
+    rows = np.empty((2, widest))
+    front, blur = np.empty(layers.widths[0]), np.empty(layers.widths[0])
+    slopes, between = np.empty((2, inputs)), np.empty(inputs)
+    # Row 0 bounds the margin from below, row 1 its opposite: the margin is at most what that leaves.
+    added = np.empty((2, m))  # what each twin adds to the bound
+    floors, constants = np.empty(2), np.empty(2)
+    parts, spare = np.empty(bins), np.empty(bins)
+    person = np.empty(layers.numeric + masks.shape[1])
+    errors = np.empty((2, widest))
+    countable = layers.wide.sum() == 0.0
+    for box in range(firsts.shape[0]):
+        first, last, mask = firsts[box], lasts[box], masks[box]
+        if countable and count_people(first, last, mask) <= (1 if gaps.shape[0] else FEW):
+            error = ask_everybody(
+                layers, cut, below, first, last, mask, person, rows, errors, added[0], box, status, steady, flipping
+            )
+            split[box] = -1
+            if gaps.shape[0]:
+                for z in range(m):
+                    lows[box, z], highs[box, z] = added[0, z] - cut - error, added[0, z] - cut + error
+                gaps[box] = added[0].max() - added[0].min() + 2.0 * error
+            continue
+        forward(layers, first, last, mask, centre)
+        bound_neurons(layers, first, last, mask, states[box], low, high, centre, rows, slopes[0], front)
+        blur[:] = 0.0
+        error = margin_error(layers, first, last, mask, high, errors)
+        for side in range(2):
+            floors[side], constants[side] = _side(
+                layers, side, cut if side == 0 else below, error, low, high, centre, first, last, mask, rows,
+                slopes[side], front, blur, added[side],
+            )  # fmt: skip
+        lowest_below, lowest_above = added[0].min(), added[1].min()
+        split[box] = -1
+        steady[box], flipping[box] = 0.0, 0.0
+        if gaps.shape[0]:
+            for z in range(m):
+                lows[box, z], highs[box, z] = floors[0] + added[0, z], below - cut - (floors[1] + added[1, z])
+            # Both bounds are linear in the same person: what they share of the person cancels out.
+            for i in range(inputs):
+                between[i] = slopes[0, i] + slopes[1, i]
+            apart = constants[0] + constants[1] + least_value(layers, between, first, last, mask)
+            gaps[box] = max(0.0, below - cut - apart - lowest_below - lowest_above)
+            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur)
+        if floors[0] + lowest_below >= 0.0 or floors[1] + lowest_above > 0.0:
+            status[box], steady[box] = STEADY, 1.0
+        elif floors[0] + added[0].max() >= 0.0 and floors[1] + added[1].max() > 0.0:
+            status[box], flipping[box] = FLIPPING, 1.0
+        else:
+            status[box] = OPEN
+            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur)
+            if bins == 0:
+                continue
+            calm = 0.0
+            for side in range(2):
+                calm += share_above(
+                    layers, slopes[side], constants[side] + added[side].min(), first, last, mask, parts, spare
+                )
+            steady[box] = calm * (1.0 - SHARE_ROUNDING)
+            flipping[box] = (1.0 - SHARE_ROUNDING) * share_flipping(
+                layers, slopes[0], constants[0] + added[0].max(), slopes[1], constants[1] + added[1].max(),
+                first, last, mask, parts, spare,
+            )  # fmt: skip
+
+
+@linked
+def _side(
+    layers: Any, side: int, cut: float, error: float, low: Any, high: Any, centre: Any, first: Any, last: Any,
+    mask: Any, rows: Any, slopes: Any, front: Any, blur: Any, added: Any,
+) -> Any:  # fmt: skip
+    """Bound the margin over the cut (side 0), or its opposite (side 1), from below by a linear function.
+
+    ``slopes`` gets the slopes, ``added`` what each twin adds. Gives the least value over the box without any twin's
+    part, and the constant.
+    """
+    depth = layers.widths.shape[0] - 1
+    final = layers.down.shape[0] - layers.widths[depth]
+    sign = 1.0 if side == 0 else -1.0
+    constant = sign * (layers.biases[layers.biases.shape[0] - 1] - cut) - layers.slack - error
+    for k in range(layers.widths[depth]):
+        rows[0, k] = sign * layers.down[final + k]
+    floor, constant = lower(
+        layers, depth, rows[0], rows[1], constant, low, high, centre, first, last, mask, slopes, front, blur
+    )
+    for z in range(added.shape[0]):
+        added[z] = 0.0
+        for k in range(front.shape[0]):
+            added[z] += front[k] * layers.twins[z, k]
+    return floor, constant
+
+
+@linked
+def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any) -> Any:
+    """The attribute over whose range the two bounds change most; numeric ones first; -1 where the box is one person."""
+    best, chosen = -1.0, -1
+    for i in range(layers.numeric):
+        reach = last[i] - first[i]
+        weight = SLOPES * (abs(below[i]) + abs(above[i])) * reach
+        for k in range(blur.shape[0]):
+            weight += blur[k] * abs(layers.steps[k, i]) * reach
+        if reach >= 1.0 and weight > best:
+            best, chosen = weight, i
+    for a in range(mask.shape[0]):
+        start, stop = layers.first_value[a], layers.first_value[a + 1]
+        weight = 0.0
+        values = 0
+        for slopes in (below, above):
+            small, large = np.inf, -np.inf
+            values = 0
+            for v in range(start, stop):
+                if (mask[a] >> np.uint64(v - start)) & np.uint64(1):
+                    small, large = min(small, slopes[v]), max(large, slopes[v])
+                    values += 1
+            weight += large - small
+        if values > 1 and weight > best:
+            best, chosen = weight, layers.numeric + a
+    return chosen

@@ -1,0 +1,513 @@
+"""People in SIMD lanes: a Numba type that holds one float32 figure of each person of a tile.
+
+Numba has no vector type, and LLVM's own vectoriser does not keep a tile of accumulators in registers. So a
+tile of 24 people is a value of its own here, ``Lanes``: three LLVM vectors of eight floats. Kernels are
+written as plain Python over such values, and LLVM maps them to what the machine has (three AVX registers,
+six NEON ones). Functions between memory and lanes check no index.
+
+A lane never looks at its neighbours (except in `lowest`, which only says when a loop may end), so a
+person's figures do not depend on who shares the tile. No operation may be reassociated: same bits every time.
+
+Activations are accurate to about 1e-7. They rest on one exponential, so that a smooth one costs a polynomial and no
+call into libm (which would be one call per person, and not the same bits on every machine).
+"""
+
+# Numba infers the types of kernels; annotations would only repeat "Any".
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+# ruff: noqa: ARG001 (the emitter reads the arguments, not the function that types them)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+from fairbits.engine.kernels.compiler import inlined
+
+WIDTH = 8
+VECTORS = 3
+PEOPLE = WIDTH * VECTORS
+"""Persons in a tile. Four outputs x three vectors make 12 accumulators: with their operands they just fit
+into the 16 vector registers of AVX2, and they are enough to keep two fused multiply-add units busy."""
+
+FLOAT = ir.FloatType()
+VECTOR = ir.VectorType(FLOAT, WIDTH)
+INTEGERS = ir.VectorType(ir.IntType(32), WIDTH)
+TILE = ir.ArrayType(VECTOR, VECTORS)
+
+
+class LanesType(types.Type):  # type: ignore[misc]
+    """The Numba type of `Lanes`."""
+
+    def __init__(self) -> None:
+        super().__init__(name="fairbits.Lanes")
+
+
+lanes = LanesType()
+
+
+@register_model(LanesType)
+class LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    """How a `Lanes` value is laid out: an array of vectors, which LLVM takes apart into registers."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, TILE)
+
+
+class Vector:
+    """One LLVM vector while code is emitted, with the operators of arithmetic: functions of a tile are
+    written as formulas over these (see `elementary`), and cost Numba nothing to compile."""
+
+    def __init__(self, builder: Any, value: ir.Value) -> None:
+        self.builder = builder
+        self.value = value
+
+    def _lift(self, other: Vector | float) -> ir.Value:
+        return other.value if isinstance(other, Vector) else ir.Constant(VECTOR, [float(other)] * WIDTH)
+
+    def _wrap(self, value: ir.Value) -> Vector:
+        return Vector(self.builder, value)
+
+    def _call(self, name: str, *others: Vector | float) -> Vector:
+        operands = [self.value, *map(self._lift, others)]
+        kind = ir.FunctionType(VECTOR, [VECTOR] * len(operands))
+        function = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.{name}.v{WIDTH}f32")
+        return self._wrap(self.builder.call(function, operands))
+
+    def __add__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fadd(self.value, self._lift(other)))
+
+    def __sub__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fsub(self.value, self._lift(other)))
+
+    def __rsub__(self, other: float) -> Vector:
+        return self._wrap(self.builder.fsub(self._lift(other), self.value))
+
+    def __mul__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fmul(self.value, self._lift(other)))
+
+    def __truediv__(self, other: Vector | float) -> Vector:
+        return self._wrap(self.builder.fdiv(self.value, self._lift(other)))
+
+    def __rtruediv__(self, other: float) -> Vector:
+        return self._wrap(self.builder.fdiv(self._lift(other), self.value))
+
+    def __abs__(self) -> Vector:
+        return self._call("fabs")
+
+    def __neg__(self) -> Vector:
+        return 0.0 - self
+
+    def fma(self, factor: Vector | float, summand: Vector | float) -> Vector:
+        """Self · factor + summand, rounded once."""
+        return self._call("fma", factor, summand)
+
+    def floor(self) -> Vector:
+        """The whole number at or below."""
+        return self._call("floor")
+
+    def if_greater(self, than: Vector | float, yes: Vector | float, no: Vector | float) -> Vector:
+        """Lane by lane, `yes` where self > than and `no` elsewhere (also where either is NaN)."""
+        chosen = self.builder.fcmp_ordered(">", self.value, self._lift(than))
+        return self._wrap(self.builder.select(chosen, self._lift(yes), self._lift(no)))
+
+    def at_least(self, other: Vector | float) -> Vector:
+        """The larger of two."""
+        return self.if_greater(other, self, other)
+
+    def at_most(self, other: Vector | float) -> Vector:
+        """The smaller of two."""
+        larger = self.builder.fcmp_ordered("<", self.value, self._lift(other))
+        return self._wrap(self.builder.select(larger, self.value, self._lift(other)))
+
+    def between(self, low: float, high: float) -> Vector:
+        """The nearest number within low..high; NaN stays NaN."""
+        below = self.builder.fcmp_ordered("<", self.value, self._lift(low))
+        raised = self.builder.select(below, self._lift(low), self.value)
+        above = self.builder.fcmp_ordered(">", raised, self._lift(high))
+        return self._wrap(self.builder.select(above, self._lift(high), raised))
+
+    def power_of_two(self) -> Vector:
+        """2**self for whole numbers within -126..127, by writing them into the exponent bits."""
+        whole = self.builder.fptosi(self.value, INTEGERS)
+        biased = self.builder.add(whole, ir.Constant(INTEGERS, [127] * WIDTH))
+        bits = self.builder.shl(biased, ir.Constant(INTEGERS, [23] * WIDTH))
+        return self._wrap(self.builder.bitcast(bits, VECTOR))
+
+
+def lanewise(formula: Callable[..., Vector]) -> Any:
+    """Make a formula over vectors a function of tiles that kernels can call."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+        tile = ir.Constant(TILE, ir.Undefined)
+        for part in range(VECTORS):
+            vectors = [Vector(builder, builder.extract_value(value, part)) for value in values]
+            tile = builder.insert_value(tile, formula(*vectors).value, part)
+        return tile
+
+    count = formula.__code__.co_argcount
+    signature = lanes(*(lanes,) * count)
+    typers: dict[int, Any] = {
+        1: lambda _typing, _a: (signature, codegen),
+        2: lambda _typing, _a, _b: (signature, codegen),
+        3: lambda _typing, _a, _b, _c: (signature, codegen),
+        4: lambda _typing, _a, _b, _c, _d: (signature, codegen),
+    }
+    typer = typers[count]
+    typer.__name__ = typer.__qualname__ = getattr(formula, "__name__", "lanewise")
+    return intrinsic(typer)
+
+
+add = lanewise(lambda x, y: x + y)
+sub = lanewise(lambda x, y: x - y)
+mul = lanewise(lambda x, y: x * y)
+div = lanewise(lambda x, y: x / y)
+fma = lanewise(lambda x, y, z: x.fma(y, z))
+clip_index = lanewise(lambda x, size: x.floor().at_least(0.0).at_most(size - 1.0))
+"""The nearest valid index of a table of `size` rows, whatever x is: NaN gives 0."""
+distance = lanewise(lambda x, y: abs(x - y))
+floor = lanewise(lambda x: x.floor())
+minimum = lanewise(lambda x, y: x.at_most(y))
+if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
+leaky = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
+"""x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
+leaky_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.Value) -> ir.Value:
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.gep(data, [index])
+
+
+@intrinsic
+def load(_typing: Any, array: Any, index: Any) -> Any:
+    """The tile that starts at ``index`` of a flat float32 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        start = _pointer(context, builder, signature.args[0], *values)
+        start = builder.bitcast(start, VECTOR.as_pointer())
+        tile = ir.Constant(TILE, ir.Undefined)
+        for part in range(VECTORS):
+            place = builder.gep(start, [ir.Constant(ir.IntType(64), part)])
+            tile = builder.insert_value(tile, builder.load(place, align=4), part)
+        return tile
+
+    return lanes(array, types.intp), codegen
+
+
+@intrinsic
+def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write a tile to ``index`` of a flat float32 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        start = _pointer(context, builder, signature.args[0], *values[:2])
+        start = builder.bitcast(start, VECTOR.as_pointer())
+        for part in range(VECTORS):
+            place = builder.gep(start, [ir.Constant(ir.IntType(64), part)])
+            builder.store(builder.extract_value(values[2], part), place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), codegen
+
+
+@intrinsic
+def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+    """Prefetch a place that will be read soon; it may lie beyond the array, since a prefetch cannot fail."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        place = _pointer(context, builder, signature.args[0], *values)
+        place = builder.bitcast(place, ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        # For reading, to the second level of the cache, as data.
+        builder.call(function, [place, flag(0), flag(2), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
+
+
+@intrinsic
+def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any:
+    """codes[index + person * stride] - shift of a float64 array, rounded to float32 only then."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        array, index, stride, shift = values
+        place = _pointer(context, builder, signature.args[0], array, index)
+        doubles = ir.VectorType(ir.DoubleType(), WIDTH)
+        tile = ir.Constant(TILE, ir.Undefined)
+        for part in range(VECTORS):
+            column = ir.Constant(doubles, ir.Undefined)
+            for lane in range(WIDTH):
+                column = builder.insert_element(column, builder.load(place), ir.Constant(ir.IntType(32), lane))
+                place = builder.gep(place, [stride])
+            shifts = _broadcast(builder, shift, doubles)
+            tile = builder.insert_value(tile, builder.fptrunc(builder.fsub(column, shifts), VECTOR), part)
+        return tile
+
+    return lanes(codes, types.intp, types.intp, types.float64), codegen
+
+
+def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType = VECTOR) -> ir.Value:
+    nothing = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(INTEGERS, [0] * WIDTH))
+
+
+def _everywhere(builder: Any, scalar: ir.Value) -> ir.Value:
+    tile = ir.Constant(TILE, ir.Undefined)
+    vector = _broadcast(builder, scalar)
+    for part in range(VECTORS):
+        tile = builder.insert_value(tile, vector, part)
+    return tile
+
+
+@intrinsic
+def splat(_typing: Any, _number: Any) -> Any:
+    """The same number for every person."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+        return _everywhere(builder, values[0])
+
+    return lanes(types.float32), codegen
+
+
+@intrinsic
+def splat_at(_typing: Any, array: Any, index: Any) -> Any:
+    """The number at `index` of a flat float32 array, for every person."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        return _everywhere(builder, builder.load(_pointer(context, builder, signature.args[0], *values)))
+
+    return lanes(array, types.intp), codegen
+
+
+@intrinsic
+def lowest(_typing: Any, _value: Any) -> Any:
+    """The smallest figure among the people of the tile, as a scalar."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+        least = builder.extract_value(values[0], 0)
+        for part in range(1, VECTORS):
+            other = builder.extract_value(values[0], part)
+            least = builder.select(builder.fcmp_ordered("<", other, least), other, least)
+        scalars = [builder.extract_element(least, ir.Constant(ir.IntType(32), lane)) for lane in range(WIDTH)]
+        result = scalars[0]
+        for scalar in scalars[1:]:
+            result = builder.select(builder.fcmp_ordered("<", scalar, result), scalar, result)
+        return result
+
+    return types.float32(lanes), codegen
+
+
+# How two vectors are interleaved: by single numbers, by pairs, by fours.
+SINGLES = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
+PAIRS = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
+FOURS = (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)
+
+
+def _mix(builder: Any, one: ir.Value, two: ir.Value, order: tuple[int, ...]) -> ir.Value:
+    return builder.shuffle_vector(one, two, ir.Constant(INTEGERS, list(order)))
+
+
+def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
+    """Transpose an 8 x 8 square in registers: interleave pairs, then fours, then halves."""
+    pairs = [_mix(builder, rows[i], rows[i + 1], order) for i in (0, 2, 4, 6) for order in SINGLES]
+    fours = [_mix(builder, pairs[i], pairs[i + 2], order) for i in (0, 1, 4, 5) for order in PAIRS]
+    return [_mix(builder, fours[i], fours[i + 4], order) for order in FOURS for i in (0, 1, 2, 3)]
+
+
+@intrinsic
+def transpose(_typing: Any, array: Any, index: Any) -> Any:
+    """Transpose, in place, the square of 24 tiles that starts at ``index`` of a flat float32 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        start = _pointer(context, builder, signature.args[0], *values)
+
+        def places(row: int, column: int) -> list[ir.Value]:
+            offsets = [(row * WIDTH + i) * PEOPLE + column * WIDTH for i in range(WIDTH)]
+            pointers = [builder.gep(start, [ir.Constant(ir.IntType(64), offset)]) for offset in offsets]
+            return [builder.bitcast(pointer, VECTOR.as_pointer()) for pointer in pointers]
+
+        for row in range(VECTORS):
+            for column in range(row, VECTORS):
+                here, there = places(row, column), places(column, row)
+                turned = _turn_square(builder, [builder.load(place, align=4) for place in here])
+                mirror = _turn_square(builder, [builder.load(place, align=4) for place in there])
+                for place, vector in zip(there, turned, strict=True):
+                    builder.store(vector, place, align=4)
+                if row != column:
+                    for place, vector in zip(here, mirror, strict=True):
+                        builder.store(vector, place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
+
+
+@intrinsic
+def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
+    """Add up the lanes of each of four tiles, and write the four sums to `index` of a flat float32 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
+        def fold(one: ir.Value, two: ir.Value, orders: tuple[tuple[int, ...], ...]) -> ir.Value:
+            return builder.fadd(*(_mix(builder, one, two, order) for order in orders))
+
+        parts = [[builder.extract_value(tile, part) for part in range(VECTORS)] for tile in values[2:]]
+        a, b, c, d = (reduce(builder.fadd, vectors) for vectors in parts)
+        halves = fold(fold(a, b, SINGLES), fold(c, d, SINGLES), PAIRS)
+        total = fold(halves, halves, FOURS)
+        first = builder.shuffle_vector(total, total, ir.Constant(ir.VectorType(ir.IntType(32), 4), [0, 1, 2, 3]))
+        place = _pointer(context, builder, signature.args[0], *values[:2])
+        builder.store(first, builder.bitcast(place, first.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes, lanes, lanes, lanes), codegen
+
+
+IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID, GELU, GELU_TANH, ELU = range(8)
+
+# Beyond these e**x leaves the normal float32 numbers; scores there are 0 or 1 to seven digits anyway.
+LOWEST, HIGHEST = -87.0, 88.0
+LOG2_E = 1.44269504088896341
+# log(2) in two parts, the first short enough that n * LN2_HIGH is exact.
+LN2_HIGH, LN2_LOW = 0.693359375, -2.12194440e-4
+# The polynomial for e**r, |r| <= log(2) / 2, of Cephes' expf (S. L. Moshier, "Methods and Programs for
+# Mathematical Functions", 1989), highest power first.
+EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+# erfc(u) = exp(-u*u) * t * polynomial(t), t = 1 / (1 + 0.4 u): the form of Abramowitz and Stegun 7.1.26, one
+# term longer and refitted by us (weighted least squares on Chebyshev nodes, error 3e-8 before rounding).
+ERFC_SCALE = 0.4
+ERFC = (-0.2002598884, 0.7091499596, -0.3709122098, 0.468277612, 0.1618221857, 0.2319223132)
+SQRT_HALF = 0.70710678118654752
+GELU_CUBIC, GELU_SCALE = 0.044715, 0.79788456080286536
+DENSITY = 0.39894228040143268
+# From here on GELU's slope is 0 or 1 in float32; its formula would multiply a large x by a tiny density.
+GELU_SETTLED = 14.0
+
+
+def _polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
+    result = x.fma(coefficients[0], coefficients[1])
+    for coefficient in coefficients[2:]:
+        result = result.fma(x, coefficient)
+    return result
+
+
+def _exp(x: Vector) -> Vector:
+    """e**x: x = n log 2 + r, a polynomial in r, and n put into the exponent. NaN gives NaN."""
+    x = x.between(LOWEST, HIGHEST)
+    n = x.fma(LOG2_E, 0.5).floor()
+    r = n.fma(-LN2_LOW, n.fma(-LN2_HIGH, x))
+    return _polynomial(r, EXP).fma(r * r, r + 1.0) * n.power_of_two()
+
+
+def _sigmoid(x: Vector) -> Vector:
+    return 1.0 / (_exp(-x) + 1.0)
+
+
+def _tanh(x: Vector) -> Vector:
+    """Through e**(-2|x|), which cannot overflow; the sign is put back at the end."""
+    e = _exp(abs(x) * -2.0)
+    size = (1.0 - e) / (e + 1.0)
+    return x.if_greater(0.0, size, -size)
+
+
+def _gelu(x: Vector) -> Vector:
+    """x Phi(x) = max(x, 0) - |x| erfc(|x| / sqrt 2) / 2: the correction fades where the result is large."""
+    u = abs(x) * SQRT_HALF
+    t = 1.0 / u.fma(ERFC_SCALE, 1.0)
+    erfc = _polynomial(t, ERFC) * t * _exp(-(u * u))
+    return x.at_least(0.0) - abs(x) * 0.5 * erfc
+
+
+def _gelu_tanh(x: Vector) -> Vector:
+    """The tanh variant, which is x sigmoid(2 sqrt(2/pi) (x + 0.044715 x**3))."""
+    inner = (x * x).fma(GELU_CUBIC, 1.0) * x
+    return x * _sigmoid(inner * (2.0 * GELU_SCALE))
+
+
+def _elu(x: Vector, alpha: Vector) -> Vector:
+    return x.if_greater(0.0, x, (_exp(x) - 1.0) * alpha)
+
+
+def _sigmoid_slope(x: Vector) -> Vector:
+    """Through e**-|x|: no difference of nearly equal numbers at either end."""
+    e = _exp(-abs(x))
+    return e / ((e + 1.0) * (e + 1.0))
+
+
+def _tanh_slope(x: Vector) -> Vector:
+    """tanh x = 2 sigmoid(2x) - 1."""
+    return _sigmoid_slope(x * 2.0) * 4.0
+
+
+def _gelu_slope(x: Vector) -> Vector:
+    """Phi(x) + x phi(x)."""
+    x = x.between(-GELU_SETTLED, GELU_SETTLED)
+    u = abs(x) * SQRT_HALF
+    t = 1.0 / u.fma(ERFC_SCALE, 1.0)
+    bell = _exp(-(u * u))
+    tail = _polynomial(t, ERFC) * t * bell * 0.5
+    return (x * DENSITY).fma(bell, x.if_greater(0.0, 1.0 - tail, tail))
+
+
+def _gelu_tanh_slope(x: Vector) -> Vector:
+    """s + x s (1 - s) inner' for x s, where s = sigmoid(inner)."""
+    x = x.between(-GELU_SETTLED, GELU_SETTLED)
+    square = x * x
+    inner = square.fma(GELU_CUBIC, 1.0) * x * (2.0 * GELU_SCALE)
+    e = _exp(-abs(inner))
+    r = 1.0 / (e + 1.0)
+    steepness = square.fma(3.0 * GELU_CUBIC, 1.0) * (2.0 * GELU_SCALE)
+    return (x * steepness).fma(e * r * r, inner.if_greater(0.0, r, e * r))
+
+
+def _elu_slope(x: Vector, alpha: Vector) -> Vector:
+    return x.if_greater(0.0, 1.0, _exp(x) * alpha)
+
+
+exp, sigmoid, tanh = lanewise(_exp), lanewise(_sigmoid), lanewise(_tanh)
+gelu, gelu_tanh, elu = lanewise(_gelu), lanewise(_gelu_tanh), lanewise(_elu)
+sigmoid_slope, tanh_slope = lanewise(_sigmoid_slope), lanewise(_tanh_slope)
+gelu_slope, gelu_tanh_slope, elu_slope = lanewise(_gelu_slope), lanewise(_gelu_tanh_slope), lanewise(_elu_slope)
+
+
+@inlined
+def activate(values, source, target, count, activation, alpha):
+    """Apply a smooth activation to neurons of a tile."""
+    for neuron in range(count):
+        x = load(values, source + neuron * PEOPLE)
+        if activation == TANH:
+            x = tanh(x)
+        elif activation == SIGMOID:
+            x = sigmoid(x)
+        elif activation == GELU:
+            x = gelu(x)
+        elif activation == GELU_TANH:
+            x = gelu_tanh(x)
+        else:
+            x = elu(x, splat(alpha))
+        store(values, target + neuron * PEOPLE, x)
+
+
+@inlined
+def steepen(values, before, target, count, activation, alpha):
+    """Multiply neurons of a tile by the slope of a smooth activation at its pre-activations."""
+    for neuron in range(count):
+        x = load(values, before + neuron * PEOPLE)
+        if activation == TANH:
+            x = tanh_slope(x)
+        elif activation == SIGMOID:
+            x = sigmoid_slope(x)
+        elif activation == GELU:
+            x = gelu_slope(x)
+        elif activation == GELU_TANH:
+            x = gelu_tanh_slope(x)
+        else:
+            x = elu_slope(x, splat(alpha))
+        at = target + neuron * PEOPLE
+        store(values, at, mul(load(values, at), x))

@@ -1,0 +1,274 @@
+"""What keeps a stranger's file from filling memory or taking the process along.
+
+Archives and arrays are held against limits before anything is unpacked. A model that runs in a library of its own is
+loaded and called in a child process, whose time and memory are limited, before it is in this one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from fairbits import sandbox
+from fairbits.domain import Schema
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.black_box import reason
+from fairbits.models.options import ModelOptions
+
+#: Entries of an archive; a forest of a thousand trees has some ten thousand.
+_MAX_ENTRIES = 100_000
+#: Bytes of a description (JSON) inside an archive: it becomes Python objects of many times its size.
+MAX_DESCRIPTION = 32 << 20
+#: Bytes that one number takes while a model is read, whatever its type in the file.
+_NUMBER = 8
+#: A byte of deflate unpacks to so many at most, and what unpacks to no more than this is not looked at beforehand.
+_DEFLATE, _SMALL = 1032, 32 << 20
+#: Bytes read and unpacked at a time; and the header in front of an entry, which ends with the lengths of two texts.
+_PIECE, _LOCAL = 1 << 20, struct.Struct("<26x2H")
+_LAST_POINT = 0x10FFFF
+
+
+def check_file(path: Path, max_model_bytes: int) -> None:
+    """Refuse a model file that is larger than allowed."""
+    size = path.stat().st_size
+    if size > max_model_bytes:
+        raise too_large(path, f"{size:,} bytes", max_model_bytes)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is a zip archive, sound or not."""
+    try:
+        return zipfile.is_zipfile(path)
+    except zipfile.BadZipFile:
+        return True
+
+
+def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
+    """The entries of a zip archive, once what they declare is within the limit."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            entries = file.infolist()
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable {path.suffix} file: {reason(error)}") from None
+    if len(entries) > _MAX_ENTRIES:
+        raise ModelError(f"the model {str(path)!r} has {len(entries):,} entries; at most {_MAX_ENTRIES:,} can be read.")
+    total = sum(entry.file_size for entry in entries)
+    if total > max_model_bytes:
+        raise too_large(path, f"{total:,} bytes when unpacked", max_model_bytes)
+    if sum(entry.compress_size for entry in entries) > path.stat().st_size:
+        raise ModelError(f"the model {str(path)!r} has entries that overlap, which no program writes; export it again.")
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise ModelError(f"the model {str(path)!r} has two entries of one name; export it again.")
+    for entry in entries:
+        if entry.filename.endswith(".json") and entry.file_size > MAX_DESCRIPTION:
+            raise too_large(path, f"a description of {entry.file_size:,} bytes", MAX_DESCRIPTION)
+    _check_unpacked(path, entries)
+    return entries
+
+
+def _check_unpacked(path: Path, entries: Iterable[zipfile.ZipInfo]) -> None:
+    """Refuse entries that unpack to more than they declare: readers unpack all of an entry before they cut it.
+
+    Files whose entries could not unpack to much, whatever they hold, are not looked at.
+    """
+    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+        raise ModelError(
+            f"the model {str(path)!r} is packed in a way that cannot be unpacked piece by piece; save it again, "
+            f"with deflate or none."
+        )
+    packed = [entry for entry in entries if entry.compress_type == zipfile.ZIP_DEFLATED]
+    if _DEFLATE * sum(entry.compress_size for entry in packed) <= _SMALL:
+        return
+    with path.open("rb") as file:
+        for entry in packed:
+            file.seek(entry.header_offset)
+            header = file.read(_LOCAL.size)
+            if len(header) < _LOCAL.size:
+                raise ModelError(f"the model {str(path)!r} is cut off; export it again.")
+            file.seek(sum(_LOCAL.unpack(header)), io.SEEK_CUR)
+            if _inflated(file, entry) > entry.file_size:
+                raise ModelError(
+                    f"the model {str(path)!r} has an entry that unpacks to more than the {entry.file_size:,} bytes "
+                    f"that it declares, which no program writes; export it again."
+                )
+
+
+def _inflated(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
+    """Bytes that an entry unpacks to, counted no further than what it declares."""
+    unpacker, left, size = zlib.decompressobj(-zlib.MAX_WBITS), entry.compress_size, 0
+    try:
+        while left > 0 and not unpacker.eof and size <= entry.file_size:
+            piece = file.read(min(left, _PIECE))
+            if not piece:
+                break
+            left -= len(piece)
+            while piece and not unpacker.eof and size <= entry.file_size:
+                size += len(unpacker.decompress(piece, _PIECE))
+                piece = unpacker.unconsumed_tail
+    except zlib.error:
+        return size  # damage, which whoever reads the entry says
+    return size
+
+
+def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes: int) -> dict[str, np.dtype[Any]]:
+    """The types of the NumPy arrays in an archive, once their declared shapes are within the limit."""
+    kinds: dict[str, np.dtype[Any]] = {}
+    total = 0
+    try:
+        with zipfile.ZipFile(path) as file:
+            for entry in entries:
+                if not entry.filename.endswith(".npy"):
+                    continue
+                with file.open(entry) as stream:
+                    shape, kind = _header(stream)
+                    count = math.prod(shape)
+                    if kind.kind == "U" and 0 < count * kind.itemsize <= min(entry.file_size, max_model_bytes):
+                        _check_text(stream.read(count * kind.itemsize), kind, entry.filename)
+                if kind.hasobject:
+                    raise ModelError(f"its array {entry.filename!r} holds Python objects")
+                if count * kind.itemsize > entry.file_size or any(size < 0 for size in shape):
+                    raise ModelError(f"its array {entry.filename!r} declares {shape}, more than it holds")
+                total += count * max(_NUMBER if kind.kind in "fiub" else 1, kind.itemsize)
+                kinds[entry.filename.removesuffix(".npy")] = kind
+    except ModelError as error:
+        what = f"the model {str(path)!r} is not a readable {path.suffix} file"
+        raise ModelError(f"{what}: {error}; save it again.") from None
+    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
+        raise ModelError(f"the model {str(path)!r} is not a readable {path.suffix} file: {reason(error)}") from None
+    if total > max_model_bytes:
+        raise too_large(path, f"arrays of {total:,} bytes", max_model_bytes)
+    return kinds
+
+
+def _check_text(content: bytes, kind: np.dtype[Any], name: str) -> None:
+    """Texts are read as they stand, even with numbers that are no characters, which break whatever touches them."""
+    points = np.frombuffer(content[: len(content) // 4 * 4], dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
+    if points.max() > _LAST_POINT or ((points >= 0xD800) & (points <= 0xDFFF)).any():
+        raise ModelError(f"its array {name!r} holds text with numbers that are no characters")
+
+
+def _header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ModelError(f"it has an array of version {version[0]}.{version[1]}")
+    shape, _, kind = readers[version](stream)
+    return tuple(shape), kind
+
+
+def too_large(what: Path | str, size: str, limit: int) -> ModelError:
+    """The error about a model beyond the limit."""
+    return ModelError(
+        f"the model {str(what)!r} has {size}, and {limit:,} bytes are allowed; raise --max-model-bytes if it is yours."
+    )
+
+
+#: Rows of the second call, from which the memory of larger batches is foreseen.
+_ROWS = 1024
+#: A model whose batch takes less than this grows in no way that matters.
+_LITTLE = 4 << 20
+#: What the child runs of ours: imported once by the process that children are forks of, not by every child.
+_OURS = ("fairbits.models.guards", "fairbits.models.outputs", "fairbits.models.registry")
+#: What was tried out already in this process, and the batch that came of it.
+_known: dict[str, int | None] = {}
+
+
+def tried(source: Path, schema: Schema | None, options: ModelOptions, *, needs: tuple[str, ...]) -> ModelOptions:
+    """Try a model out in a child process; gives the options with a batch that fits the memory."""
+    if sandbox.inside():
+        return options
+    key = _key(source, schema, options)
+    if key not in _known:
+        memory = 2 * options.max_model_bytes
+        outcome = sandbox.try_out(
+            "fairbits.models.guards:first_call",
+            (source, schema, options),
+            seconds=options.max_seconds,
+            memory=memory,
+            needs=(*_OURS, *needs),
+        )
+        if outcome.error is not None:
+            raise outcome.error
+        large = outcome.known.get("called") and (outcome.known.get("memory") or outcome.known.get("time"))
+        if outcome.fault and not large:
+            raise ModelError(_sentence(source, outcome))
+        # Here the model has answered once; what a large batch takes only decides how large batches are.
+        _known[key] = 16 if outcome.fault else _batch(int(outcome.known.get("grown", 0)), memory)
+    batch = _known[key]
+    return options if batch is None or batch >= options.batch else replace(options, batch=batch)
+
+
+def first_call(given: Any, notify: sandbox.Notify) -> None:
+    """In the child process: load the model, ask it about two people, then about a thousand."""
+    from fairbits.models.outputs import fit_to_schema
+    from fairbits.models.probe import random_people
+    from fairbits.models.registry import read_model
+
+    source, schema, options = given
+    loaded = read_model(source, schema, options)
+    notify(loaded=True)
+    model, rows = loaded.model, None
+    if schema is not None:
+        try:
+            fitted = fit_to_schema(loaded, schema, options=options)
+            model, rows = fitted.model, fitted.encoding.encode(random_people(schema, _ROWS))
+        except FairbitsError:  # said again, and better, where the subject is put together
+            rows = None
+    if rows is None:
+        rows = np.random.default_rng(0).random((_ROWS, model.inputs))
+    _call(model, rows[:2])
+    notify(called=True)
+    before = _peak()
+    _call(model, rows)
+    notify(grown=_peak() - before)
+
+
+def _call(model: Any, rows: Any) -> None:
+    try:
+        model.scores(rows)
+    except FairbitsError as error:  # random people may be none that the model takes: the table decides
+        if sandbox.out_of_memory(str(error)):
+            raise MemoryError from None
+
+
+def _peak() -> int:
+    try:
+        import resource
+    except ImportError:  # no such count on this system
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _batch(grown: int, memory: int) -> int | None:
+    """The largest power of two whose memory fits even if it grows with the square of the rows."""
+    if grown <= _LITTLE:
+        return None
+    fits = _ROWS * (memory / 2 / grown) ** 0.5
+    return 1 << max(0, int(np.log2(max(fits, 1.0))))
+
+
+def _key(source: Path, schema: Schema | None, options: ModelOptions) -> str:
+    people = None if schema is None else [getattr(schema, entry.name) for entry in fields(schema)]
+    state = source.stat()
+    seen = [str(source), people, options, source.resolve(), state.st_mtime_ns, state.st_size, state.st_ino]
+    return hashlib.sha256(repr(seen).encode("utf-8", "replace")).hexdigest()
+
+
+def _sentence(source: Path, outcome: sandbox.ChildOutcome) -> str:
+    remedy = "leave it, or mend it"
+    if outcome.known.get("time"):
+        remedy = "raise --max-seconds if it is only slow"
+    elif outcome.known.get("memory"):
+        remedy = "raise --max-model-bytes if it is yours"
+    when = "when it is first called" if outcome.known.get("loaded") else "when it is loaded"
+    return f"the model {source.name!r} {outcome.fault} {when}; {remedy}."

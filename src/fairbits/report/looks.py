@@ -1,0 +1,210 @@
+"""One look at a result, as a terminal shows it: the first blocks of the page, people before bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairbits.blocks import (
+    Block,
+    Facts,
+    Fold,
+    Heading,
+    Paragraph,
+    People,
+    PersonCard,
+    Strong,
+    TableBlock,
+    label,
+    paragraphs,
+    share,
+)
+from fairbits.domain import joined, shortened
+from fairbits.measure import documents_of
+from fairbits.numerals import number, percent
+from fairbits.report import words
+from fairbits.report.compute import about_of
+from fairbits.report.evidence import document_of, measured_of, near_of
+from fairbits.report.sections.details import search_blocks
+from fairbits.report.sections.people import card_of
+from fairbits.report.sections.repairs import cost_words
+from fairbits.report.sections.summary import flip_blocks, flip_rows
+from fairbits.report.sections.treatment import BLIND, bits_table, impact_blocks, lowest_ratios, study_blocks
+from fairbits.subject import Quality
+
+if TYPE_CHECKING:
+    from fairbits.measure import GroupTable, Measurement
+    from fairbits.report.record import ReportData
+    from fairbits.store import Run
+    from fairbits.subject import Subject
+
+
+def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTable], *, top: int) -> Iterator[Block]:
+    """A measurement: who would get a different decision, the bits, the people treated most differently, groups."""
+    about = about_of(subject, found.evaluator)
+    measured = measured_of({**document_of(found, subject, 0), "harms": {"people": 0, "values": []}})
+    bits = float(found.evaluation.q_inf.max())
+    used = f"{number(bits, 2)} of {number(about.bits_limit, 2)} bits of {joined(list(about.protected))}"
+    direct = words.sentence(about, bits, found.noise) if about.blind else f"Decisions about them use up to {used}."
+    if about.blind:
+        yield Paragraph((Strong(f"{subject.name}: "), Strong(direct)))
+        yield Paragraph(f"That holds for everybody, examined or not: {BLIND}.")
+    else:
+        yield Paragraph(Strong(f"{subject.name}: {words.people_sentence(about, measured)}"))
+        yield Paragraph(direct)
+    sizes = " × ".join(f"{name} {size}" for name, size in zip(about.protected, about.sizes, strict=True))
+    terms = f"ε = {about.epsilon:g}, {about.partition} partition"
+    yield Paragraph(f"{number(len(found))} people, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
+    yield from paragraphs(subject.lines(), "small")
+    if found.schema.rules:
+        count = len(found.schema.rules)
+        left = f"{count} rule{'s' if count > 1 else ''} removed {number(found.twins_removed)} twins."
+        yield Paragraph(left, tone="small")
+    noise = () if found.noise is None else found.noise.notes(about.epsilon)
+    yield from paragraphs((f"Note: {note}" for note in noise), "warning")
+    if not about.blind:
+        yield from flip_blocks(about, measured)
+        people = _people(found, top) if bits else []
+        yield People(people[:1])
+        yield bits_table(measured)
+        if people[1:]:
+            yield Fold("More people treated differently", [People(people[1:])])
+    if groups:
+        yield Heading("Impact: what groups get", "statistical")
+        yield from impact_blocks({"groups": documents_of(groups)})
+    if not about.blind:
+        stakes = [(f"{one.attribute}: {one.value}", one.lowest, one.highest) for one in found.stakes()]
+        columns = [label("protected value"), share("lowest twin"), share("highest twin")]
+        yield Fold("Whose score is lowest and highest, where twins differ", [TableBlock(columns, stakes)])
+        bound = found.bound()
+        yield Paragraph(
+            f"None of the {number(len(found))} people examined exceeds {number(bound['bits'], 2)} bits; with "
+            f"{percent(bound['confidence'], 0)} confidence, at most {percent(bound['rate'], 4)} of people drawn like "
+            "them do.",
+            tone="small",
+        )
+    # What twins leave out is a note of the subject.
+    limits = [one.text for one in found.limits if one.limit == "support"]
+    yield from paragraphs((f"Note: {note}" for note in (*limits, *subject.notes)), "note")
+
+
+def _people(found: Measurement, top: int) -> list[PersonCard]:
+    """Those treated most differently."""
+    people = []
+    for rank, one in enumerate(found.worst(top) if top else (), 1):
+        alike = f", {one.rows} rows alike" if one.rows > 1 else ""
+        people.append(card_of(one, rank, f"{found.table.place(one.position)}{alike}"))
+    return people
+
+
+def study_look(subject: Subject, document: Mapping[str, Any]) -> Iterator[Block]:
+    """A study of proxies: what the score tells, and what groups get."""
+    kind = "scores only" if subject.scores_only else "its scores"
+    yield Paragraph(Strong(f"{subject.name}: {number(document['rows'])} people, {kind}"))
+    yield from study_blocks(document, subject.lines())
+    yield from paragraphs((f"Note: {note}" for note in subject.notes), "note")
+
+
+def search_look(run: Run, *, top: int, lines: tuple[str, ...], notes: Sequence[str] = ()) -> Iterator[Block]:
+    """A search: what it found, the largest k by distance to real rows, the people treated most differently."""
+    figures = run.summary or {}
+    names = joined([shortened(name, 60) for name in run.schema.protected])
+    bits = max((case.q_inf for case in run.worst(1)), default=0.0)
+    used = f"decisions that use {number(bits, 2)} of {number(figures['bits_limit'], 2)} bits of {names}"
+    yield Paragraph(Strong(f"{figures['subject']}: {f'found {used}' if figures['cases'] else 'no case was found'}."))
+    if run.status == "interrupted":
+        yield Paragraph(f"Ended early; go on with: fairbits search --resume {run.folder}", tone="warning")
+    yield from paragraphs(run.warnings(), "warning")
+    near = near_of(figures, rows_k_max=0, rows_exact=False)
+    yield from search_blocks(run, near, top=top, lines=(*quality_lines(figures), *lines))
+    yield from paragraphs((f"Note: {note}" for note in notes), "note")
+
+
+def quality_lines(figures: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """How the model agrees with the labels, as a run remembers it."""
+    return () if not figures or "decision" not in figures else Quality.of_figures(dict(figures)).lines()
+
+
+def audit_look(
+    data: ReportData, *, faults: Mapping[str, str], seconds: Mapping[str, float | None], waited: str
+) -> Iterator[Block]:
+    """An audit in the order of its page: people, accuracy, bits, cause, repair, what is certain, what was not run."""
+    yield from paragraphs(
+        (f"Error: {one.words()}: withdrawn, an error of ours." for one in data.contradictions[:2]), "warning"
+    )
+    leads = data.sentence.removesuffix(data.direct).strip() if data.about.blind else ""
+    yield Paragraph(Strong(f"{data.about.subject}: {leads or data.opening.people or data.direct}"))
+    yield Facts(list(_pairs(data)))
+    noise = data.measured.noise
+    yield from paragraphs(() if noise is None else noise.notes(data.about.epsilon)[:1], "warning")
+    yield from paragraphs((f"{stage.capitalize()} not run: {fault}" for stage, fault in faults.items()), "warning")
+    times = " · ".join(f"{stage} {number(took, 1)} s" for stage, took in seconds.items() if took is not None)
+    yield Paragraph(f"{waited}: {times}", tone="small")
+
+
+def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
+    about, measured = data.about, data.measured
+    rows = [] if about.blind else flip_rows(about, measured)
+    if len(rows) > 1:
+        alone = [f"{percent(value)} if {what} differed" for what, value, _ in rows[: len(about.protected)]]
+        yield "people", f"{', '.join(alone)}"
+    person = next((one for one in data.people if one.k > 1), None)
+    if person is not None:
+        own = f" ({shortened(', '.join(person.own.values()), 40)})" if person.own else ""
+        ends = f"{number(person.low, 3)} as {shortened(person.worst, 40)}, {number(person.high, 3)} as "
+        yield "worst", f"{person.place}{own}: {ends}{shortened(person.best, 40)}"
+    ratios = [
+        f"{number(group['impact_ratio'], 2)} for {shortened(group['group'], 30)} ({shortened(name, 20)})"
+        for name, group in lowest_ratios(data.proxies)
+    ]
+    if ratios:
+        yield "groups", f"lowest impact ratio {', '.join(ratios)}"
+    quality = about.quality.lines()
+    yield "accuracy", quality[1]
+    yield "decision", quality[0]
+    mean = f"Mean on real rows {number(measured.figures['q_inf_mean'], 2)}"
+    largest = [f"{one.k} {'on ' * (i == 0)}{one.people}" for i, one in enumerate(data.near) if one.k is not None]
+    yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {largest[0]}, {largest[-1]}."
+    if data.debugged is not None:
+        yield "cause", "; ".join(_causes(data))
+    if data.repaired is not None:
+        yield "repair", cost_words(data.repaired)
+    yield "certain", _certain(data)
+
+
+def _causes(data: ReportData) -> Iterator[str]:
+    found = data.debugged
+    assert found is not None  # noqa: S101 - asked by the caller
+    if found.attribution is not None:
+        bits = found.attribution.q_inf
+        total = sum(bits.values()) or 1.0
+        ranked = sorted(bits, key=lambda name: -bits[name])[:5]
+        yield ", ".join(f"{shortened(name, 20)} {percent(bits[name] / total, 0)}" for name in ranked)
+    if found.suspect is not None:
+        yield f"{found.units.removesuffix('s')} {found.suspect}"
+    if found.origin.shares:
+        shared = found.origin.shares[0].shared
+        ends = f"{percent(shared.low, 0)} to {percent(shared.high, 0)}"
+        yield f"{percent(shared.value, 0)} comes with the data ({ends}), the rest with training"
+    else:
+        yield "data or training: not run"
+
+
+def _certain(data: ReportData) -> str:
+    """The strongest statement about more people than those of the table, before and after the repair."""
+    if data.about.blind:
+        return "k = 1 for everybody (proved, by structure)" if data.about.protected else "nobody has a twin"
+    seen = max(near.k or 1 for near in data.near)
+    known = [
+        one
+        for one in data.certified
+        if one.model == "model" and one.is_certain() and one.share < 1
+        if one.whom is not None and one.whom.kind != "rows"
+        # Nobody can have more classes than twins, and a bound that somebody is known to exceed guarantees nothing.
+        if one.property != "k" or seen <= one.bound < data.about.m
+    ]
+    best = min(known, key=lambda one: (one.kind == "statistical", one.share), default=None)
+    said = [] if best is None else [f"{best.population}: {best.sentence()}"]
+    proof = data.repaired.chosen.proof if data.repaired is not None and data.repaired.chosen is not None else None
+    said += [] if proof is None else [f"repaired: k ≤ {proof.bound} for everybody (proved)"]
+    return "; ".join(said) or "nothing beyond the people examined"

@@ -1,0 +1,242 @@
+"""What a file needs around its figures: sign-off, reproduction, hashes, regulations, tables to file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairbits.blocks import (
+    Block,
+    Code,
+    Commands,
+    Facts,
+    Form,
+    Heading,
+    Inline,
+    Link,
+    Page,
+    PagePart,
+    Paragraph,
+    Small,
+    TableBlock,
+    Text,
+    figure,
+    label,
+    share,
+    shown,
+)
+from fairbits.domain import joined
+from fairbits.numerals import number
+from fairbits.report.manifest import MANIFEST, SIGNATURE
+
+if TYPE_CHECKING:
+    from fairbits.report.record import ReportData
+
+DOI = "10.1109/ICSE48619.2023.00136"
+CITATION = (
+    "Verya Monjezi, Ashutosh Trivedi, Gang Tan, Saeid Tizpaz-Niari: Information-Theoretic Testing and Debugging of "
+    "Fairness Defects in Deep Neural Networks. ICSE 2023."
+)
+FIELDS = ("Name", "Role", "Date", "Signature")
+LAW = (
+    "The law asks for sex, race or ethnicity, and both together; tables of other attributes are here for whoever needs "
+    "them. It sets no threshold for impact ratios: four fifths is a rule of thumb of other authorities, and no verdict."
+)
+DECISIONS = ("approved", "approved with conditions", "not approved")
+
+
+@dataclass(frozen=True, slots=True)
+class LegalPointer:
+    """One text: where it is, what it asks for, and the sections of this page that speak of it."""
+
+    text: str
+    place: str
+    address: str
+    asks: str
+    sections: tuple[str, ...]
+
+
+POINTERS = (
+    LegalPointer(
+        "EU AI Act, Regulation (EU) 2024/1689",
+        "Annex IV, point 2 (g)",
+        "https://eur-lex.europa.eu/eli/reg/2024/1689/oj",
+        "validation and testing procedures and data; metrics of accuracy, robustness and potentially discriminatory "
+        "impacts; test logs and reports, dated and signed by the responsible persons",
+        ("summary", "affected", "treatment", "people", "certainty", "reproduce", "files", "sign-off"),
+    ),
+    LegalPointer(
+        "EU AI Act, Regulation (EU) 2024/1689",
+        "Annex IV, point 3; Article 15",
+        "https://eur-lex.europa.eu/eli/reg/2024/1689/oj",
+        "degrees of accuracy, also for specific persons or groups; foreseeable unintended outcomes; risks to "
+        "fundamental rights and of discrimination",
+        ("summary", "affected", "treatment"),
+    ),
+    LegalPointer(
+        "New York City, Local Law 144 of 2021",
+        "6 RCNY § 5-301 and § 5-302",
+        "https://rules.cityofnewyork.us/rule/automated-employment-decision-tools-updated/",
+        "a bias audit: selection or scoring rates and impact ratios by sex, race or ethnicity, and their "
+        "intersections; a summary that is published: fairbits proxies SUBJECT --filing --out FOLDER",
+        ("treatment",),
+    ),
+    LegalPointer(
+        "US model risk guidance, SR 26-2 / OCC Bulletin 2026-13",
+        "development, validation, monitoring (before April 2026: SR 11-7)",
+        "https://www.federalreserve.gov/supervisionreg/srletters/SR2602.htm",
+        "evaluation of conceptual soundness, testing and outcomes analysis, limitations, documentation, and who "
+        "approved the use",
+        ("summary", "repairs", "certainty", "limitations", "inside", "reproduce", "sign-off"),
+    ),
+    LegalPointer(
+        "UK, PRA Supervisory Statement SS1/23",
+        "Principles 3 and 4",
+        "https://www.bankofengland.co.uk/prudential-regulation/publication/2023/may/"
+        "model-risk-management-principles-for-banks-ss",
+        "testing in development, independent validation, and documentation of both",
+        ("summary", "certainty", "reproduce", "sign-off"),
+    ),
+)
+NOTE = (
+    "Pointers, not legal advice: whether a text applies, in which version and since when, is for your counsel to say."
+)
+
+
+def sign_off_blocks(_: ReportData) -> Iterator[Block]:
+    """Lines to sign: name, role, date, decision. They print."""
+    yield Paragraph(
+        (
+            "Whoever decides about this model on the grounds of this page signs here, on paper; a signature under the "
+            "files is made with ",
+            Code("fairbits report RUN --sign KEY"),
+            ".",
+        ),
+        tone="lead",
+    )
+    yield Form(FIELDS, "Decision", DECISIONS, "Conditions, and until when")
+
+
+def reproduction_blocks(data: ReportData) -> Iterator[Block]:
+    """Commands that give the same figures, and with what they were made."""
+    made, about = data.reproduction, data.about
+    yield Paragraph(
+        "The same seed gives the same cases, whatever the number of threads. The search below is limited by people "
+        "asked and not by seconds, so that a faster machine finds the same.",
+        tone="lead",
+    )
+    yield Commands(made.commands)
+    favourable = f": {about.favourable}" if about.favourable else ""
+    target = (
+        [("target, favourable value" if favourable else "target", about.target + favourable)] if about.target else []
+    )
+    yield Facts(
+        [
+            ("identity", Code(made.identity)),
+            ("model", about.model),
+            *target,
+            ("protected inputs", joined(list(about.protected)) or "none"),
+            ("tolerance ε", f"{about.epsilon:g}"),
+            ("partition", about.partition),
+            ("seed", str(made.seed)),
+            ("budget of the search", made.budget),
+            ("run", f"{made.created}, {made.status}"),
+            *made.versions.items(),
+        ]
+    )
+    yield Paragraph(
+        (
+            f"The method: {CITATION} ",
+            Link(f"doi:{DOI}", f"https://doi.org/{DOI}"),
+            ". Please cite that paper when you use the measure; fairbits is an independent implementation of it.",
+        ),
+        tone="small",
+    )
+
+
+def file_blocks(data: ReportData) -> Iterator[Block]:
+    """The files of the run with their hashes, and how the page is checked later."""
+    yield Paragraph(
+        (
+            Code(MANIFEST),
+            " beside this page holds the hash of every file of the run, this page included. ",
+            Code("fairbits report RUN --sign KEY"),
+            f" signs it ({SIGNATURE}), and ",
+            Code("fairbits report RUN --verify"),
+            " names every file that was changed, added or removed since.",
+        ),
+        tone="lead",
+    )
+    rows = [(one.path, one.bytes, Code(one.sha256)) for one in data.files]
+    columns = [label("file"), figure("bytes"), label("SHA-256")]
+    yield TableBlock(columns, rows, f"{number(len(rows))} files that the page was made from")
+
+
+def regulation_blocks(there: Mapping[str, str]) -> Iterator[Block]:
+    """The texts, with links to the parts of the page that are there, by name and title."""
+    yield Paragraph(NOTE, tone="lead")
+    rows = []
+    for one in POINTERS:
+        here: list[Inline] = []
+        for name in one.sections:
+            if name in there:
+                here += [", "] if here else []
+                here.append(Link(there[name].lower(), f"#{name}"))
+        rows.append(((Link(one.text, one.address), Small(one.place)), one.asks, tuple(here) or "nothing on this page"))
+    yield TableBlock([label("text"), label("asks for"), label("here")], rows, stacked=True)
+
+
+def filing_page(document: Mapping[str, Any], date: str) -> Page:
+    """The tables of New York City's Local Law 144 (6 RCNY § 5-301) from proxies.json, as a page of their own."""
+    stated, subject = document.get("filing") or {}, str(document["subject"])
+    facts: list[Block] = [
+        Paragraph(f"New York City, Local Law 144 of 2021 (6 RCNY § 5-301). {LAW}", tone="lead"),
+        Facts(
+            [
+                ("date of the audit", date[:10]),
+                ("data source", str(stated.get("data_source") or subject)),
+                ("distribution date of the tool", str(stated.get("distributed") or "not given (--in-use-since)")),
+            ]
+        ),
+    ]
+    return Page(
+        subject=subject,
+        command=f"proxies · {date[:10]}",
+        title=f"{subject}: impact ratios",
+        sentence="Selection rates and impact ratios, by category",
+        opening=facts,
+        parts=[PagePart("filing", "Tables to file", tuple(_filings(document)), "exact")],
+        made_from="the rows of the table",
+    )
+
+
+def _filings(document: Mapping[str, Any]) -> Iterator[Block]:
+    for one in document["groups"]:
+        decides = any(group["selection_rate"] is not None for group in one["groups"])
+        rate, ratio = ("selection_rate", "impact_ratio") if decides else ("scoring_rate", "scoring_ratio")
+        known = [group for group in one["groups"] if not group.get("missing")]
+        yield Heading(f"By {one['attribute']}: {number(one['people'])} people")
+        columns = [label("category"), figure("people"), share(rate.replace("_", " ")), shown("impact ratio")]
+        rows = [
+            ((group["group"], Small(_few(group))), group["people"], group[rate], _ratio(group, ratio))
+            for group in known
+        ]
+        yield TableBlock(columns, [*rows, (("unknown", Small("in no ratio")), one["unknown"], None, "–")])
+    yield Paragraph(
+        "The rate is the share selected or, where nothing is decided, the share that scores above the median of "
+        "everybody. The impact ratio is the rate over the highest rate of the table.",
+        tone="small",
+    )
+
+
+def _few(group: Mapping[str, Any]) -> str:
+    small = ["fewer than 30 people: no ratio"] if group["small"] else []
+    return "; ".join([*small, *(["under 2 % of the data"] if group["under_two_percent"] else [])])
+
+
+def _ratio(group: Mapping[str, Any], name: str) -> Text:
+    if group["small"] or group[name] is None:
+        return "–"
+    low, high = group.get(f"{name}_low"), group.get(f"{name}_high")
+    return number(group[name], 2), Small("" if low is None else f"{number(low, 2)} to {number(high, 2)}")

@@ -1,0 +1,318 @@
+"""The summary: the verdict, who would get a different decision, groups, bits, accuracy and the repair to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbits.blocks import (
+    Block,
+    Bullets,
+    Cards,
+    Code,
+    Facts,
+    FigureCard,
+    Fold,
+    Heading,
+    Link,
+    Paragraph,
+    TableBlock,
+    Tag,
+    Text,
+    between,
+    label,
+    paragraphs,
+    share,
+    shown,
+)
+from fairbits.domain import MIN_ROWS, joined, shortened
+from fairbits.errors import OptionError
+from fairbits.numerals import number, percent
+from fairbits.report.manifest import hash_file
+from fairbits.report.record import DecisionSource
+from fairbits.report.sections.repairs import cost_words
+from fairbits.report.sections.treatment import lowest_ratios
+from fairbits.store import read_json
+from fairbits.subject import Quality
+
+if TYPE_CHECKING:
+    from fairbits.report.record import About, Measured, ReportData
+    from fairbits.subject import Subject
+
+GATE = "gate.json"
+#: Checks and people on the page; all are in gate.json.
+MAX_CHECKS, MAX_NAMED = 40, 5
+_VERDICTS = {
+    "pass": "The gate passed.",
+    "fail": "The gate failed.",
+    "inconclusive": "The gate is inconclusive: some interval is too wide to say.",
+}
+NO_LIMITS = "No limits set: nothing on this page was judged against a policy."
+
+
+def summary_blocks(data: ReportData) -> Iterator[Block]:
+    """Everything that a reviewer decides by."""
+    if data.gate is not None:
+        yield from gate_blocks(data.gate)
+    else:
+        how: Text = (f"{NO_LIMITS} ", Code("fairbits gate RUN"), " judges it, and its verdict stands here.")
+        yield Paragraph(data.gate_of_another or how, tone="lead")
+    yield Cards(cards(data))
+    yield from flip_blocks(data.about, data.measured)
+    if data.repaired is not None:
+        yield Paragraph((cost_words(data.repaired), " ", Link("All repairs", "#repairs"), "."))
+    yield Paragraph(("Approved, or not: ", Link("sign-off", "#sign-off"), "."), tone="small")
+    yield Fold("Model, table, and who ran this when", [Facts(facts(data))])
+
+
+def cards(data: ReportData) -> list[FigureCard]:
+    """The first figures: people, groups, bits, accuracy."""
+    about, measured = data.about, data.measured
+    found = []
+    if about.blind and about.protected:
+        small = f"of {number(measured.rows)} rows, nor would anybody else, by the way the model is made"
+        found.append(FigureCard("Would get a different decision", "0", "proved", small))
+    elif about.protected and measured.flip_rate is None:  # otherwise a table has its share
+        rate = measured.split_rate
+        small = f"95 % interval {percent(rate.low)} to {percent(rate.high)}"
+        found.append(FigureCard("Rows with more than one class", percent(rate.value), data.opening.kind, small))
+    ratios = lowest_ratios(data.proxies)
+    if ratios:
+        attribute, group = min(ratios, key=lambda one: float(one[1]["impact_ratio"]))
+        small = f"{shortened(group['group'], 40)}, by {shortened(attribute, 40)}"
+        found.append(FigureCard("Lowest impact ratio", number(group["impact_ratio"], 2), "statistical", small))
+    if about.protected and not about.blind:
+        small = f"of {number(about.bits_limit, 2)} bits of {joined([shortened(n, 40) for n in about.protected])}"
+        mean = number(measured.figures["q_inf_mean"], 2)
+        found.append(FigureCard("Mean bits, real rows", mean, measured.kind, small))
+    return [*found, *quality_cards(about.quality)]
+
+
+def quality_cards(quality: Quality) -> Iterator[FigureCard]:
+    """How well the model agrees with the labels."""
+    area = "" if quality.auc is None else f"; AUC {number(quality.auc, 3)}"
+    if quality.accuracy is not None:
+        yield FigureCard("Accuracy", percent(quality.accuracy), "statistical", f"{quality.judged_words}{area}")
+    if quality.favourable_rate is not None:
+        labelled = "" if quality.base_rate is None else f"labelled so: {percent(quality.base_rate)}"
+        yield FigureCard("Decided favourably", percent(quality.favourable_rate), "exact", labelled)
+    if quality.r2 is not None:
+        yield FigureCard("Variance explained", percent(quality.r2), "statistical", quality.judged_words)
+
+
+def flip_blocks(about: About, measured: Measured) -> Iterator[Block]:
+    """Who would get a different decision, as a table."""
+    if measured.flip_rate is not None and not about.blind:
+        head = [label("if this differed"), share("different decision"), between("95 % interval", percent)]
+        caption = (
+            "Who would get a different decision: the share ",
+            Tag(measured.kind),
+            ", its interval ",
+            Tag("statistical"),
+        )
+        yield TableBlock(head, flip_rows(about, measured), caption)
+
+
+def flip_rows(about: About, measured: Measured) -> list[tuple[str, float, tuple[float, float]]]:
+    """Shares of rows whose decision flips: each attribute alone, all together, and to supported twins alone."""
+    rate, figures = measured.flip_rate, measured.figures
+    if rate is None:
+        return []
+    rows = []
+    if len(about.protected) > 1:
+        for name, value in figures.get("flip_rate_by", {}).items():
+            low, high = (figures[f"flip_rate_by_{end}"][name] for end in ("low", "high"))
+            rows.append((f"only {shortened(name, 40)}", value, (low, high)))
+    together = joined([shortened(name, 40) for name in about.protected])
+    rows.append((f"{together} together" if rows else f"only {together}", rate.value, (rate.low, rate.high)))
+    supported = measured.flip_rate_supported
+    if supported is not None and supported != rate:
+        ends = (supported.low, supported.high)
+        rows.append((f"… to a combination that {MIN_ROWS} rows or more have", supported.value, ends))
+    return rows
+
+
+def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:
+    """The document of gate.json, if there is one about this very model."""
+    path = folder / GATE
+    if not path.is_file():
+        return None, ""
+    document = read_json(path)
+    checks = document.get("checks")
+    sound = isinstance(checks, list) and all(isinstance(one, dict) and "name" in one for one in checks)
+    if document.get("verdict") not in _VERDICTS or not sound:
+        raise OptionError(f"{str(path)!r} is damaged (it has no verdict or no checks); run the gate again.")
+    judged = document.get("identity")
+    if judged != identity:
+        whose = f"identity {judged[:40]}" if isinstance(judged, str) and judged else "it does not say which"
+        return None, (
+            f"{GATE} in this run's folder is about another model, schema or table ({whose}; this run's is {identity}), "
+            f"so its verdict is not shown; judge this one with: fairbits gate {folder}"
+        )
+    return document, ""
+
+
+def gate_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """The verdict of the gate, what it was judged against and when, and every check."""
+    judged = bool(document["checks"])
+    headline = _VERDICTS[document["verdict"]]
+    if not judged:
+        headline = "The gate has judged nothing yet: its baseline was just written."
+    elif document.get("headline") not in (None, *_VERDICTS):
+        headline = f"The gate: {document['headline']}."
+    yield Paragraph(headline, tone=f"verdict {document['verdict']}" if judged else "verdict")
+    yield from check_blocks(document)
+
+
+def check_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """What was judged against what and when, and every check."""
+    yield from paragraphs([_against(document)], "small")
+    columns = [label("check"), label("verdict"), shown("value"), shown("limit"), shown("95 % interval")]
+    yield TableBlock(columns, list(_checks(document)))
+    yield from paragraphs([f"{more}." for more in (_more(document),) if more], "lead")
+
+
+def gate_look(document: Mapping[str, Any]) -> Iterator[Block]:
+    """A gate by itself: the verdict, the checks, who is new, who answers for what, and what must be known."""
+    head = f"{document['headline'].upper()}  {document['subject']} · model {document['identity']}"
+    yield Paragraph(head, tone=f"verdict {document['verdict']}")
+    if document["quality"] is not None:
+        yield from paragraphs(Quality.of_figures(document["quality"]).lines(), "small")
+    yield from check_blocks(document)
+    for check in document["checks"]:
+        said = [check["reason"] or "", check["detail"], _broken_by(check["findings"])]
+        words = "; ".join(part for part in said if part)
+        if words and check["verdict"] != "pass":
+            yield Paragraph(f"{check['name']}: {words}", tone="small")
+    for title, people in (("New cases", document["new_cases"]), ("Proposed for the suite", document["proposed"])):
+        if people:
+            yield Heading(f"{title}: {number(len(people))}")
+            yield Bullets([_person(one) for one in people[:MAX_NAMED]])
+    yield from paragraphs((f"Waived: {_waiver(one)}" for one in document["waived"][:MAX_NAMED]), "note")
+    expired = (f"Expired, so that it counts again: {_waiver(one)}" for one in document["expired"][:MAX_NAMED])
+    yield from paragraphs(expired, "warning")
+    yield from paragraphs((f"Note: {note}" for note in document["notes"]), "note")
+
+
+def waiver_blocks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    """Who answers for what, until when."""
+    if not rows:
+        yield Paragraph("The policy has no waivers.")
+        return
+    lines = []
+    for one in rows:
+        left = "EXPIRED" if one["expired"] else f"{one['days_left']} days left"
+        lines.append((one["check"] or f"case {one['case']}", one["expires"], left, one["owner"], one["reason"]))
+    yield TableBlock([label(name) for name in ("about", "until", "", "owner", "reason")], lines)
+
+
+def _broken_by(people: int) -> str:
+    return "" if not people else "1 person breaks it" if people == 1 else f"{number(people)} people break it"
+
+
+def _person(one: Mapping[str, Any]) -> str:
+    words = ", ".join(f"{name} {value}" for name, value in one["attributes"].items())
+    return f"{one.get('fingerprint', '')} k = {one['k']}: {words}".strip()
+
+
+def _waiver(one: Mapping[str, Any]) -> str:
+    return f"{one.get('check') or one.get('case')} by {one['owner']} until {one['expires']}: {one['reason']}"
+
+
+def _against(document: Mapping[str, Any]) -> str:
+    suite, baseline, policy = (document.get(name) or {} for name in ("suite", "baseline", "policy"))
+    people = f"{number(suite.get('rows'))} rows and {number(suite.get('cases'))} cases"
+    against = f"baseline {baseline['identity']}" if baseline.get("identity") else "no baseline"
+    level = f", {percent(policy['confidence'], 0)} confidence" if policy.get("confidence") else ""
+    when = f" on {document['created'][:10]}" if isinstance(document.get("created"), str) else ""
+    return f"Judged{when}: suite {suite.get('id', '–')} ({people}) against the policy and {against}{level}."
+
+
+def _checks(document: Mapping[str, Any]) -> Iterator[tuple[str, Tag, str, str, str]]:
+    for check in document["checks"][:MAX_CHECKS]:
+        low, high = check.get("low"), check.get("high")
+        share = check.get("percent") is True
+        ends = "" if low is None or high is None or low == high else f"{_figure(low, share)} to {_figure(high, share)}"
+        limit = f"{'≥' if check.get('direction') == 'min' else '≤'} {_figure(check.get('threshold'), share)}"
+        verdict = "waived" if check.get("waived") is True else str(check.get("verdict", "–"))
+        yield str(check["name"]), Tag(verdict), _figure(check.get("value"), share), limit, ends
+    pending = document.get("pending")
+    for name in pending[:MAX_CHECKS] if isinstance(pending, list) else ():
+        yield str(name), Tag("no baseline yet"), "–", "–", ""
+
+
+def _figure(value: Any, share: bool) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "–" if value is None else str(value)
+    if share:
+        return percent(value, 2).replace("-", "−")
+    return f"{value:,.4g}".replace("-", "−")
+
+
+def _more(document: Mapping[str, Any]) -> str:
+    parts = []
+    for name, words in (("new_cases", "New cases"), ("waived", "waived"), ("expired", "waivers that expired")):
+        value = document.get(name)
+        count = len(value) if isinstance(value, list) else value
+        if isinstance(count, int) and count:
+            parts.append(f"{words}: {number(count)}{_who(value)}")
+    return "; ".join(parts)
+
+
+def _who(waivers: Any) -> str:
+    """Who signed, and until when; nothing for entries that are no waivers."""
+    named = [one for one in waivers if isinstance(one, dict) and "owner" in one] if isinstance(waivers, list) else []
+    words = ", ".join(
+        f"{one.get('check') or one.get('case')} by {one['owner']} until {one.get('expires')}"
+        for one in named[:MAX_NAMED]
+    )
+    return f" ({words[:400]})" if words else ""
+
+
+def facts(data: ReportData) -> list[tuple[str, Text]]:
+    """The decision rule, the files with their hashes, and who ran the audit when."""
+    quality, made = data.about.quality, data.reproduction
+    rule = f"{quality.rule[:1].upper()}{quality.rule[1:]}"
+    sources: list[tuple[str, Text]] = [
+        (one.what, one.name if one.sha256 is None else (f"{one.name} ", Code(f"sha256 {one.sha256}")))
+        for one in data.opening.sources
+    ]
+    return [
+        ("decision rule", rule),
+        *sources,
+        ("run on", f"{made.created[:16].replace('T', ' ')} UTC"),
+        ("run by", data.opening.made_by),
+        ("identity of model, schema and table", made.identity),
+    ]
+
+
+def sources_of(subject: Subject) -> tuple[DecisionSource, ...]:
+    """The files of a subject with their hashes, as ``sha256sum`` gives them."""
+    parts = subject.identity.ingredients
+    where = "built in" if subject.source is not None else "from memory"
+    rows = f"{len(subject.table):,} rows, {where} ({parts['table']})"
+    found = [
+        DecisionSource("model", "not at hand: the table holds its scores")
+        if subject.scores_only
+        else _source("model", subject.original, _origin_words(subject, parts["model"])),
+        _source("table", subject.table.file, rows),
+    ]
+    if subject.test is not None and subject.test.file is not None:
+        found.append(_source("test table", subject.test.file, ""))
+    if subject.source is not None and Path(subject.source).is_file():
+        found.append(_source("audit file", subject.source, ""))
+    return tuple(found)
+
+
+def _origin_words(subject: Subject, digest: str) -> str:
+    if isinstance(subject.original, str):  # an address, or a reference to code
+        return subject.original.partition("?")[0]
+    words = "built in" if subject.original is None and subject.source else "an object in memory, from no file"
+    return words if digest == "none" else f"{words} (model {digest})"
+
+
+def _source(what: str, origin: Any, otherwise: str) -> DecisionSource:
+    if isinstance(origin, str | Path) and origin and Path(origin).is_file():
+        return DecisionSource(what, Path(origin).name, hash_file(Path(origin))[1])
+    return DecisionSource(what, otherwise)

@@ -1,0 +1,453 @@
+"""Treatment, proxies, impact: bits used directly, bits told without the columns, and what groups get.
+
+Everything but the direct bits is what proxies.json says.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbits.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Drawing,
+    Fold,
+    Heading,
+    Paragraph,
+    Small,
+    Strong,
+    TableBlock,
+    Tag,
+    Text,
+    between,
+    figure,
+    label,
+    paragraphs,
+    shown,
+)
+from fairbits.domain import shortened
+from fairbits.numerals import number, percent, signed
+from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
+from fairbits.shape import reading
+from fairbits.store import read_json
+from fairbits.subject import Subject
+
+if TYPE_CHECKING:
+    from fairbits.report.record import About, Measured, Near, ReportData
+
+NAME = "proxies.json"
+BLIND = "the model never gets the protected attributes, or gives them no weight"
+#: Groups of one table on the page, columns and pairs of one attribute; all are in proxies.json.
+MAX_GROUPS, MAX_COLUMNS, MAX_PAIRS = 40, 8, 5
+#: Groups whose rates stand below the headline.
+MAX_RATES = 6
+#: What summary.json takes over from an attribute of proxies.json.
+_GROUP_FIGURES = (
+    *("group", "people", "missing", "selection_rate", "impact_ratio", "impact_ratio_low", "impact_ratio_high"),
+    *("scoring_ratio", "scoring_ratio_low", "scoring_ratio_high"),
+)
+_FIGURES = (
+    "attribute",
+    "taken",
+    "people",
+    "unknown",
+    "bits",
+    "bits_low",
+    "bits_guaranteed",
+    "placebo",
+    "entropy",
+    "guess_before",
+    "guess_after",
+    "guess_pair",
+    "usable_bits",
+    "usable_low",
+    "usable_placebo",
+    "direct_bits",
+    "indirect_bits",
+    "copies",
+    "reason",
+)
+
+
+def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
+    """The study of proxies in a run's folder, if it is about this subject."""
+    path = folder / NAME
+    if not path.is_file():
+        return None
+    document = read_json(path)
+    fits = document.get("subject") == subject.name and document.get("rows") == len(subject.table)
+    if not fits or "attributes" not in document:
+        return None
+    with reading(path, "delete it, and run fairbits proxies again"):  # everything that the page takes from it
+        pieces: tuple[Callable[[Mapping[str, Any]], Iterable[Any] | None], ...]
+        pieces = (
+            proxy_blocks,
+            impact_blocks,
+            carriers,
+            matches,
+            lambda found: lead(found, blind=True),
+            lambda found: plainly(found, blind=True),
+            summary,
+        )
+        for take in pieces:
+            deque(take(document) or (), maxlen=0)
+    return document
+
+
+def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
+    """The first sentence of the page for a model that takes no protected attribute."""
+    found = _strongest(document) if document is not None and blind else None
+    return "" if found is None else f"{_full(sentence_of(found))} "
+
+
+def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
+    """What :func:`lead` says in everyday words: who is decided about how, and how well the score tells groups apart."""
+    found = _strongest(document) if document is not None and blind else None
+    if document is None or found is None:
+        return ()
+    lines: list[str] = []
+    for one in document["groups"]:
+        if one["attribute"] == found["attribute"]:
+            lines += _rates(one)
+    pair = found.get("guess_pair")
+    if pair is not None and found["bits_low"] > 0:
+        lines.append(
+            f"Of two people, one {shortened(pair['lower'], 40)} and one {shortened(pair['higher'], 40)}, the score "
+            f"tells which is which in {percent(pair['right'])} of cases (a coin: 50 %)."
+        )
+    return tuple(line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
+
+
+def _strongest(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The single attribute that the score tells most about."""
+    known = [one for one in document["attributes"] if one["bits"] is not None and is_single(one)]
+    return max(known, key=lambda one: (one["bits_low"], one["bits"]), default=None)
+
+
+def _rates(table: Mapping[str, Any]) -> Iterator[str]:
+    """Rates of the groups that are large enough, the highest first."""
+    large = [one for one in table["groups"] if not one["small"]]
+    decided = any(one["selection_rate"] is not None for one in large)
+    rate = "selection_rate" if decided else "scoring_rate"
+    ordered = sorted((one for one in large if one[rate] is not None), key=lambda one: -one[rate])
+    if len(ordered) < 2:
+        return
+    parts = [f"{shortened(one['group'], 40)} {percent(one[rate])}" for one in ordered]
+    if len(parts) > MAX_RATES:
+        parts = [*parts[: MAX_RATES // 2], "…", *parts[-MAX_RATES // 2 :]]
+    what = "Decided favourably" if decided else "Scored above the median of everybody"
+    yield f"{what}, by {shortened(table['attribute'], 40)}: {'; '.join(parts)}."
+
+
+def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For every attribute that was asked about, the columns that carry it, those that carry most first."""
+    return [
+        {"attribute": one["attribute"], "columns": one["by_column"][:MAX_COLUMNS]}
+        for one in document["attributes"]
+        if one["by_column"]
+    ]
+
+
+def matches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The pairs alike on the justified attributes and most differently scored.
+
+    Only of attributes whose groups are scored further apart than people of one group are: other pairs show no group.
+    """
+    found = []
+    for entry in document["attributes"]:
+        matched = entry["matched"]
+        pairs = [] if matched is None or matched["excess"]["low"] <= 0 else matched["pairs"][:MAX_PAIRS]
+        if pairs:
+            found.append({"attribute": entry["attribute"], "pairs": [_pair(pair, document) for pair in pairs]})
+    return found
+
+
+def _pair(pair: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Two people side by side: first what they share a reason in, then the rest; differences are marked."""
+    lower, higher = pair["lower"], pair["higher"]
+    names = sorted(lower["attributes"], key=lambda name: name not in document["justified"])
+    facts = [
+        (name, lower["attributes"][name], higher["attributes"].get(name, ""), name in document["justified"])
+        for name in names
+    ]
+    return {"lower": lower, "higher": higher, "gap": higher["score"] - lower["score"], "facts": facts}
+
+
+def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
+    """The picture over time as inline SVG, where there are periods."""
+    if document is None or len(document["periods"]) < 2:
+        return {}
+    from fairbits.report.figures.charts import over_periods
+    from fairbits.report.figures.svg import inline_svg
+
+    known = [one for one in document["attributes"] if one["bits"] is not None and is_single(one)]
+    named = [table["attribute"] for table in document["groups"]]
+    about = max(known, key=lambda one: one["bits"])["attribute"] if known else named[0]
+    made = over_periods(document["periods"], about)
+    if made is None:
+        return {}
+    parts = []
+    for period in document["periods"]:
+        bits = [f"{one['attribute']} {one['bits']:.2f} bits" for one in period["bits"] if "bits" in one]
+        parts.append(f"{period['period']}: {', '.join(bits) or 'too few people'}")
+    return {"periods": inline_svg(made, "pic-periods", f"Over {document['by']}", "; ".join(parts))}
+
+
+def summary(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The section ``proxies`` of summary.json: headline figures of each attribute; the rest is in proxies.json."""
+    if document is None:
+        return None
+    return {
+        "justified": list(document["justified"]),
+        "attributes": [{name: one.get(name) for name in _FIGURES} for one in document["attributes"]],
+        "groups": [
+            {
+                "attribute": table["attribute"],
+                "unknown": table["unknown"],
+                "small_groups": table["small_groups"],
+                "groups": [{name: one.get(name) for name in _GROUP_FIGURES} for one in table["groups"]],
+            }
+            for table in document["groups"]
+        ],
+        "by": document["by"],
+        "notes": list(document["notes"]),
+    }
+
+
+def _full(line: str) -> str:
+    return f"{line[:1].upper()}{line[1:].rstrip('.')}."
+
+
+def treatment_blocks(data: ReportData) -> Iterator[Block]:
+    """Three headings that a lawyer knows."""
+    yield Heading("Treatment: direct use of protected attributes")
+    yield from direct_blocks(data.about, data.measured, data.near, data.direct)
+    if data.proxies is None:
+        yield Heading("Proxies and impact")
+        how: Text = ("Not run: ", Code("fairbits proxies SUBJECT --out RUN"), " adds them to this page.")
+        yield Paragraph(how, tone="lead")
+        return
+    yield Heading("Proxies: what the score tells without the columns", "statistical")
+    yield from proxy_blocks(data.proxies)
+    yield Heading("Impact: what groups get", "statistical")
+    yield from impact_blocks(data.proxies)
+
+
+def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct: str) -> Iterator[Block]:
+    """The bits: what the rows of the table experience, and the largest k by how real a person is."""
+    if about.blind:
+        yield Paragraph(f"{direct} That holds for everybody, examined or not: {BLIND}.", kind="proved")
+        return
+    yield Paragraph(
+        "A person is asked about under every combination of protected values. The scores fall into k classes that "
+        f"differ by more than ε = {about.epsilon:g}; log2 k is the bits of protected information that the decision "
+        f"uses, at most {number(about.bits_limit, 2)} here.",
+        tone="lead",
+    )
+    yield bits_table(measured)
+    yield near_table(near, about.bits_limit, varies=measured.noise is not None)
+    for limit in measured.limits:
+        yield Paragraph(limit.text, tone="small")
+    yield Paragraph(
+        f"None of the {number(measured.rows)} rows exceeds {number(measured.bound_bits, 2)} bits; with "
+        f"{percent(measured.bound_confidence, 0)} confidence, at most {percent(measured.bound_rate, 4)} of people "
+        "drawn like them do.",
+        kind="statistical",
+        tone="small",
+    )
+
+
+def bits_table(measured: Measured) -> Block:
+    """Means over the rows, their intervals and the largest."""
+    figures = measured.figures
+    rows: list[tuple[str, str, tuple[str, str], str]] = []
+    for name, key, digits in (("classes k", "k", 0), ("bits Q∞ = log2 k", "q_inf", 2), ("bits Q1 (Shannon)", "q_1", 2)):
+        mean, *ends = (number(figures[f"{key}_mean{end}"], 2) for end in ("", "_low", "_high"))
+        rows.append((name, mean, (ends[0], ends[1]), number(figures[f"{key}_max"], digits)))
+    split = measured.split_rate
+    rows.append(("more than one class", percent(split.value), (percent(split.low), percent(split.high)), ""))
+    if measured.noise is not None:
+        alone, most = (number(figures[f"null_q_inf_{end}"], 2) for end in ("mean", "max"))
+        rows.append(("one twin asked again", alone, ("", ""), most))
+    interval = between("95 % interval", lambda end: str(end or "–"))
+    columns = [label("per row"), shown("mean"), interval, shown("largest")]
+    caption = (f"The {number(measured.rows)} rows examined ", Tag(measured.kind), ", the interval ", Tag("statistical"))
+    return TableBlock(columns, rows, caption)
+
+
+def near_table(near: Sequence[Near], bits_limit: float, *, varies: bool = False) -> Block:
+    """The largest k by distance from real rows, and whether that is all there can be."""
+    rows = []
+    for one in near:
+        full = one.exact and one.bits is not None and one.bits >= bits_limit and not varies
+        rows.append((one.people, one.k, one.bits, (Tag(one.kind), ": it cannot be more" if full else "")))
+    columns = [label("people"), figure("largest k"), figure("bits", 2), label("kind of figure")]
+    return TableBlock(columns, rows, "Largest k by distance to real rows")
+
+
+def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """What the score tells about protected attributes, and through which columns."""
+    crossed: list[Block] = []
+    for entry in document["attributes"]:
+        more = tuple(_full(line) for line in details(entry))
+        single = is_single(entry)
+        said: list[Block] = [Paragraph(Strong(_full(sentence_of(entry))), tone="" if single else "small")]
+        said += [Bullets(more)] if more else []
+        if single:
+            yield from said
+        else:
+            crossed += said
+    yield Paragraph(WHAT_A_BIT_IS, tone="small")
+    if crossed:
+        yield Fold("Intersections", crossed)
+    for one in carriers(document):
+        yield Fold(f"Columns that carry {one['attribute']}", [_carriers(one["columns"])])
+    for entry in matches(document):
+        yield Paragraph(Strong(f"Alike on the justified attributes, not in {entry['attribute']}"))
+        for rank, pair in enumerate(entry["pairs"], 1):
+            yield _pair_fold(rank, pair)
+    yield from _periods(document)
+    yield from paragraphs((f"Note: {line}" for line in document["notes"]), "note")
+
+
+def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """Rates and impact ratios of groups: single attributes first, intersections folded."""
+    single = [one for one in document["groups"] if is_single(one)]
+    yield _groups(single)
+    unknown = [f"{one['attribute']} of {number(one['unknown'])} people is unknown" for one in single if one["unknown"]]
+    yield Paragraph(
+        "Beside each rate its 95 % interval. The impact ratio is a group's rate over the highest rate of its attribute; "
+        f"four fifths is a rule of thumb, not a verdict.{''.join(f' The {line}.' for line in unknown)}",
+        tone="small",
+    )
+    for one in document["groups"]:
+        if not is_single(one):
+            yield Fold(f"By {one['attribute']}", [_groups([one])])
+
+
+def study_blocks(document: Mapping[str, Any], lines: Iterable[str]) -> Iterator[Block]:
+    """A study of proxies by itself: how the model decides, what its score tells, what groups get."""
+    yield from paragraphs(lines, "small")
+    yield from proxy_blocks(document)
+    yield Heading("Impact: what groups get", "statistical")
+    yield from impact_blocks(document)
+
+
+def is_single(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of proxies.json is about one attribute, and not about an intersection."""
+    return len(entry.get("attributes", entry["attribute"].split(" × "))) == 1
+
+
+def lowest_ratios(document: Mapping[str, Any] | None) -> list[tuple[str, Mapping[str, Any]]]:
+    """By attribute, the group with the lowest impact ratio, where two can be compared."""
+    found = []
+    for table in [] if document is None else document["groups"]:
+        ratios = [one for one in table["groups"] if one["impact_ratio"] is not None]
+        if is_single(table) and len(ratios) > 1:
+            found.append((table["attribute"], min(ratios, key=lambda one: float(one["impact_ratio"]))))
+    return found
+
+
+def _groups(tables: Sequence[Mapping[str, Any]]) -> Block:
+    heads = (
+        "people",
+        "selected",
+        "impact ratio",
+        "base rate",
+        "TPR",
+        "FPR",
+        "precision",
+        "calibration",
+        "above median",
+    )
+    rows = []
+    listed = [(table, group) for table in tables for group in table["groups"][:MAX_GROUPS]]
+    for table, group in listed:
+        name = f"{table['attribute']}: {group['group']}" if is_single(table) else group["group"]
+        rates = [_between(group, rate) for rate in ("selection_rate", "base_rate", "tpr", "fpr", "precision")]
+        ratio = "under 30" if group["small"] else _ratio(group)
+        cells = (number(group["people"]), rates[0], ratio, *rates[1:], _calibration(group))
+        few = (name, Small("under 2 %")) if group["under_two_percent"] else name
+        rows.append((few, *cells, _between(group, "scoring_rate")))
+    return TableBlock([label("group"), *(shown(head) for head in heads)], rows)
+
+
+def _between(one: Mapping[str, Any], name: str) -> Text:
+    """A rate with its interval, which may be missing."""
+    if one.get(name) is None:
+        return "–"
+    return percent(one[name]), Small(f"{number(100 * one[f'{name}_low'], 1)}–{number(100 * one[f'{name}_high'], 1)}")
+
+
+def _ratio(one: Mapping[str, Any]) -> Text:
+    """An impact ratio with its interval, where it has one."""
+    value, low, high = (one.get(f"impact_ratio{end}") for end in ("", "_low", "_high"))
+    if value is None or low is None or high is None:
+        return number(value, 2)
+    return number(value, 2), Small(f"{number(low, 2)}–{number(high, 2)}")
+
+
+def _calibration(one: Mapping[str, Any]) -> Text:
+    if one["calibration"] is None:
+        return "–"
+    return signed(one["calibration"], 3), Small(
+        f"{signed(one['calibration_low'], 3)} to {signed(one['calibration_high'], 3)}"
+    )
+
+
+def _carriers(columns: Iterable[Mapping[str, Any]]) -> Block:
+    rows = [
+        (
+            one["column"] + (" (a copy)" if one["copy"] else ""),
+            one["bits"],
+            one["bits_low"],
+            one["fall"],
+            None if one["fall"] is None else (one["fall_low"], one["fall_high"]),
+        )
+        for one in columns
+    ]
+    heads = [label("column"), figure("bits alone", 3), figure("at least", 3), figure("the score loses without it", 3)]
+    return TableBlock([*heads, between("95 % interval", lambda end: number(end, 3))], rows)
+
+
+def _pair_fold(rank: int, pair: Mapping[str, Any]) -> Block:
+    lower, higher = pair["lower"], pair["higher"]
+    title = tuple(
+        piece
+        for side, end in ((lower, ", "), (higher, ""))
+        for piece in (Strong(number(side["score"], 3)), f" {side['group']} ({side['place']}){end}")
+    )
+    rows: list[tuple[Text, str, str]] = [("score", number(lower["score"], 3), number(higher["score"], 3))]
+    for name, low, high, justified in pair["facts"]:
+        rows.append(((name, Small("justified")) if justified else name, low, "the same" if low == high else high))
+    columns = [label("attribute"), label(lower["group"]), label(higher["group"])]
+    return Fold((f"{rank}. ", *title), [TableBlock(columns, rows)], open=rank == 1)
+
+
+def _periods(document: Mapping[str, Any]) -> Iterator[Block]:
+    periods = document["periods"]
+    if not periods:
+        return
+    yield Heading(f"Over {document['by']}")
+    yield Drawing(
+        "periods",
+        "Above: what the score tells; the shade ends at its lower bound. Below: rates of the groups with 95 % "
+        "intervals.",
+        "whole",
+    )
+    names = [f"bits about {one['attribute']}" for one in periods[0]["bits"]]
+    heads = ["people", "selected", "bits used directly, mean", "decisions that flip", *names]
+    rows = []
+    for one in periods:
+        direct: Text = "–"
+        if one["q_inf_mean"] is not None:
+            ends = f"{number(one['q_inf_mean_low'], 2)} to {number(one['q_inf_mean_high'], 2)}"
+            direct = number(one["q_inf_mean"], 2), Small(ends)
+        bits = [f"{b['bits']:.2f} (≥ {b['low']:.2f})" if "bits" in b else "too few people" for b in one["bits"]]
+        rates = _between(one, "selection_rate"), direct, _between(one, "flip_rate")
+        rows.append((one["period"], number(one["people"]), *rates, *bits))
+    yield TableBlock([label(document["by"]), *(shown(head) for head in heads)], rows)

@@ -1,0 +1,364 @@
+"""Who does the work, and what workers are given: once what all shards share, then shards, which are pure data.
+
+An executor does shards in this process, in processes of this machine or on a Ray cluster; ``carry_out`` distributes
+them, collects outcomes and has lost ones done again. A subject goes to another process as it is where it can be
+pickled, else as the place to load it from (`Portable`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, ClassVar, Self, Unpack
+
+import cloudpickle
+
+from fairbits.data import load_subject
+from fairbits.domain import GrantOptions, joined
+from fairbits.errors import ModelError, UsageError
+from fairbits.options import ExecutorOptions as ExecutorOptions  # noqa: PLC0414 - exported from here, too
+from fairbits.store import WriteError
+from fairbits.subject import Subject, differences
+
+_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """How a shard that is being done learns of an early end, and reports progress."""
+
+    stop: Callable[[], bool]
+    progress: Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What workers do with shards.
+
+    Both functions belong to a module, because they go to other processes by their names.
+    """
+
+    prepare: Callable[[Any], Any]
+    perform: Callable[[Any, Any, Signals], Any]
+    shared: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a shard was not done."""
+
+    kind: str
+    words: str
+    error: BaseException | None = None
+
+    #: What trying again cannot mend, once it has been tried often enough: other shards would meet it too.
+    EVERYWHERE: ClassVar[tuple[str, ...]] = ("disk", "head")
+
+    @property
+    def ours(self) -> bool:
+        """Whether it lies in what was asked for, so that no other try could go better."""
+        return isinstance(self.error, UsageError)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """What became of a shard."""
+
+    number: int
+    result: Any = None
+    fault: Fault | None = None
+
+
+class Executor(ABC):
+    """Does shards, at most ``slots`` at a time. A context manager: workers are ready inside, and gone afterwards."""
+
+    name: ClassVar[str]
+    slots: int
+
+    @abstractmethod
+    def submit(self, number: int, shard: Any) -> None:
+        """Have a shard done; there must be a free slot.
+
+        Parameters
+        ----------
+        number
+            Number of the shard.
+        shard
+            Pure data that tells a worker what to do.
+        """
+
+    @abstractmethod
+    def collect(self, seconds: float) -> list[TaskOutcome]:
+        """Outcomes of shards that have ended.
+
+        Parameters
+        ----------
+        seconds
+            How long to wait for the first result, at most.
+
+        Returns
+        -------
+        list[TaskOutcome]
+            Outcomes, in no particular order.
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ask the shards that are being done to end early."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """End all workers."""
+
+
+def fault_of(error: BaseException) -> Fault:
+    """The kind of fault that an exception of a shard is."""
+    words = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(": ")
+    if isinstance(error, MemoryError):
+        return Fault("memory", "it ran out of memory", error)
+    if isinstance(error, OSError | WriteError) and error.errno in _FULL:
+        return Fault("disk", f"no space was left ({os.strerror(error.errno or 0)})", error)
+    if isinstance(error, ConnectionError):
+        return Fault("connection", words, error)
+    return Fault("error", words, error)
+
+
+#: How often a shard is tried again.
+RETRIES = 3
+#: Seconds before a shard is tried again, by how often it has failed; one whose worker was killed need not wait.
+PAUSES = (0.5, 2.0, 5.0)
+#: Seconds between two looks at the clock.
+TICK = 0.25
+
+Shards = Iterable[tuple[int, Any]]
+
+
+@dataclass(slots=True)
+class Carried:
+    """What became of all shards."""
+
+    results: dict[int, Any] = field(default_factory=dict)
+    lost: dict[int, Fault] = field(default_factory=dict)
+    stopped: bool = False
+
+
+def carry_out(
+    executor: Executor,
+    shards: Shards,
+    *,
+    pack: Callable[[Any], Any] = lambda shard: shard,
+    on_done: Callable[[int, Any], None] | None = None,
+    on_fault: Callable[[int, int, Fault], None] | None = None,
+    on_tick: Callable[[], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Carried:
+    """Have all shards done.
+
+    A shard that fails is tried again, three times at most, and the others go on meanwhile. What is wrong with the
+    request itself is raised at once; a full disk ends the run when trying again has not helped.
+    """
+    return _Carrying(executor, shards, pack, on_done, on_fault, on_tick, stop).do()
+
+
+@dataclass(slots=True)
+class _Try:
+    number: int
+    shard: Any
+    failed: int = 0
+    not_before: float = 0.0
+
+
+class _Carrying:
+    def __init__(
+        self,
+        executor: Executor,
+        shards: Shards,
+        pack: Callable[[Any], Any],
+        on_done: Callable[[int, Any], None] | None,
+        on_fault: Callable[[int, int, Fault], None] | None,
+        on_tick: Callable[[], None] | None,
+        stop: Callable[[], bool] | None,
+    ):
+        self.executor, self.pack = executor, pack
+        self.source = iter(shards)
+        self.on_done, self.on_fault, self.on_tick, self.stop = on_done, on_fault, on_tick, stop
+        self.running: dict[int, _Try] = {}
+        self.again: list[_Try] = []
+        self.carried = Carried()
+        self.ending = False
+
+    def do(self) -> Carried:
+        while True:
+            self._look_for_stop()
+            self._hand_out()
+            if not self.running and not self.again:
+                return self.carried
+            for outcome in self.executor.collect(TICK) if self.running else self._wait():
+                self._take(outcome)
+            if self.on_tick is not None:
+                self.on_tick()
+
+    def _look_for_stop(self) -> None:
+        if not self.carried.stopped and self.stop is not None and self.stop():
+            self.carried.stopped = self.ending = True
+            self.executor.stop()
+
+    def _hand_out(self) -> None:
+        if self.ending:
+            self.again.clear()
+            return
+        while len(self.running) < self.executor.slots:
+            task = self._next()
+            if task is None:
+                return
+            self.running[task.number] = task
+            self.executor.submit(task.number, self.pack(task.shard))
+
+    def _next(self) -> _Try | None:
+        now = time.monotonic()
+        ready = next((task for task in self.again if task.not_before <= now), None)
+        if ready is not None:
+            self.again.remove(ready)
+            return ready
+        number, shard = next(self.source, (None, None))
+        return None if number is None else _Try(number, shard)
+
+    def _wait(self) -> list[TaskOutcome]:
+        """Nothing runs, and what is to be tried again has to wait."""
+        time.sleep(TICK)
+        return []
+
+    def _take(self, outcome: TaskOutcome) -> None:
+        task = self.running.pop(outcome.number)
+        if outcome.fault is None:
+            self.carried.results[task.number] = outcome.result
+            if self.on_done is not None:
+                self.on_done(task.number, outcome.result)
+        elif not self.carried.stopped:  # who was asked to stop may end in any way
+            self._fail(task, outcome.fault)
+
+    def _fail(self, task: _Try, fault: Fault) -> None:
+        if fault.ours and fault.error is not None:
+            raise fault.error
+        task.failed += 1
+        if self.on_fault is not None:
+            self.on_fault(task.number, task.failed, fault)
+        if task.failed <= RETRIES:
+            pause = 0.0 if fault.kind in ("killed", "node") else PAUSES[task.failed - 1]
+            task.not_before = time.monotonic() + pause
+            self.again.append(task)
+            return
+        self.carried.lost[task.number] = fault
+        self.ending = self.ending or fault.kind in Fault.EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Portable:
+    """What a worker needs to have the subject of its coordinator, and no other; make one with ``of``."""
+
+    name: str
+    identity: dict[str, Any]
+    content: bytes | None
+    source: str | None
+    protected: tuple[str, ...]
+    grants: GrantOptions = field(default_factory=GrantOptions)
+    repeats: int = 1
+
+    @classmethod
+    def of(cls, subject: Subject, **grants: Unpack[GrantOptions]) -> Portable:
+        """Pack a subject for another process."""
+        content: bytes | None = None
+        try:
+            content = cloudpickle.dumps(subject)  # takes classes and functions of a notebook along
+        except Exception as error:  # noqa: BLE001 - every framework has its own way of saying that it cannot be pickled
+            if subject.source is None:
+                raise ModelError(
+                    f"the model of {subject.name!r} cannot be sent to other processes ({error}); give it as a file "
+                    f"in a subject.toml, which workers can open, or leave the workers out."
+                ) from None
+        protected = tuple(subject.schema.protected)
+        known = subject.identity.document()
+        return cls(subject.name, known, content, subject.source, protected, grants, subject.repeats)
+
+    def open(self) -> Subject:
+        """The subject, in whatever process this is."""
+        if self.content is not None:
+            subject: Subject = pickle.loads(self.content)  # noqa: S301 - packed by our own coordinator
+            return subject
+        subject = load_subject(str(self.source), **self.grants).with_protected(self.protected)
+        subject = subject.with_repeats(self.repeats)
+        found = differences(self.identity, subject.identity)
+        if found:
+            raise ModelError(
+                f"subject {self.name!r} is not the same where the worker runs ({self.source!r}): "
+                f"{joined(found)}; give all machines the same model and table."
+            )
+        return subject
+
+
+class InProcess(Executor):
+    """Shards one after the other, in this process."""
+
+    name = "in-process"
+    slots = 1
+
+    def __init__(self, job: Job, *, stop: Callable[[], bool], progress: Callable[[Any], None]):
+        self._job = job
+        self._signals = Signals(lambda: self._stopped or stop(), progress)
+        self._stopped = False
+        self._waiting: deque[tuple[int, Any]] = deque()
+        self._state = job.prepare(job.shared)
+
+    def submit(self, number: int, shard: Any) -> None:
+        """Queue a shard; it is done by the next ``collect``."""
+        self._waiting.append((number, shard))
+
+    def collect(self, seconds: float) -> list[TaskOutcome]:  # noqa: ARG002 - a shard takes as long as it takes
+        """Do the next shard in the queue."""
+        if not self._waiting:
+            return []
+        number, shard = self._waiting.popleft()
+        try:
+            return [TaskOutcome(number, self._job.perform(self._state, shard, self._signals))]
+        except Exception as error:  # noqa: BLE001 - judged by the coordinator, as that of any worker
+            return [TaskOutcome(number, fault=fault_of(error))]
+
+    def stop(self) -> None:
+        """Ask the shard in progress to end, which it does before its next batch."""
+        self._stopped = True
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: no workers were started."""
+
+
+def open_executor(
+    executor_options: ExecutorOptions,
+    job: Job,
+    *,
+    stop: Callable[[], bool] | None = None,
+    progress: Callable[[Any], None] | None = None,
+) -> Executor:
+    """An executor for a job, to be used as a context manager."""
+    if executor_options.ray is not None:
+        from fairbits.scale.cluster import Ray
+
+        return Ray(
+            job, address=executor_options.ray, workers=executor_options.workers, threads=executor_options.each or 1
+        )
+    if executor_options.workers is not None and executor_options.elsewhere:
+        from fairbits.scale.processes import Processes
+
+        return Processes(job, workers=executor_options.workers, threads=executor_options.each or 1)
+    return InProcess(job, stop=stop or (lambda: False), progress=progress or (lambda _: None))

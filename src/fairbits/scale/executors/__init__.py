@@ -1,1 +1,0 @@
-"""Executors: this process, several processes, a Ray cluster."""
