@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairbits import Attribute, Schema
 from fairbits.domain import Rule, Twins
-from fairbits.domain.validity import Validity, check_rules
+from fairbits.domain.twins import Validity, check_rules
 from fairbits.errors import SchemaError
 
 AGE = Attribute(name="age", kind="integer", low=10, high=15, protected=True)

@@ -69,6 +69,7 @@ OPTIONS: dict[str, Any] = {
     "factory": "nets:build",
     "layers": ["first"],
     "headers": {"X-Version": "2"},
+    "inputs": {"first": ["sex"], "second": ["skill", "shoe"]},
 }
 #: What differs, and which ingredient says so.
 PARTS = {

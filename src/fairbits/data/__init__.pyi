@@ -1,8 +1,3 @@
-from .networks import epochs_for as epochs_for
-from .networks import fit as fit
-from .networks import load_card as load_card
-from .networks import save_network as save_network
-from .networks import train_built_in as train_built_in
 from .registry import BUILT_IN as BUILT_IN
 from .registry import BuiltIn as BuiltIn
 from .registry import built_in as built_in
@@ -18,5 +13,10 @@ from .trainer import Fitted as Fitted
 from .trainer import NetworkTrainer as NetworkTrainer
 from .trainer import Trainer as Trainer
 from .trainer import asked as asked
+from .trainer import epochs_for as epochs_for
+from .trainer import fit as fit
+from .trainer import load_card as load_card
 from .trainer import network_of as network_of
+from .trainer import save_network as save_network
+from .trainer import train_built_in as train_built_in
 from .trainer import trainer_of as trainer_of

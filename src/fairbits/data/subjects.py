@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from fairbits.data.networks import load_network
 from fairbits.data.registry import BUILT_IN, load_stored
+from fairbits.data.trainer import load_network
 from fairbits.domain import GrantOptions
 from fairbits.errors import SchemaError, choose_from
 from fairbits.subject import Subject, make_subject, subject_of_toml

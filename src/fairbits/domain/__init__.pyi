@@ -24,9 +24,6 @@ from .limits import MAX_SECONDS as MAX_SECONDS
 from .limits import GrantOptions as GrantOptions
 from .limits import check_limit as check_limit
 from .limits import granted_in as granted_in
-from .people import one_row_each as one_row_each
-from .people import people_notes as people_notes
-from .people import people_of as people_of
 from .reading import Group as Group
 from .reading import arrow_of as arrow_of
 from .reading import as_arrow as as_arrow
@@ -50,6 +47,9 @@ from .table import check_names as check_names
 from .table import check_target as check_target
 from .table import numbers as numbers
 from .table import numpy_of as numpy_of
+from .table import one_row_each as one_row_each
+from .table import people_notes as people_notes
+from .table import people_of as people_of
 from .table import plain as plain
 from .table import scores_of_column as scores_of_column
 from .table import spells_labels as spells_labels
@@ -60,10 +60,10 @@ from .twins import MIN_ROWS as MIN_ROWS
 from .twins import FigureKind as FigureKind
 from .twins import Limit as Limit
 from .twins import Twins as Twins
+from .twins import Validity as Validity
+from .twins import check_rules as check_rules
 from .twins import twin_limits as twin_limits
-from .validity import Validity as Validity
-from .validity import check_rules as check_rules
-from .validity import with_stand_ins as with_stand_ins
+from .twins import with_stand_ins as with_stand_ins
 from .words import NUMBER as NUMBER
 from .words import harmless as harmless
 from .words import html_table as html_table

@@ -6,7 +6,6 @@ leave it as zeros in all columns of the others.
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: Endings of packed CSV files, whose bytes show nothing.
-_PACKED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
 _PARQUET = frozenset({".parquet", ".pq"})
 
 #: Seconds that the first reading of a table may take, and bytes for each further one.
@@ -107,9 +104,10 @@ def _read(file: Path, delimiter: str, max_rows: int) -> pa.Table:
             _check_parquet(file, max_rows)
         _try_out(file, max_rows)
         return _read_binary(file)
+    if len(delimiter) != 1:
+        raise TableError(f"the delimiter is {delimiter!r}; it must be a single character.")
     check_bytes(file.stat().st_size, max_rows, str(file))
-    _check_csv(file, delimiter, max_rows)
-    return _read_csv(file, delimiter)
+    return _read_csv(file, delimiter, zeros=_scan_csv(file, delimiter, max_rows))
 
 
 def _read_binary(file: Path) -> pa.Table:
@@ -137,27 +135,33 @@ def _check_parquet(file: Path, max_rows: int) -> None:
     check_bytes(size, max_rows, str(file))
 
 
-def _check_csv(file: Path, delimiter: str, max_rows: int) -> None:
+def _scan_csv(file: Path, delimiter: str, max_rows: int) -> bool:
     """Bytes, rows, columns and cells as the separators tell, counted before any of them becomes a number.
 
-    A packed file is unpacked for that piece by piece, as Arrow will do it.
+    Gives whether some cell begins with a zero and another digit. A packed file is unpacked for that piece by piece, as
+    Arrow will do it.
     """
     import pyarrow as pa
 
     size = lines = marks = first = 0
-    mark = delimiter.encode("utf-8", "replace")
+    zeros, mark = False, delimiter.encode("utf-8", "replace")
+    start = re.compile(rb"(?:[\r\n]|" + re.escape(mark) + rb")[ \"]*0\d")
     with pa.input_stream(str(file)) as opened:
+        rest = b""
         while piece := opened.read(1 << 24):
             if not lines:
                 end = piece.find(b"\n")
-                first += piece.count(mark, 0, end if end >= 0 else len(piece)) if mark else 0
+                first += piece.count(mark, 0, end if end >= 0 else len(piece))
+            zeros = zeros or start.search(rest + piece) is not None
+            rest = piece[-64:]  # a cell may begin in one piece and go on in the next
             size += len(piece)
             lines += piece.count(b"\n")
-            marks += piece.count(mark) if mark else 0
+            marks += piece.count(mark)
             check_bytes(size, max_rows, str(file))
             check_rows(max(lines - 1, 0), 1, max_rows, str(file))
             check_rows(1, first + 1, max_rows, str(file))
             check_cells(lines + marks, max_rows, str(file))
+    return zeros
 
 
 def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:
@@ -207,18 +211,16 @@ def first_reading(given: tuple[str, int], _notify: sandbox.Notify) -> None:
     read_arrow(path, max_rows=max_rows)
 
 
-def _read_csv(file: Path, delimiter: str) -> pa.Table:
+def _read_csv(file: Path, delimiter: str, *, zeros: bool) -> pa.Table:
     from pyarrow import csv
 
-    if len(delimiter) != 1:
-        raise TableError(f"the delimiter is {delimiter!r}; it must be a single character.")
     table = csv.read_csv(
         file,
         parse_options=csv.ParseOptions(delimiter=delimiter),
         # Only an empty cell is missing: "NA" is a country code and "None" a fine label.
         convert_options=csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
     )
-    table = _with_numbers(_with_zeros(table, file, delimiter))
+    table = _with_numbers(_with_zeros(table, file, delimiter) if zeros else table)
     if table.num_columns == 1:
         header = table.column_names[0]
         other = next((mark for mark in _SEPARATORS if mark in header), None)
@@ -260,7 +262,7 @@ def _with_zeros(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
     from pyarrow import csv
 
     whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
-    if not whole or len(set(table.column_names)) < len(table.column_names) or not _has_zeros(file, delimiter):
+    if not whole or len(set(table.column_names)) < len(table.column_names):
         return table
     texts = csv.read_csv(
         file,
@@ -276,15 +278,6 @@ def _with_zeros(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
         if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
             table = table.set_column(table.column_names.index(name), name, texts[name])
     return table
-
-
-def _has_zeros(file: Path, delimiter: str) -> bool:
-    """Whether some cell of a file starts with a zero and another digit; a quick look at its bytes."""
-    if file.suffix.lower() in _PACKED:
-        return True
-    start = re.compile(rb"(?:[\r\n]|" + re.escape(delimiter.encode()) + rb")[ \"]*0\d")
-    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return start.search(content) is not None
 
 
 def arrow_of(table: Any, *, max_rows: int = MAX_ROWS) -> pa.Table:

@@ -1,4 +1,11 @@
-"""A table of people as codes, and how a foreign table becomes one, column by column."""
+"""A table of people as codes, how a foreign table becomes one, column by column, and whose rows belong together.
+
+A table may hold a person several times (a row a month, a row an application). Such rows are no independent evidence:
+1,000 people of 12 rows each are 1,000 people. With ``[table] person = "id"`` the table says whose a row is. Without it,
+rows that repeat in every column are taken for one person, unless people of other protected values have the same
+unprotected ones too: those are evidently different people who are alike, and so may the others be. Rates and means stay
+those of rows; their intervals, splits and tests draw people.
+"""
 
 from __future__ import annotations
 
@@ -420,26 +427,29 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     return codes
 
 
-def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
-    """The number of the person of each row, from 0, by the column of their ids."""
+def _whole(data: pa.Table, name: str, what: str) -> Any:
+    """A column in which nothing may be missing."""
     if name not in data.column_names:
-        raise TableError(f"person {name!r} is not in the table; {choose_from(name, data.column_names)}")
+        raise TableError(f"{what} {name!r} is not in the table; {choose_from(name, data.column_names)}")
     column = with_nulls(plain(data[name]))
     if column.null_count:
         raise TableError.of_row(
-            f"person {name!r} has {column.null_count:,} missing ids, but each row must be somebody's; the first is "
-            f"{ROW}.",
+            f"{what} {name!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
             first_true(column.is_null()),
         )
-    return np.unique(np.array(column.to_pylist()), return_inverse=True)[1].astype(np.int64)
+    return column
+
+
+def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    """The number of the person of each row, from 0, by the column of their ids."""
+    ids = np.array(_whole(data, name, "person").to_pylist())
+    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
 
 
 def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     """Which rows the model was not trained on, by a column that says so of each."""
-    if name not in data.column_names:
-        raise TableError(f"split {name!r} is not in the table; {choose_from(name, data.column_names)}")
     marks = {"true": True, "1": True, "test": True, "false": False, "0": False, "train": False}
-    texts = [text_of(value).strip().lower() for value in plain(data[name]).to_pylist()]
+    texts = [text_of(value).strip().lower() for value in _whole(data, name, "split").to_pylist()]
     strange = next((row for row, text in enumerate(texts) if text not in marks), None)
     if strange is not None:
         raise TableError.of_row(
@@ -452,15 +462,7 @@ def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
 
 def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:
     """The scores that a table holds of a model that is not at hand."""
-    if name not in data.column_names:
-        raise TableError(f"score {name!r} is not in the table; {choose_from(name, data.column_names)}")
-    column = plain(data[name])
-    if column.null_count:
-        raise TableError.of_row(
-            f"score {name!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
-            first_true(column.is_null()),
-        )
-    values = numbers(column, name)
+    values = numbers(_whole(data, name, "score"), name)
     outside = (values < 0) | (values > 1)
     if outside.any() and not regression:
         row = int(np.argmax(outside))
@@ -511,17 +513,7 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
     """The target as class positions (or numbers, for a regression); None where the schema names no target."""
     if schema.target is None:
         return None
-    if schema.target not in data.column_names:
-        raise TableError(
-            f"target {schema.target!r} is not in the table; {choose_from(schema.target, data.column_names)}"
-        )
-    column = plain(data[schema.target])
-    if column.null_count:
-        raise TableError.of_row(
-            f"target {schema.target!r} has {column.null_count:,} missing values; fill or drop those rows; "
-            f"the first is {ROW}.",
-            first_true(column.is_null()),
-        )
+    column = _whole(data, schema.target, "target")
     if schema.regression:
         return numbers(column, schema.target)
     values = np.array([text_of(value) for value in column.to_pylist()])
@@ -536,3 +528,86 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
             int(np.argmax(values == strange)),
         )
     return order[positions].astype(np.float64)
+
+
+#: Where a larger share of the rows than this repeats others in all unprotected columns, it is noticed.
+NOTICED = 0.01
+
+Integers = npt.NDArray[np.int64]
+
+
+def people_of(schema: Schema, table: Table) -> Integers | None:
+    """The number of the person of each row, from 0; None where every row is somebody else."""
+    if table.person is not None:
+        codes = np.unique(table.person, return_inverse=True)[1].astype(np.int64)
+        return None if codes.max(initial=-1) + 1 == len(codes) else codes
+    free, whole = _kinds(schema, table)
+    sizes = np.bincount(free)
+    if not _noticed(sizes, len(table)):
+        return None
+    # A kind of unprotected values that comes with one kind of protected ones only: its rows look like one person.
+    first = np.full(len(sizes), -1, dtype=np.int64)
+    first[free[::-1]] = whole[::-1]
+    mixed = np.bincount(free, weights=first[free] != whole, minlength=len(sizes)) > 0
+    own = np.where(mixed[free], len(sizes) + np.arange(len(free)), free)
+    codes = np.unique(own, return_inverse=True)[1].astype(np.int64)
+    return None if codes.max() + 1 == len(codes) else codes
+
+
+def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
+    """What must be known about rows and people to read intervals."""
+    people = people_of(schema, table)
+    count = len(table) if people is None else int(people.max()) + 1
+    if table.person is not None:
+        return (
+            f"the table has {len(table):,} rows of {count:,} people: rates and means are those of rows, and their "
+            f"intervals, splits and tests draw people.",
+        )
+    free, _ = _kinds(schema, table)
+    sizes = np.bincount(free)
+    if not _noticed(sizes, len(table)):
+        return ()
+    repeated = int(sizes[sizes > 1].sum())
+    taken = (
+        f"intervals, splits and tests take rows that repeat in every column for one person ({count:,} people)"
+        if people is not None
+        else "people of other protected values are alike in them too, so they are taken for different people"
+    )
+    return (
+        f"{repeated:,} of {len(table):,} rows repeat in all unprotected columns; {taken}. Where rows belong to the "
+        f'same people, name the column of their id: person = "…" under [table].',
+    )
+
+
+def one_row_each(people: Integers | None, n: int, rng: np.random.Generator) -> Integers:
+    """A row of every person, by lot, in the order of the rows; all rows where each is somebody else."""
+    if people is None:
+        return np.arange(n)
+    order = rng.permutation(n)
+    return np.sort(order[np.unique(people[order], return_index=True)[1]])
+
+
+def _noticed(sizes: Integers, n: int) -> bool:
+    return n > 0 and float(sizes[sizes > 1].sum()) > NOTICED * n
+
+
+def _kinds(schema: Schema, table: Table) -> tuple[Integers, Integers]:
+    """The kind of each row: by the unprotected columns, and by all of them, with what the model does not take."""
+    columns = [table.codes[:, i] for i in schema.free_columns]
+    columns += [] if table.scores is None else [table.scores]
+    free = _numbered(columns, len(table))
+    more: list[npt.NDArray[Any]] = [free, *(table.codes[:, i] for i in schema.protected_columns)]
+    more += [] if table.observed is None else list(table.observed.T)
+    return free, _numbered(more, len(table))
+
+
+def _numbered(columns: list[npt.NDArray[Any]], n: int) -> Integers:
+    """Rows by number, equal ones alike, by a hash of 64 bits (a million rows: 3 in 10⁸ collide)."""
+    found = np.zeros(n, dtype=np.uint64)
+    for column in columns:
+        bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)  # 0 and −0 are the same
+        found = (found ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+        found *= np.uint64(0xBF58476D1CE4E5B9)
+        found ^= found >> np.uint64(32)
+    return np.unique(found, return_inverse=True)[1].astype(np.int64)

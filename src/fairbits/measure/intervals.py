@@ -1,7 +1,7 @@
 """How sure a figure is: intervals for rates and means, and what finding nobody is worth.
 
 Where several rows are one person, ``people`` numbers the person of each row: the figure stays that of the rows, and its
-interval draws people (:mod:`fairbits.domain.people`).
+interval draws people (:mod:`fairbits.domain.table`).
 """
 
 from __future__ import annotations
