@@ -35,7 +35,7 @@ _REPAIRED = r"repaired\.\w+|repaired_table\.parquet"
 _OWN = re.compile(
     r"(run|summary|measure|debug|repair|certify|certify_rates|proxies|gate|manifest)\.json"
     r"|(layers|neurons|debug_cases|repairs|rows)\.parquet|manifest\.json\.sig|gate\.(md|sarif)|junit\.xml"
-    rf"|{_REPAIRED}|report\.(html|md)"
+    rf"|{_REPAIRED}|report\.(html|md)|filing\.html"
 )
 #: Folders of a run, and what is in them; repairs have a folder each.
 _OWN_INSIDE = {
