@@ -114,7 +114,7 @@ def _compare(making: Making) -> Part:
     subject = load_subject(making.compared).with_protected(["sex"])
     contest = Contest(budget=Budget(seconds=making.seconds), repeats=making.rounds)
     found = compare(subject, contest, folder=making.work / "compare", progress=said("compare"))
-    command = f"fairbits compare {making.compared} --protected sex --budget {making.seconds:g}s"
+    command = f"fairbits paper compare {making.compared} --protected sex --budget {making.seconds:g}s"
     return part(f"{command} --repeats {making.rounds}", _contest(found))
 
 

@@ -20,7 +20,6 @@ napoleon_preprocess_types = False
 autodoc_default_options = {"members": True, "show-inheritance": False, "member-order": "bysource"}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"
 maximum_signature_line_length = 88
 

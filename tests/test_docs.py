@@ -23,6 +23,8 @@ from matplotlib.figure import Figure
 
 import fairbits
 import fairbits.audit
+from fairbits.cli.app import SUMMARIES
+from fairbits.report.page import PARTS
 from tests.cli.calling import fairbits as fairbits_here
 from tools.chart import PICTURE, certified, ratios, times
 from tools.notebooks import NOTEBOOKS, beside_the_examples, code_cells, printed, stored
@@ -134,9 +136,15 @@ def test_claims_about_the_paper_have_the_figures_of_its_tables() -> None:
 
 def test_the_page_of_commands_names_them_all() -> None:
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^  (\w+)  ", fairbits_here("--help").stdout.split("Commands:")[1], re.MULTILINE)
-    assert len(commands) > 15
-    assert [name for name in commands if not re.search(rf"`{name}\b", page)] == []
+    assert len(SUMMARIES) > 15
+    assert [name for name in SUMMARIES if not re.search(rf"^\| `{name}\b", page, re.MULTILINE)] == []
+
+
+def test_how_to_read_a_report_follows_the_page() -> None:
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    places = [text.find(f"**{title}") for _, title, _ in PARTS]
+    assert -1 not in places
+    assert places == sorted(places)
 
 
 def test_the_documents_stay_short() -> None:
@@ -198,8 +206,9 @@ def test_help_explains_every_argument() -> None:
         foreign = isclass(found) and issubclass(found, Exception | Figure)  # made by Python's or matplotlib's rules
         if not callable(found) or foreign:
             continue
-        given = inspect.signature(found).parameters
-        named = documented_parameters(text)
+        given = [name for name, one in inspect.signature(found).parameters.items() if one.kind is not one.VAR_KEYWORD]
+        elsewhere = re.search(r"arameters as of :class:`(\w+)`", text)
+        named = documented_parameters(text + (inspect.getdoc(PUBLIC[elsewhere[1]]) or "" if elsewhere else ""))
         bound = {"self", "cls"}
         left = [each for each in given if each not in named | bound and not each.startswith("_")]
         if left:

@@ -93,9 +93,11 @@ def change(head: str, digits: int = 2) -> TableColumn:
 
 def between(head: str, show: Callable[[float | None], str]) -> TableColumn:
     """A column of intervals: pairs of a low and a high end, or None."""
-    return TableColumn(
-        head, lambda ends: "–" if ends is None or None in ends else f"{show(ends[0])} to {show(ends[1])}", True
-    )
+
+    def said(ends: tuple[Any, Any] | None) -> str:
+        return "–" if ends is None or None in ends else f"{show(ends[0]).removesuffix(' %')} to {show(ends[1])}"
+
+    return TableColumn(head, said, right=True)
 
 
 def shown(head: str) -> TableColumn:

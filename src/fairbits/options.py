@@ -136,8 +136,8 @@ def arguments_of(options: Any, kind: type[Any] | None = None) -> dict[str, Any]:
 
 def takes(kind: type[Any]) -> Callable[[Method], Method]:
     """Give a method whose last parameter is ``**options`` the arguments of a record: signature, and help of each."""
-    own = [one for one in fields(kind) if one.metadata]
-    entries = "".join(f"        {argument_of(one)}\n            {one.metadata['help']}\n" for one in own)
+    own = fields_of(kind)
+    entries = "".join(f"        {argument_of(one)}\n            {_python_help(one)}\n" for one in own)
 
     def decorate(method: Method) -> Method:
         signature = inspect.signature(method)
@@ -153,6 +153,12 @@ def takes(kind: type[Any]) -> Callable[[Method], Method]:
         return method
 
     return decorate
+
+
+def _python_help(one: Field[Any]) -> str:
+    """The help of a flag that turns something off speaks of it being off."""
+    off = one.default is True and one.metadata["flag"] is not None
+    return f"False: {one.metadata['help']}" if off else str(one.metadata["help"])
 
 
 def _default(one: Field[Any]) -> Any:
@@ -269,10 +275,6 @@ def _distributed() -> Any:
     return option(None, words, flag="--in-use-since", was=("--distributed",), rare=True)
 
 
-def _force() -> Any:
-    return option(False, "Replace a run in the folder of --out.")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadingOptions:
     """What files from outside may do, and how large they may be."""
@@ -341,7 +343,7 @@ class SubjectOptions(ProtectedOptions):
 class ThreadOptions:
     """How many threads work."""
 
-    threads: int | None = option(None, "Threads to use; 0 means all cores.", read=_read_threads, metavar="N", shown="0")
+    threads: int | None = option(None, "Threads to use.", read=_read_threads, metavar="N", shown="0: all cores")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -466,6 +468,7 @@ class AuditOptions(PeopleOptions):
 
     def __post_init__(self) -> None:
         ExecutorOptions.__post_init__(self)
+        object.__setattr__(self, "skip", frozenset(self.skip))
         strange = next((name for name in sorted(self.skip) if name not in SKIPPABLE), None)
         if strange is not None:
             raise OptionError(f"stage {strange!r} cannot be skipped; {choose_from(strange, SKIPPABLE)}")

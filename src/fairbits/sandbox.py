@@ -44,8 +44,6 @@ _TICK = 0.02
 #: So many times its seconds a job may take by the clock where others hold the processors: time in which it could have
 #: run, had there been one for it, is not counted against it.
 _PATIENCE = 5
-#: Seconds to wait for processes that the job has left behind.
-_COPIES = 1.0
 #: Address space beyond the memory limit that threads and libraries reserve without using it.
 _RESERVE = 2 << 30
 _MEGABYTE = 1 << 20
@@ -148,9 +146,7 @@ class _Nursery:
             if "ended" in facts:
                 break
             if not fault:
-                if known.get("forked"):
-                    fault = "doubles its process (fork)"
-                elif child is not None:
+                if child is not None:
                     fault = child.beyond(known)
                 elif time.monotonic() - began > _START:
                     fault = f"does not begin within {_START:g} s"
@@ -262,12 +258,6 @@ def _child(request: Any, notify: Notify) -> NoReturn:
     job, given, memory, seconds, folder, paths = request
     me = os.getpid()
 
-    def notify_once(**facts: Any) -> None:
-        if os.getpid() != me:  # a copy of the child that goes on with the child's work
-            notify(forked=True)
-            os._exit(0)
-        notify(**facts)
-
     if hasattr(os, "setsid"):
         with contextlib.suppress(OSError):  # it is the leader of a session already
             os.setsid()
@@ -281,7 +271,7 @@ def _child(request: Any, notify: Notify) -> NoReturn:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _limit(memory, seconds)
     try:
-        work(given, notify_once)
+        work(given, notify)
         facts: dict[str, Any] = {"done": True}
     except FairbitsError as error:
         facts = {"error": [type(error).__name__, str(error)]}
@@ -293,18 +283,9 @@ def _child(request: Any, notify: Notify) -> NoReturn:
         facts = {"unexpected": "it is nested too deeply"}
     except BaseException as error:  # noqa: BLE001 - whatever a stranger's file brings about
         facts = {"unexpected": f"{type(error).__name__}: {error}"[:200]}
-    if os.getpid() == me:
-        _wait_for_copies()
-    notify_once(**facts)
+    if os.getpid() == me:  # and no copy of the child that goes on with its work
+        notify(**facts)
     os._exit(0)
-
-
-def _wait_for_copies() -> None:
-    """Give a copy that foreign code has made by a fork the time to tell so."""
-    until = time.monotonic() + _COPIES
-    with contextlib.suppress(ChildProcessError, AttributeError):  # there is none, or no such call on this system
-        while time.monotonic() < until and os.waitpid(-1, os.WNOHANG) == (0, 0):
-            time.sleep(_TICK)
 
 
 def _limit(memory: int, seconds: float) -> None:
@@ -323,8 +304,6 @@ def _limit(memory: int, seconds: float) -> None:
 def _ending(code: int, known: dict[str, Any], memory: int) -> ChildOutcome:  # noqa: PLR0911 - one for each way to end
     if "memory" in known:
         return ChildOutcome(_too_much(memory), known=known)
-    if "forked" in known:
-        return ChildOutcome("doubles its process (fork)", known=known)
     if "done" in known:
         return ChildOutcome(known=known)
     if "error" in known:

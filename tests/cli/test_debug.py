@@ -37,7 +37,7 @@ def test_the_terminal(run: Run) -> None:
     for words in ("Which attribute", "Data or training", "Inside the network", "Neurons of layer 1 with the largest"):
         assert words in shown
     assert "comes with the data" in shown
-    assert max(map(len, shown.splitlines())) <= 80 + len(str(run.folder))
+    assert max(map(len, shown.splitlines())) <= 80 + 2 * len(str(run.folder))
 
 
 def test_every_layer(make_run: Maker, rng: np.random.Generator) -> None:  # noqa: F811

@@ -137,7 +137,7 @@ def test_a_ruled_subject_from_measure_to_search(folder: Path) -> None:
     done = fairbits("search", file, "--evaluations", "500", "--min-plausibility", "5", "--out", folder / "run")
     assert done.returncode == 0, done.stderr
     assert "2 rules removed" in done.stdout
-    assert "only people of plausibility 5 or more" in done.stdout
+    assert "Only people of plausibility 5 or more" in done.stdout
     assert max(len(line) for line in done.stdout.splitlines() if "run" not in line) <= 80
     file.write_text(text.replace("[model]", "rules = ['age < 20 and age > 30']\n[model]", 1))
     done = fairbits("measure", file)

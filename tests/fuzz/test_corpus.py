@@ -26,6 +26,8 @@ def test_what_was_found_is_mended(path: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     kind = path.name.rpartition("-")[0]
     verdict, said, _ = worker.try_one(kind, path.read_bytes(), tmp_path)
+    if verdict == "slow":  # the first file of a kind waits for its framework
+        verdict, said, _ = worker.try_one(kind, path.read_bytes(), tmp_path)
     assert verdict in {"loaded", "refused"}, said
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbits.paper import mitigation
+from fairbits.paper import cells, mitigation
 from fairbits.paper.subjects import Roster
 from tests.cli.calling import fairbits
 from tests.repair.planted import network_subject
@@ -16,7 +16,7 @@ ROSTER = Roster(["planted"], [])
 
 def test_the_table_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mitigation, "FAMILIES", ("guard", "thresholds", "reweigh"))
-    monkeypatch.setattr(mitigation, "load_subject", lambda _: network_subject())
+    monkeypatch.setattr(cells, "load_subject", lambda _: network_subject())
     made, real = [], mitigation.study
 
     def counted(run, subject, proposers, **options):  # type: ignore[no-untyped-def]
@@ -42,7 +42,7 @@ def test_the_table_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(mitigation, "content_of", lambda *_: "other")
     mitigation.mitigation_table(ROSTER, tmp_path, **terms)
     assert len(made) == 7
-    monkeypatch.setattr(mitigation, "load_subject", lambda _: network_subject(600))
+    monkeypatch.setattr(cells, "load_subject", lambda _: network_subject(600))
     mitigation.mitigation_table(ROSTER, tmp_path, **terms)
     assert len(made) == 10
     assert "guard-1" in (tmp_path / "mitigation-all.csv").read_text()

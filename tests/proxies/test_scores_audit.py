@@ -104,7 +104,7 @@ def test_another_table_is_refused(audited: Path, tmp_path: Path) -> None:
     for words in (("audit", "--resume", tmp_path / "run"), ("report", tmp_path / "run")):
         done = run(*words)
         assert isinstance(done.exception, OptionError)
-        assert "scores differ" in str(done.exception)
+        assert "made with another table" in str(done.exception)
 
 
 def test_a_fleet_takes_tables_of_scores(audited: Path, tmp_path: Path) -> None:

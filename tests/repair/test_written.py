@@ -182,7 +182,7 @@ def test_a_guard_of_a_strangers_model(
         np.testing.assert_allclose(scores, mine, atol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "guarantee"), [("forest", 1), ("forest", 2), ("lightgbm", 1), ("linear", 2)])
+@pytest.mark.parametrize(("kind", "guarantee"), [("forest", 2), ("lightgbm", 1), ("linear", 2)])
 def test_odd_rows(kind: str, guarantee: int, tmp_path: Path, bare: BareInterpreter) -> None:
     """Nobody needs to declare; columns may come in any order, with others, as whole numbers, alone, or not at all."""
     subject, _, frame = audited(kind, "text", "approved", None)
@@ -226,10 +226,14 @@ def test_odd_rows(kind: str, guarantee: int, tmp_path: Path, bare: BareInterpret
         bare.guarded(tmp_path, [frame.drop(columns="pay").to_dict("list")])
 
 
-@pytest.mark.parametrize("guarantee", [1, 2])
 @pytest.mark.parametrize(
-    ("head", "widths", "activation"),
-    [("softmax", [5, 6, 4, 2], "relu"), ("sigmoid", [5, 5, 1], "tanh"), ("softmax", [5, 4, 3], "gelu")],
+    ("head", "widths", "activation", "guarantee"),
+    [
+        ("softmax", [5, 6, 4, 2], "relu", 1),
+        ("softmax", [5, 6, 4, 2], "relu", 2),
+        ("sigmoid", [5, 5, 1], "tanh", 2),
+        ("softmax", [5, 4, 3], "gelu", 2),
+    ],
 )
 def test_networks_need_numpy_alone(
     head: str, widths: list[int], activation: str, guarantee: int, tmp_path: Path, bare: BareInterpreter

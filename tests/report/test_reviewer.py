@@ -249,7 +249,7 @@ def test_the_printed_commands_make_it_again(
         done = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)
         assert done.exit_code == 0, done.output
     first, second = (read_json(folder / "repair.json") for folder in (own, tmp_path / "again"))
-    for name in ("chosen", "options", "before", "repairs", "attack", "content", "max_accuracy_loss"):
+    for name in ("chosen", "options", "before_held_out", "repairs", "attack_before", "content", "max_accuracy_loss"):
         assert first[name] == second[name], name
     debugs = [read_json(folder / "debug.json") for folder in (own, tmp_path / "again")]
     for name in ("layers", "positive", "neurons_studied", "samples", "options"):

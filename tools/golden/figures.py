@@ -91,16 +91,19 @@ def read(name: str, shown: str, folder: Path) -> dict[str, Any]:
         return _columns(folder / "table.csv")
     document = json.loads(shown)
     if name.startswith("debug"):
-        return figures(document) | _curves(folder)
+        return figures(_debugging(document)) | _curves(folder)
     if name.startswith("repair"):
         return figures(_repairs(document))
+    debugged = (document.get("summary") or {}).get("debug") if isinstance(document, dict) else None
+    if debugged:
+        document["summary"]["debug"] = _debugging(debugged)
     return figures(document)
 
 
 def _columns(path: Path) -> dict[str, Any]:
     """Sums of the columns of a table of codes, and how many people have each label."""
     rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    *attributes, target = rows[0]
+    *attributes, target = (name for name in rows[0] if name != "held_out")
     sums = {f"{each}.sum": math.fsum(float(row[each]) for row in rows) for each in attributes}
     labels = Counter(row[target] for row in rows)
     return {"rows": len(rows), **sums, **{f"{target}[{label}]": count for label, count in labels.items()}}
@@ -121,11 +124,37 @@ def _curves(folder: Path) -> dict[str, Any]:
     }
 
 
+def _debugging(document: dict[str, Any]) -> dict[str, Any]:
+    """A debugging under the keys that it had: Shapley shares were a list."""
+    found, labels = document.get("attribution"), document["origin"].get("labels")
+    if found and "shapley" not in found:
+        shares = [
+            {"attribute": one, **{key: found[key][one] for key in ("q_inf", "q_1")}} for one in found["attributes"]
+        ]
+        document["attribution"] = {"attributes": found["attributes"], "subsets": found["subsets"], "shapley": shares}
+    if labels:
+        labels.setdefault("present", labels["bits"]["low"] > 0)
+    return document
+
+
+def _nested(document: dict[str, Any]) -> dict[str, Any]:
+    """A repair under the keys that it had: figures before and after stood together."""
+    for key, parts in (
+        ("before", ("plan", "held_out")),
+        ("groups", ("before", "after")),
+        ("attack", ("before", "after")),
+    ):
+        if f"{key}_{parts[0]}" in document:
+            document[key] = {part: document.pop(f"{key}_{part}") for part in parts}
+    return document
+
+
 def _repairs(document: dict[str, Any]) -> dict[str, Any]:
     """Repairs with layers counted from 1, and with figures that do not depend on how rows are split in halves.
 
     A model that knows its training rows by heart is now judged by rows that it has not seen, on both halves.
     """
+    document = _nested(document)
     shift = 1 - document.get("layers_from", 0)
     evidence = document["evidence"]
     plan, held_out = evidence["plan_rows"], evidence["held_out_rows"]

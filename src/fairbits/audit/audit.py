@@ -704,7 +704,7 @@ class Audit:
         from fairbits.audit.scores_only import audit_scores
         from fairbits.store import place_of
 
-        asked = read_options(AuditOptions, {**options, "skip": frozenset(options.get("skip", ()))})
+        asked = read_options(AuditOptions, options)
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
         place, subject = None if out is None else place_of(out), self._answering(repeats)

@@ -159,7 +159,7 @@ def _scores_entry(member: FleetSubject, found: ScoresAudit, quality: Quality | N
 def _indirect_figures(document: Mapping[str, Any] | None) -> dict[str, Any]:
     """The protected attribute that the score tells most about, and how much at least."""
     known = [one for one in (document or {}).get("attributes", ()) if one["bits_low"] is not None]
-    single = [one for one in known if " × " not in one["attribute"]]
+    single = [one for one in known if len(one["attributes"]) == 1]
     if not single:
         return {}
     most = max(single, key=lambda one: float(one["bits_low"]))

@@ -1,8 +1,6 @@
-"""Exact statements: everybody in the domain, or everybody within c changes of a real row, is asked.
+"""People who are asked: everybody in the domain, everybody within c changes of a real row, or a random sample of them.
 
-From intervals of twins' scores to the fewest and the most classes that they can fall into.
-
-Statistical statements, for every model: people drawn from a stated population, and what follows about all of it.
+Also the fewest and the most classes of twins whose scores are known up to rounding, or as intervals.
 """
 
 from __future__ import annotations

@@ -274,21 +274,36 @@ class _Ladder:
         """What a proof makes of rules: boxes and cells know none."""
         return "ignored" if self.subject.schema.rules else None
 
-    def _asked(self, asked: exact.Asked, whom: Population) -> None:
-        """Statements about people who were all asked."""
+    def _asked(self, asked: exact.Asked, whom: Population, *, drawn: bool = False) -> None:
+        """Statements about people who were asked: all of a population, or a random sample of it."""
         reason = "Everybody was asked."
-        if asked.doubtful:
-            reason += (
-                f" {asked.doubtful:,} are so near the cut-off that rounding decides: libraries that add up in another "
-                f"order may differ there."
+        if drawn:
+            reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
+        near = (
+            f" {asked.doubtful:,} are so near the cut-off that rounding decides: libraries that add up in another "
+            f"order may differ there."
+        )
+        # Nobody who is known already is said to be rarer than they are.
+        known = max([asked.bound, *(one.largest or 1 for one in self.found)]) if drawn else asked.bound
+        k = min(known, self.limit - 1) if self.options.k is None else self.options.k
+        flips = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
+        questions: list[tuple[Property, tuple[int, int, int]]] = [("flips", flips), ("k", asked.counts(k))]
+        for property_, counts in questions[0 if self.decides else 1 :]:
+            about_k = property_ == "k"
+            # Whoever rounding decides about may break the property.
+            share = rate_bound(asked.people, counts[1] + counts[2], confidence=CONFIDENCE) if drawn else None
+            self._add(
+                "statistical" if drawn else "exact",
+                property_,
+                whom if drawn else replace(whom, count=asked.people),
+                counts,
+                asked.seconds,
+                reason if about_k or drawn or not asked.doubtful else reason + near,
+                k=k if about_k else None,
+                largest=asked.largest if about_k else None,
+                confidence=CONFIDENCE if drawn else 1.0,
+                share=share,
             )
-        whom = replace(whom, count=asked.people)
-        counts = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
-        if self.decides:
-            self._add("exact", "flips", whom, counts, asked.seconds, reason)
-        k = min(asked.bound, self.limit - 1) if self.options.k is None else self.options.k
-        reason = "Everybody was asked."
-        self._add("exact", "k", whom, asked.counts(k), asked.seconds, reason, k=k, largest=asked.largest)
 
     def _whole_domain(self, size: int | None, pace: float) -> bool:
         """Ask everybody, where that fits the budget; whether it was done."""
@@ -355,28 +370,7 @@ class _Ladder:
             return
         if changes is None:
             self.sampled_pace = asked.people / max(asked.seconds, 1e-6)
-        reason = f"{asked.people:,} people drawn at random (Clopper and Pearson, one-sided)."
-        # Nobody who is known already is said to be rarer than they are.
-        known = max([asked.bound, *(one.largest or 1 for one in self.found)])
-        k = min(known, self.limit - 1) if self.options.k is None else self.options.k
-        flips = (asked.people - asked.flips - asked.doubtful, asked.flips, asked.doubtful)
-        for property_, counts in (("flips", flips), ("k", asked.counts(k))):
-            if property_ == "flips" and not self.decides:
-                continue
-            # Whoever rounding decides about may break the property.
-            share = rate_bound(asked.people, counts[1] + counts[2], confidence=CONFIDENCE)
-            self._add(
-                "statistical",
-                "flips" if property_ == "flips" else "k",
-                whom,
-                counts,
-                asked.seconds,
-                reason,
-                k=None if property_ == "flips" else k,
-                largest=None if property_ == "flips" else asked.largest,
-                confidence=CONFIDENCE,
-                share=share,
-            )
+        self._asked(asked, whom, drawn=True)
 
     def _bare(self) -> Evaluator:
         """Asks about everybody in the domain, whatever the rules say: boxes know no rules."""

@@ -177,6 +177,8 @@ def _done() -> int:
             app.invoke(context)
     except click.exceptions.Exit as ended:
         return ended.exit_code
+    except SystemExit as ended:  # a server, or a library that draws
+        return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else FAILED
     except click.ClickException as error:  # a word that is no option of the command
         error.show()
         return error.exit_code

@@ -186,7 +186,7 @@ def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]
     words = [max(map(cell_len, head.split() or [""])) for head in heads]
     needed = [max(pair) for pair in zip(widest, words, strict=True)]
     needed = [w if column.right else min(w, NAME) for w, column in zip(needed, block.columns, strict=True)]
-    kept = max(1, sum(total <= WIDTH for total in accumulate(width + 2 for width in needed)))
+    kept = max(2, sum(total <= WIDTH for total in accumulate(width + 2 for width in needed)))
     spare = WIDTH - sum(width + 2 for width in needed[:kept])
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for head, column, width in zip(heads[:kept], block.columns, needed, strict=False):
@@ -197,6 +197,12 @@ def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]
     for i, row in enumerate(shown):
         table.add_row(*row[:kept], style="bold" if i in block.marked else "")
     yield table
+    if everything and kept < len(heads):  # the other columns below, with the first one again
+        rest = [0, *range(kept, len(heads))]
+        rows = [[row[i] for i in rest] for row in block.rows]
+        yield Text("")
+        yield from _table(b.TableBlock([block.columns[i] for i in rest], rows), everything=True)
+        return
     left = [f"{len(cells) - len(shown)} more rows"] if len(cells) > len(shown) else []
     left += [f"columns {'; '.join(head for head in heads[kept:] if head)}"] if any(heads[kept:]) else []
     if left:

@@ -4,9 +4,8 @@ The average causal difference (ACD) of a neuron lies between two values that are
 over the data (on) and its minimum (off). k is not monotone in the value, so the whole curve is kept. Where a value is
 chosen by looking (``best``), one half of the cases chooses and the other reports.
 
-The smallest set of neurons, over all hidden layers, that explains most of the bits (Definition IV.3).
-
-A set explains what goes when all of its neurons are held at once. Neurons are taken one at a time, each the one that
+The smallest set of neurons, over all hidden layers, that explains most of the bits is the paper's Definition IV.3. A
+set explains what goes when all of its neurons are held at once. Neurons are taken one at a time, each the one that
 lowers the mean bits of one half of the cases most on top of those held already, at one of two values that are fixed
 beforehand (its mean or its minimum over the data), as long as the accuracy stays within the loss allowed: a set that
 switches the whole network off explains nothing. When most of the bits are gone, neurons that later ones have made

@@ -1,29 +1,23 @@
 """Data or training: what any training on these rows shares, and what comes with the single one.
 
-Train R models of the same kind on the same rows from other seeds. For a person x, D_r(x, z) is what training r gives
-to twin z over the mean of the twins: s_r(x, z) − mean_z s_r(x, z). V, the mean of D_r² over trainings, people and
-twins, says how much a training tells twins apart; C, the mean of D_r·D_q over pairs of different trainings, what two of
-them agree on. C/V is the share that comes with the data, an intraclass correlation; 1 − C/V comes with the training.
-Of one attribute, D is taken over its own values with the other protected attributes held.
+Train R models of the same kind on the same rows from other seeds. For a person x, D_r(x, z) is what training r gives to
+twin z over the mean of the twins: s_r(x, z) − mean_z s_r(x, z). V, the mean of D_r² over trainings, people and twins,
+says how much a training tells twins apart; C, the mean of D_r·D_q over pairs of different trainings, what two of them
+agree on. C/V is the share that comes with the data, an intraclass correlation; 1 − C/V comes with the training. Of one
+attribute, D is taken over its own values with the other protected attributes held.
 
 People are drawn again for the intervals, and so are trainings: with a handful of them, whose errors are alike for many
-people, people alone would make an interval that is far too narrow. The interval is the wider of a bootstrap over
-people and trainings together (Owen 2007) and of the jackknife over trainings with Student's t, R − 1 degrees of
-freedom, to which the variance over people is added. Neither sees how little a few trainings say where their errors are
-alike for everybody, so the interval of the share also holds the one that is exact for normal errors: that of the
-noncentrality of an F ratio, with as many dimensions as the errors of these trainings seem to have.
+people, people alone would make an interval that is far too narrow. The interval is the wider of a bootstrap over people
+and trainings together (Owen 2007) and of the jackknife over trainings with Student's t, R − 1 degrees of freedom, to
+which the variance over people is added. Neither sees how little a few trainings say where their errors are alike for
+everybody, so the interval of the share also holds the one that is exact for normal errors: that of the noncentrality of
+an F ratio, with as many dimensions as the errors of these trainings seem to have.
 
-Models of the same kind, trained anew on the same rows from other seeds, by the one trainer.
-
-What cannot be trained again says so in one sentence.
-
-Bits in the labels: what the protected attributes tell about the label when everything else is known.
-
-Two learners (gradient-boosted trees) predict the label of rows that they have not seen, one with the protected columns
-and one without. The difference of their log-losses, in bits per row, estimates the conditional mutual information of
-label and protected attributes given the rest. It is a difference on held-out rows, so it is about zero where the
-protected attributes tell nothing (what falls below is counted as 0); what the learners cannot see is missed, so it
-leans low.
+What the labels themselves carry is told by two learners (gradient-boosted trees) that predict the label of rows that
+they have not seen, one with the protected columns and one without. The difference of their log-losses, in bits per row,
+estimates the conditional mutual information of label and protected attributes given the rest. It is a difference on
+held-out rows, so it is about zero where the protected attributes tell nothing (what falls below is counted as 0); what
+the learners cannot see is missed, so it leans low.
 """
 
 from __future__ import annotations

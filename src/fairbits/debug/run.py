@@ -1,6 +1,6 @@
 """A debugging from a run to its files: sample, layers, neurons, attributes, labels, data or training.
 
-Which cases are looked at: the worst fifth by severity, the others at random, as in the paper.
+Cases that are looked at are the worst fifth by severity, the others drawn at random, as in the paper.
 """
 
 from __future__ import annotations
@@ -323,20 +323,18 @@ class _Work:
             return Origin((), "Nothing to explain: the twins of every case looked at are treated alike.", labels)
         if trainings == 0:
             return Origin((), "Data or training was not asked: no model was trained again.", labels)
-        count, rows, epochs = (
-            trainings or trainings_for(len(self.subject.table)),
-            len(self.subject.table.training()),
-            None,
-        )
+        count, epochs = trainings or trainings_for(len(self.subject.table)), None
+        rows = len(self.subject.table.training())
         try:
             trainer = origin_trainer(self.subject)
             each = 0.0 if patience is None else self._expected(trainer, rows)
             if patience is not None and count * each > patience:
                 whole, quick = f"{count} trainings take about {count * each:.0f} s of a core", QUICK_TRAININGS
                 if isinstance(trainer, NetworkTrainer):
-                    epochs = quick_epochs(rows)
-                    each = min(each, replace(trainer, epochs=epochs).seconds(rows))
-                if quick * each > patience:
+                    short = replace(trainer, epochs=quick_epochs(rows))
+                    if short.seconds(rows) < each:
+                        epochs, each = short.epochs, short.seconds(rows)
+                if quick * each > 2 * patience:  # whole ones are estimated on a slow core, and these are soon over
                     why = f"Data or training was not run: {whole}; `fairbits debug RUN --retrain` makes them."
                     return Origin((), why, labels)
                 count = quick

@@ -15,7 +15,7 @@ the number of its node in the tree, level by level, the root 0; -1 is the whole 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -321,18 +321,11 @@ class _Study:
         self, layer: int, neuron: int, candidates: tuple[Candidate, ...], held: Candidate, label: str
     ) -> NeuronEffect:
         choosing, reporting = (float(half.mean()) for half in halves(self.k_before.k))
+        found = NeuronEffect(layer, neuron, None, None, None, candidates, label=label)
         if not held.kept:
-            return NeuronEffect(layer, neuron, None, None, None, candidates, label=label)
-        return NeuronEffect(
-            layer=layer,
-            neuron=neuron,
-            acd=(reporting - held.k_reported) / reporting,
-            active=None,
-            inactive=held,
-            candidates=candidates,
-            acd_choosing=(choosing - held.k_choosing) / choosing,
-            label=label,
-        )
+            return found
+        acd, chosen = (reporting - held.k_reported) / reporting, (choosing - held.k_choosing) / choosing
+        return replace(found, acd=acd, inactive=held, acd_choosing=chosen)
 
     def _layer(self, tree: int, delta: Floats, rho: Floats, votes: int) -> LayerEffect:
         return LayerEffect(

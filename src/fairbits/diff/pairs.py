@@ -72,7 +72,11 @@ class Answers:
 
 
 def answers_of(
-    subject: Subject, evaluator: Evaluator, *, progress: Callable[[int, int], None] | None = None
+    subject: Subject,
+    evaluator: Evaluator,
+    *,
+    identity: str = "",
+    progress: Callable[[int, int], None] | None = None,
 ) -> Answers:
     """Ask a model about the people of its table as they are, and about their twins."""
     schema, codes = subject.schema, subject.table.codes
@@ -89,7 +93,7 @@ def answers_of(
     flips = np.zeros(len(codes), dtype=np.bool_) if schema.regression else np.asarray(found.flips)
     rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.score_range is None)
     scores = np.asarray(own.scores, dtype=np.float64)
-    return Answers(found.k.astype(np.int64), flips, scores, decisions, subject.identity.id, rule, found)
+    return Answers(found.k.astype(np.int64), flips, scores, decisions, identity, rule, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,9 +243,6 @@ class TreePlanner:
             self.encoding,
             self.twins,
             self.schema.rule,
-            self.ensemble.link,
-            self.ensemble.slope,
-            self.ensemble.divisor,
             self._error(len(self.protected) if large else 0, len(part_list)),
             cache(partial(walks_of, self.ensemble)),
             0 if one else self.favourable,
@@ -275,13 +272,8 @@ class TreePlanner:
 
     def _shape(self, tree: int) -> _Shape:
         mine = self.ensemble.nodes(tree)
-        owners = np.unique(self.node_owner[mine])
-        used = [int(c) for c in owners if c >= 0]
-        return _Shape(
-            int((self.ensemble.feature[mine] < 0).sum()),
-            tuple(c for c in used if c not in self.protected),
-            tuple(self.protected if self.in_order else (c for c in used if c in self.protected)),
-        )
+        used = self.twin_bins if self.in_order else np.unique(self.node_owner[mine]).tolist()
+        return _Shape(int((self.ensemble.feature[mine] < 0).sum()), tuple(c for c in used if c in self.twin_bins))
 
     def attributes(self) -> tuple[NDArray[np.int32], Attributes]:
         """How codes become bins: tables of whole numbers, and everything else."""
@@ -319,8 +311,8 @@ class TreePlanner:
             if shape.protected not in groups:
                 groups[shape.protected] = len(cell_of)
                 cell, size = np.zeros(self.m, np.int64), 1
-                for column in shape.protected:
-                    values, place = np.unique(self.twin_values[:, self.protected[column]], return_inverse=True)
+                for column in shape.protected:  # values that no split separates are one
+                    values, place = np.unique(self.twin_bins[column], return_inverse=True)
                     cell, size = cell * len(values) + place, size * len(values)
                 cell_of.append(cell)
                 sizes.append(size)
@@ -502,10 +494,9 @@ def sum_slack(ensemble: Ensemble, axes: int, more: int) -> float:
 
 
 class _Shape(NamedTuple):
-    """What matters about a tree: how many leaves, and which attributes it looks at."""
+    """What matters about a tree: how many leaves, and which protected attributes it looks at."""
 
     leaves: int
-    free: tuple[int, ...]
     protected: tuple[int, ...]
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import DecisionRule, Encoding, Lookup, Numeric, Schema, Twins
 from fairbits.engine.tree_leaves import Walks, leaves_of
-from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble, Link
+from fairbits.models import NAN, ZERO, ZERO_WIDTH, Ensemble
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -114,9 +114,6 @@ class TreePlan:
     encoding: Encoding
     twins: Twins | None
     rule: DecisionRule
-    link: Link
-    slope: float
-    divisor: float
     error: float
     walks: Callable[[], Walks]
     favourable: int

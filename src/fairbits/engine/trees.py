@@ -78,10 +78,10 @@ def _at(cut: np.float32, scores: NDArray[np.float32]) -> NDArray[np.bool_]:
 
 def _predictions(plan: TreePlan, sums: Floats) -> Floats:
     """Predictions of all outputs, (n, m, outputs), from sums (n, outputs, m)."""
-    turned = np.moveaxis(sums, 1, 2)
+    turned, trees = np.moveaxis(sums, 1, 2), plan.ensemble
     if plan.program.in_order:
-        return exact_link(turned, plan.link, plan.slope, single=True)
-    return apply_link(turned / plan.divisor if plan.divisor != 1 else turned, plan.link, plan.slope)
+        return exact_link(turned, trees.link, trees.slope, single=True)
+    return apply_link(turned / trees.divisor if trees.divisor != 1 else turned, trees.link, trees.slope)
 
 
 def _chosen(plan: TreePlan, predictions: Floats) -> Floats:

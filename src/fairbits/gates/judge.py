@@ -24,7 +24,7 @@ from fairbits.diff import (
 from fairbits.domain import Schema, Twins, one_row_each, people_of
 from fairbits.errors import OptionError, TableError
 from fairbits.functions import normal_quantile
-from fairbits.gates.policy import Policy, Requirement, Waiver, check_current, waiver_of
+from fairbits.gates.policy import Policy, Requirement, Waiver
 from fairbits.gates.result import CheckResult, Finding, findings_of, fingerprint_of, overall, verdict_of
 from fairbits.gates.suite import Suite
 from fairbits.measure import Estimate, Grouping, bits_limit, bounded_means, groupings_of, rate_of
@@ -283,17 +283,15 @@ class Judgement:
     def __init__(
         self, schema: Schema, suite: Suite, answers: Answers, before: Answers | None, policy: Policy, *, day: date
     ):
-        check_current(policy.waivers, day)
         self.schema, self.suite, self.policy = schema, suite, policy
         self.answers, self.before = answers, before
         self.checks: list[CheckResult] = []
         self.findings: list[Finding] = []
         self.new: set[str] = set()
         self.pending: list[str] = []
-        self._current = tuple(one for one in policy.waivers if not one.has_ended(day))
-        self._ended = tuple(one for one in policy.waivers if one.has_ended(day))
-        self._used: set[Waiver] = set()
-        self._missed: set[Waiver] = set()
+        # By what they cover and whether they have ended; of several, the first counts.
+        self._waivers = {(one.check or one.case, one.has_ended(day)): one for one in reversed(policy.waivers)}
+        self._met: set[Waiver] = set()
         figures = FrozenFigures(schema, suite, answers, before, policy)
         for requirement in policy.requirements:
             why = lacking(requirement, schema, suite, answers)
@@ -306,17 +304,11 @@ class Judgement:
                 continue
             self.checks.append(self._judged(figures.of(requirement)))
         if overall(one.counts for one in self.checks) == "pass":
-            self._missed.update(self._ended)  # nobody answers for it any more, and no gate passes with it
-
-    @property
-    def waived(self) -> tuple[Waiver, ...]:
-        """The waivers that covered something, in the order of the policy."""
-        return tuple(one for one in self._current if one in self._used)
-
-    @property
-    def expired(self) -> tuple[Waiver, ...]:
-        """The waivers that ended while what they covered is still there."""
-        return tuple(one for one in self._ended if one in self._missed)
+            # Nobody answers for what has ended, and no gate passes with it.
+            self._met.update(one for one in policy.waivers if one.has_ended(day))
+        met = [one for one in policy.waivers if one in self._met]
+        self.waived = tuple(one for one in met if not one.has_ended(day))
+        self.expired = tuple(one for one in met if one.has_ended(day))
 
     def _judged(self, found: CheckResult) -> CheckResult:
         requirement = found.requirement
@@ -324,7 +316,7 @@ class Judgement:
         count, excused = (0, ()) if found.broken is None else self._people(found)
         waiver = expired = None
         if verdict != "pass":
-            waiver, expired = self._waivers(check=requirement.name)
+            waiver, expired = self._answering(requirement.name)
         return replace(
             found,
             verdict=verdict,
@@ -342,7 +334,7 @@ class Judgement:
         found, count = findings_of(requirement.name, broken, self.suite, self.schema, self.answers, self.before)
         covered, answering = 0, []
         for i, one in enumerate(found):
-            waiver, _ = self._waivers(case=one.fingerprint)
+            waiver, _ = self._answering(one.fingerprint)
             if waiver is not None:
                 found[i] = replace(one, waived=True)
                 covered += one.people
@@ -357,12 +349,9 @@ class Judgement:
         allowed = requirement.threshold if requirement.kind.name == "flips" else 0
         return count, tuple(answering) if left <= allowed else ()
 
-    def _waivers(self, *, check: str | None = None, case: str | None = None) -> tuple[Waiver | None, Waiver | None]:
-        """Who answers for it today; where nobody does, who did until a waiver ended."""
-        found = waiver_of(self._current, check=check, case=case)
-        ended = waiver_of(self._ended, check=check, case=case) if found is None else None
-        if found is not None:
-            self._used.add(found)
-        if ended is not None:
-            self._missed.add(ended)
+    def _answering(self, covered: str) -> tuple[Waiver | None, Waiver | None]:
+        """Who answers for a check or a case today; where nobody does, who did until a waiver ended."""
+        found = self._waivers.get((covered, False))
+        ended = self._waivers.get((covered, True)) if found is None else None
+        self._met.update(one for one in (found, ended) if one is not None)
         return found, ended

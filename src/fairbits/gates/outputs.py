@@ -1,15 +1,4 @@
-"""The verdict as JUnit XML: a test case per check, as CI servers show tests.
-
-The verdict as SARIF 2.1.0, for code scanning: a rule per check, a result per check that breaks and per person.
-
-The verdict as Markdown, for a job's summary or a comment.
-
-gate.json, there whole or not at all, and its published JSON Schema.
-
-The verdict in MLflow: metrics, parameters and files of a run, and thresholds for its own model validation.
-
-A section for a model card (Hugging Face, skops) from a run: what was measured, on whom, and the gate's verdict.
-"""
+"""The verdict as others read it: gate.json, JUnit XML, SARIF 2.1.0, Markdown, MLflow, a section of a model card."""
 
 from __future__ import annotations
 

@@ -1,19 +1,16 @@
-"""The policy: which figures are bounded, by how much, and what may change against a baseline (``fairbits.toml``).
-
-What a gate can check: every figure that a policy may bound, in one table.
+"""The policy (``fairbits.toml``): which figures are bounded, what may change against a baseline, and what is waived.
 
 A figure has a direction (``max``: more is worse, ``min``: less is worse), a range of thresholds that make sense, and
 what it needs of the subject. *Exact* figures are about the frozen people themselves; the others are estimates with an
-interval about people like them.
-
-Waivers: somebody answers, for a while and with a reason, for a check or a person that fails.
+interval about people like them. By a waiver somebody answers, for a while and with a reason, for a check or a person
+that fails.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from math import inf
@@ -211,14 +208,6 @@ def check_current(waivers: Iterable[Waiver], day: date) -> None:
                 f"the waiver of {one.about} by {one.owner!r} ends {left:,} days from now "
                 f"({one.expires.isoformat()}); {MAX_DAYS} days are the most."
             )
-
-
-def waiver_of(waivers: Sequence[Waiver], *, check: str | None = None, case: str | None = None) -> Waiver | None:
-    """The waiver that covers a check or a case, if there is one."""
-    for one in waivers:
-        if (check is not None and one.check == check) or (case is not None and one.case == case):
-            return one
-    return None
 
 
 FILE = "fairbits.toml"

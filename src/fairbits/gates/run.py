@@ -6,6 +6,7 @@ Command, pytest plugin and CI action all call :func:`gate`; nothing else gives a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -190,10 +191,9 @@ def gate(
     people, notes = _suite(about, chosen, suite, frozen=frozen, max_rows=max_rows)
     place = container_path(_first(baseline, chosen.baseline, about.folder / BASELINE), BASELINE)
     before = None
-    if place.is_file() and not update_baseline:
-        before = read_baseline(place, people, max_rows=max_rows)
-    elif update_baseline and place.is_file():
-        before = _readable(place, people, max_rows)
+    if place.is_file():
+        with suppress(OptionError) if update_baseline else nullcontext():  # what is replaced need not be of this suite
+            before = read_baseline(place, people, max_rows=max_rows)
     if before is None and frozen:
         raise OptionError(
             f"there is no baseline {str(place)!r}; run the gate once without --frozen, and keep the file."
@@ -275,14 +275,6 @@ def _suite(
         f"no suite is frozen, so the {len(found):,} rows of the table are the people; when the table changes, so do "
         f"they: `fairbits gate --freeze` keeps them.",
     )
-
-
-def _readable(place: Path, suite: Suite, max_rows: int) -> Answers | None:
-    """The baseline that is about to be replaced, where it still belongs to the suite."""
-    try:
-        return read_baseline(place, suite, max_rows=max_rows)
-    except OptionError:
-        return None
 
 
 def _written(place: Path, before: Answers | None, pending: list[str]) -> str:

@@ -1,12 +1,11 @@
-"""A suite: frozen people, with the schema, tolerance, seed and version that they belong to.
+"""A suite: frozen people, with the schema, tolerance, seed and version that they belong to; and a model's answers.
 
 People are rows of a table (``row``) and cases that a search found (``case``). Rates and means are about rows, which
 stand for people like them; cases were chosen because they are bad, so only exact figures and single people count them.
 
-A Parquet file with a description: how suites and baselines are kept, there whole or not at all.
-
-Both come from a repository that others write to, so they are data: sizes are held against limits before anything is
-unpacked, the first reading happens in a child process (:func:`fairbits.domain.read_arrow`), every column is checked.
+Suites and baselines are Parquet files with a description, there whole or not at all. They come from a repository that
+others write to, so they are data: sizes are held against limits before anything is unpacked, the first reading happens
+in a child process (:func:`fairbits.domain.read_arrow`), every column is checked.
 """
 
 from __future__ import annotations
@@ -388,7 +387,7 @@ def replay(
     asked = replace(subject, table=suite.table)
     asked = asked if asked.repeats == suite.repeats else asked.with_repeats(suite.repeats)
     evaluator = evaluator_of(asked, epsilon=suite.epsilon, partition=suite.partition, threads=threads)
-    return replace(answers_of(asked, evaluator, progress=progress), identity=subject.identity.id)
+    return answers_of(asked, evaluator, identity=subject.identity.id, progress=progress)
 
 
 def write_baseline(path: Path, answers: Answers, suite: Suite, subject: Subject) -> None:

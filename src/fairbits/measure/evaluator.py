@@ -52,8 +52,8 @@ from fairbits.models import (
     Model,
     Network,
     no_model,
-    owned,
     require,
+    wrap_foreign,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Evaluator:
     ):
         if threads is not None and threads < 1:
             raise OptionError(f"threads is {threads}; at least one is needed.")
-        self.model = model = owned(model)
+        self.model = model = wrap_foreign(model)
         self.schema = schema
         self.encoding = encoding or Encoding.fitting(schema, model.inputs)
         if self.encoding.width != model.inputs:

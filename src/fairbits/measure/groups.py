@@ -39,6 +39,7 @@ class Grouping:
     name: str
     labels: tuple[str, ...]
     codes: Integers
+    crossed: tuple[str, ...] = ()  # the attributes of an intersection
 
     def __post_init__(self) -> None:
         codes = np.asarray(self.codes)
@@ -69,7 +70,7 @@ class Grouping:
 
     def take(self, rows: npt.NDArray[Any]) -> Grouping:
         """The same groups for some of the people."""
-        return Grouping(self.name, self.labels, self.codes[rows])
+        return Grouping(self.name, self.labels, self.codes[rows], self.crossed)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -90,7 +91,7 @@ def crossed(groupings: Sequence[Grouping]) -> Grouping:
     )
     found = np.full(len(known), UNKNOWN, dtype=np.int64)
     found[known] = codes
-    return Grouping(name, labels, found)
+    return Grouping(name, labels, found, tuple(one.name for one in groupings))
 
 
 def groupings_of(schema: Schema, table: Table) -> tuple[Grouping, ...]:
@@ -238,6 +239,8 @@ class GroupTable:
         Median score of everybody, those of unknown group included: the scoring rate is the share above it.
     groups
         A row per group.
+    attributes
+        The single attributes.
     """
 
     attribute: str
@@ -245,6 +248,7 @@ class GroupTable:
     unknown: int
     median: float | None
     groups: tuple[GroupRow, ...]
+    attributes: tuple[str, ...] = ()
 
     @property
     def lowest_ratio(self) -> GroupRow | None:
@@ -297,7 +301,8 @@ def group_table(
         found.append(one)
     _ratios(found, sizes, "selection_rate", "impact_ratio")
     _ratios(found, sizes, "scoring_rate", "scoring_ratio")
-    return GroupTable(grouping.name, n, len(missing), median, tuple(GroupRow(**one) for one in found))
+    rows = tuple(GroupRow(**one) for one in found)
+    return GroupTable(grouping.name, n, len(missing), median, rows, grouping.crossed or (grouping.name,))
 
 
 def _rate(hits: npt.NDArray[np.bool_], people: Rows | None) -> Estimate | None:
@@ -410,6 +415,7 @@ def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
         found.append(
             {
                 "attribute": table.attribute,
+                "attributes": list(table.attributes),
                 "people": table.people,
                 "unknown": table.unknown,
                 "median_score": table.median,

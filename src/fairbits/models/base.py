@@ -146,7 +146,13 @@ class SeveralClasses(ABC):
         """The same model, scoring another class."""
 
     def decided_by(self, rule: DecisionRule) -> Self:  # noqa: ARG002 - what computes in float32 has nothing to round
-        """The same model; one that computes in float64 rounds no score across the threshold of the rule."""
+        """The same model; one that computes in float64 rounds no score across the threshold of the rule.
+
+        Parameters
+        ----------
+        rule
+            From which score on a decision is favourable.
+        """
         return self
 
 

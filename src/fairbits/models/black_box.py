@@ -199,7 +199,7 @@ class ForeignModel(BlackBox, Wrapper):
         return np.array(self._call("layer_gradients", np.array(inputs), layer, np.array(slopes)))
 
     def _with_interventions(self, interventions: Sequence[Do]) -> Model:
-        return owned(self._call("with_interventions", interventions))
+        return wrap_foreign(self._call("with_interventions", interventions))
 
     def _call(self, method: str, *given: Any, **named: Any) -> Any:
         try:
@@ -229,7 +229,7 @@ def homes_of(model: Any) -> set[str]:
     return {home.__module__.partition(".")[0] for home in type(model).__mro__}
 
 
-def owned(model: Any) -> Model:
+def wrap_foreign(model: Any) -> Model:
     """The model as one of our own types: itself, or behind a wrapper."""
     if "fairbits" in homes_of(model):
         own: Model = model

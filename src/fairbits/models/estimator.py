@@ -324,20 +324,20 @@ def refitted(
     order = output_order(schema, classes_of(final), options)
     decoder, decode = asked_as(whole, schema, columns, options, named=names is not None)
     seen = [schema.column(name) for name in decoder.names]
-    lessons = _Lessons.of(final, schema, order, people, targets, rng)
+    data = _TrainingData.of(final, schema, order, people, targets, rng)
     seed = int(rng.integers(2**31))
     try:
         if is_booster(final):
-            held = lessons.people.copy()
+            held = data.people.copy()
             for column in schema.protected_columns:
                 held[:, column] = schema.attributes[column].first
             made, words = (
-                _trees(whole, steps, final, decode(held[:, seen]), lessons, seed),
+                _trees(whole, steps, final, decode(held[:, seen]), data, seed),
                 "their protected columns held",
             )
         else:
-            rows = decode(lessons.people[:, seen])
-            made = _pipeline(whole, rows, _protected(decoder, schema), lessons, seed)
+            rows = decode(data.people[:, seen])
+            made = _pipeline(whole, rows, _protected(decoder, schema), data, seed)
             words = "columns dropped"
     except FairbitsError:
         raise
@@ -372,7 +372,7 @@ def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Lessons:
+class _TrainingData:
     """Rows, their labels, and what they weigh (None: all the same)."""
 
     people: Codes
@@ -382,7 +382,7 @@ class _Lessons:
     @classmethod
     def of(
         cls, final: Any, schema: Schema, order: Any, people: Codes, targets: Doubles, rng: np.random.Generator
-    ) -> _Lessons:
+    ) -> _TrainingData:
         if schema.regression:
             return cls(people, np.asarray(targets, np.float64), None)
         own = np.asarray(attribute(final, "classes_"))
@@ -405,12 +405,12 @@ def _takes_weights(final: Any) -> bool:
     return bool(has_fit_parameter(final, "sample_weight"))
 
 
-def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, lessons: _Lessons, seed: int) -> Any:
+def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, data: _TrainingData, seed: int) -> Any:
     """Trees fitted anew, behind the same fitted encoders."""
     for step in steps:
         rows = step.transform(rows)
     fresh = fresh_estimator(final, seed)
-    fit_again(fresh, rows, lessons.labels, {} if lessons.weights is None else {"sample_weight": lessons.weights})
+    fit_again(fresh, rows, data.labels, {} if data.weights is None else {"sample_weight": data.weights})
     if not steps:
         return fresh
     made = inner = copy.deepcopy(whole)
@@ -425,7 +425,7 @@ def _protected(decoder: Decoder, schema: Schema) -> list[int]:
     return [i for i, column in enumerate(decoder.columns) if schema[decoder.names[column.place]].protected]
 
 
-def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons, seed: int) -> Any:
+def _pipeline(whole: Any, rows: Any, protected: list[int], data: _TrainingData, seed: int) -> Any:
     """A clone of everything behind a step that drops the protected columns."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
@@ -443,8 +443,8 @@ def _pipeline(whole: Any, rows: Any, protected: list[int], lessons: _Lessons, se
     where, part = "model", inner
     while hasattr(part, "steps"):
         where, part = f"{where}__{part.steps[-1][0]}", part.steps[-1][1]
-    weights = {} if lessons.weights is None else {f"{where}__sample_weight": lessons.weights}
-    fit_again(made, rows, lessons.labels, weights)
+    weights = {} if data.weights is None else {f"{where}__sample_weight": data.weights}
+    fit_again(made, rows, data.labels, weights)
     return made
 
 

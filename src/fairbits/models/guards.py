@@ -183,7 +183,9 @@ _OURS = ("fairbits.models.guards", "fairbits.models.outputs", "fairbits.models.r
 _known: dict[str, int | None] = {}
 
 
-def tried(source: Path, schema: Schema | None, options: ModelOptions, *, needs: tuple[str, ...]) -> ModelOptions:
+def options_after_trial(
+    source: Path, schema: Schema | None, options: ModelOptions, *, needs: tuple[str, ...]
+) -> ModelOptions:
     """Try a model out in a child process; gives the options with a batch that fits the memory."""
     if sandbox.inside():
         return options

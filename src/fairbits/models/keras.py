@@ -20,7 +20,7 @@ import numpy as np
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import BlackBox, reason
-from fairbits.models.guards import tried
+from fairbits.models.guards import options_after_trial
 from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Activation, Network
@@ -75,7 +75,7 @@ def read_file(path: Path, schema: Schema | None, options: ModelOptions) -> Loade
     """The model in a .keras file, after it was built and called in a child process."""
     _refuse_code(path)
     import_keras("reading .keras files")  # chooses the backend, which the child takes over
-    options = tried(path, schema, options, needs=("keras", "h5py"))
+    options = options_after_trial(path, schema, options, needs=("keras", "h5py"))
     return from_keras(read_keras(path), schema, options)
 
 
@@ -284,26 +284,19 @@ def _take(chain: Chain, layer: Any) -> None:
         else:  # an activation that is itself a layer
             _take(chain, layer.activation)
     elif kind == "BatchNormalization":
-        _normalise(chain, layer)
+        spread = np.sqrt(_array(layer.moving_variance) + layer.epsilon)
+        gain = _array(layer.gamma) if layer.scale else 1.0
+        shift = (_array(layer.beta), layer.beta.path) if layer.center else ()
+        chain.normalise(_array(layer.moving_mean), spread, gain, *shift)
     elif kind == "Normalization" and not layer.invert:
-        chain.scale(1 / np.maximum(np.sqrt(_array(layer.variance)), 1e-7), 0.0)
-        chain.scale(1.0, -_array(layer.mean).ravel() / np.maximum(np.sqrt(_array(layer.variance)), 1e-7).ravel())
+        spread = np.maximum(np.sqrt(_array(layer.variance)), 1e-7)
+        chain.normalise(_array(layer.mean).ravel(), spread.ravel())
     elif kind == "Rescaling":
         chain.scale(np.asarray(layer.scale), np.asarray(layer.offset))
     elif kind in {"ReLU", "LeakyReLU", "ELU", "Softmax"}:
         _layer_activation(chain, layer, kind)
     else:
         raise NotNative(f"the layer {layer.name!r} is a {kind}, which is not one of a chain of dense layers.")
-
-
-def _normalise(chain: Chain, layer: Any) -> None:
-    factor = 1 / np.sqrt(_array(layer.moving_variance) + layer.epsilon)
-    factor = factor * (_array(layer.gamma) if layer.scale else 1.0)
-    moved = _array(layer.moving_mean) * factor
-    if layer.center:
-        chain.scale(factor, _array(layer.beta) - moved, ParameterSource(layer.beta.path, plus=moved))
-    else:
-        chain.scale(factor, -moved)
 
 
 def _layer_activation(chain: Chain, layer: Any, kind: str) -> None:

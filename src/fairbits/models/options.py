@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, get_args
+from functools import cache
+from typing import Any, Literal, get_args, get_type_hints
 
 from fairbits.domain import MAX_MODEL_BYTES, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit, text_of
 from fairbits.errors import OptionError, choose_from
+from fairbits.shape import fits
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 Output = Literal["probability", "logit", "value"]
@@ -22,6 +24,16 @@ _OLD_NAMES = {"eats": "input_format"}
 BATCH = 65_536
 #: What only whoever runs fairbits can say; a subject file cannot.
 GRANTS = ("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds")
+
+
+_LEAST = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0}
+_POSITIVE = ("timeout", "wait", "rate", "max_seconds")
+_MUST = {
+    **dict.fromkeys(("columns", "layers"), "a list of names"),
+    **{"inputs": "lists of attributes by input", "headers": "texts by name", "favourable": "the position of an output"},
+    **dict.fromkeys(("trust", "trust_code", "trust_pickle"), "true or false"),
+    **dict.fromkeys(("max_model_bytes", "max_rows"), "a whole number"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +83,7 @@ class ModelOptions:
     output: Output | None = None
     score_of: str | None = None
     input_format: InputFormat | None = None
-    inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     factory: str | None = None
     train: str | None = None
     layers: tuple[str, ...] | None = None
@@ -88,53 +100,39 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         for name in ("columns", "layers"):
-            value = getattr(self, name)
-            if isinstance(value, str) or (value is not None and not all(isinstance(v, str) for v in value)):
-                raise OptionError(f"the model's {name} are {value!r}; they must be a list of names.")
-            object.__setattr__(self, name, None if value is None else tuple(value))
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        given: Any = self.inputs
+        if isinstance(given, Mapping):
+            lists = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
+            object.__setattr__(self, "inputs", lists)
         if isinstance(self.output, str):
             object.__setattr__(self, "output", _OLD_OUTPUTS.get(self.output, self.output))
         if self.score_of is not None:
             object.__setattr__(self, "score_of", text_of(self.score_of))
-        for name, allowed in (("output", get_args(Output)), ("input_format", get_args(InputFormat))):
-            value = getattr(self, name)
-            if value is not None and value not in allowed:
-                raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
         if self.trust:
             object.__setattr__(self, "trust_code", True)
             object.__setattr__(self, "trust_pickle", True)
-        if not isinstance(self.credential_header, str) or not _HEADER.fullmatch(self.credential_header):
+        for name, kind in _kinds().items():
+            self._check(name, getattr(self, name), kind)
+        for name in ("max_model_bytes", "max_rows"):
+            check_limit(name, getattr(self, name))
+        if not _HEADER.fullmatch(self.credential_header):
             raise OptionError(
                 f"the model's credential_header is {self.credential_header!r}; give a header such as X-Api-Key."
             )
-        for name in ("factory", "train", "authorization_env", "credential"):
-            value = getattr(self, name)
-            if not (value is None or isinstance(value, str)):
-                raise OptionError(f"the model's {name} is {value!r}; it must be a text.")
-        if not isinstance(self.inputs, Mapping) or not all(
-            isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-            for names in self.inputs.values()
-        ):
-            raise OptionError(f"the model's inputs are {self.inputs!r}; they must be lists of attributes by input.")
-        object.__setattr__(self, "inputs", {str(name): tuple(names) for name, names in self.inputs.items()})
-        if not isinstance(self.headers, Mapping) or not all(isinstance(v, str) for v in self.headers.values()):
-            raise OptionError(f"the model's headers are {self.headers!r}; they must be texts by name.")
-        self._check_numbers()
 
-    def _check_numbers(self) -> None:
-        for name in ("max_model_bytes", "max_rows"):
-            check_limit(name, getattr(self, name))
-        minimums = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0}
-        for name, lowest in minimums.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
-                raise OptionError(f"the model's {name} is {value!r}; it must be a whole number from {lowest} up.")
-        for name in ("timeout", "wait", "rate", "max_seconds"):
-            value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9
-            ):
-                raise OptionError(f"the model's {name} is {value!r}; it must be a number larger than 0.")
+    def _check(self, name: str, value: Any, kind: Any) -> None:
+        """Refuse a value of another kind, or one that is too small."""
+        if name in ("output", "input_format") and not fits(value, kind):
+            allowed = get_args(Output if name == "output" else InputFormat)
+            raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
+        least = _LEAST.get(name)
+        positive = name not in _POSITIVE or value is None
+        if not fits(value, kind) or (least is not None and value < least) or not (positive or 0 < value < 1e9):
+            must = "a number larger than 0" if name in _POSITIVE else _MUST.get(name, "a text")
+            must = must if least is None else f"a whole number from {least} up"
+            raise OptionError(f"the model's {name} is {value!r}; it must be {must}.")
 
     def section(self) -> dict[str, Any]:
         """What a subject file would say under [model]: whatever is not as by default, except what is granted."""
@@ -187,3 +185,9 @@ class ModelOptions:
             if name not in known:
                 raise OptionError(f"a model has no option {name!r}; {choose_from(name, known)}")
         return cls(**given)
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    """The kinds of all options, by name."""
+    return get_type_hints(ModelOptions)

@@ -15,8 +15,6 @@ from fairbits.models.black_box import reason
 from fairbits.models.trees.ensemble import Damaged
 
 PICKLES = (".pkl", ".pickle", ".joblib")
-#: Bytes of a pickle in which its classes are looked for; the outermost stands at the very beginning.
-_BEGINNING = 1 << 16
 #: Types inside every perceptron and every encoder that skops leaves to its users to trust: they hold numbers only.
 _HARMLESS = {
     "numpy.dtype",
@@ -215,15 +213,6 @@ def write_skops(model: Any, path: Path) -> None:
     except ImportError:
         raise MissingDependencyError("skops", "sklearn", "writing .skops files") from None
     io.dump(model, path, compression=zipfile.ZIP_DEFLATED)
-
-
-def names_sklearn(path: Path) -> bool:
-    """Whether a pickle names scikit-learn where it begins; nothing of it is run."""
-    try:
-        with path.open("rb") as file:
-            return b"sklearn." in file.read(_BEGINNING)
-    except OSError:  # said by whoever reads it
-        return False
 
 
 def read_pickle(path: Path, *, trust_pickle: bool) -> Any:

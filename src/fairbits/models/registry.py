@@ -21,13 +21,12 @@ import numpy as np
 from fairbits.domain import Encoding, Schema, is_there
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.base import Model
-from fairbits.models.black_box import attribute, homes_of, is_model, owned, reason
-from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, tried
+from fairbits.models.black_box import attribute, homes_of, is_model, reason, wrap_foreign
+from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, fit_to_schema, read_output
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
-from fairbits.sandbox import inside
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 #: No model comes from there, and much of it (exec, fork, exit) does harm to whoever calls it with rows.
@@ -98,7 +97,7 @@ def made_by(factory: Any, reference: str) -> Any:
 
 def _only(process: int) -> None:
     """End a copy of the process that foreign code has made by a fork: it must not go on with our work."""
-    if os.getpid() != process and not inside():  # the sandbox tells its parent instead
+    if os.getpid() != process:
         os._exit(70)
 
 
@@ -231,7 +230,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
     if isinstance(model, Loaded):
         return model
     if "fairbits" in homes or is_model(model):
-        return Loaded(owned(model))
+        return Loaded(wrap_foreign(model))
     if "keras" in homes:
         from fairbits.models.keras import from_keras
 
@@ -311,17 +310,14 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     if not options.trust_pickle:
         refuse_untrusted(file)
     if not plain_skops(file):
-        options = tried(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
+        options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
     return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import names_sklearn, read_pickle
-
     if options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
-        more = ("sklearn.ensemble",) if names_sklearn(file) else ()
-        options = tried(file, schema, options, needs=("joblib", "pandas", *more))
+        options = options_after_trial(file, schema, options, needs=("joblib", "pandas", "sklearn.ensemble"))
     return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
@@ -332,7 +328,7 @@ def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOption
         raise type(error)(f"the model in {str(file)!r}: {error}") from None
 
 
-_ARCHIVES = {".npz", ".skops", ".pt2", ".keras"}
+_ARCHIVES = {".skops", ".pt2", ".keras"}  # .npz is checked by its reader
 _FRAMEWORKS = {
     **{".npz": "fairbits", ".onnx": "onnx", ".keras": "keras", ".skops": "sklearn"},
     **dict.fromkeys(PICKLES, "sklearn"),

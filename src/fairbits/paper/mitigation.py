@@ -6,22 +6,19 @@ A cell is a subject and a proposer, so that a table that was ended goes on where
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fairbits.data import load_subject
 from fairbits.errors import FairbitsError
-from fairbits.paper.cells import Cells, content_of
+from fairbits.paper.cells import Cells, Desk, Progress, content_of, figures_of
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
 from fairbits.repair import PROPOSERS, Estimates, estimates_of, proposers_of, study
 from fairbits.repair import Figures as RepairFigures
 from fairbits.search import DEFAULT, Budget, Settings, search_subject
-from fairbits.store import Run
-from fairbits.subject import Subject
 
 #: Asked in this order; the guard's line first.
 FAMILIES = ("guard", *(name for name in PROPOSERS if name != "guard"))
@@ -34,7 +31,6 @@ EQUAL = 0.005
 LINE = "average"
 COLUMNS = ("subject", "candidate", "acc", "bal", "k", "flips", "bits", "indir", "gap", "odds")
 
-Progress = Callable[[int, int, str], None]
 Figures = Mapping[str, Any]
 
 
@@ -53,19 +49,18 @@ def mitigation_table(
     if quick:
         trials, evaluations = min(trials, 4), min(evaluations, 2_000)
     families = [name for name in FAMILIES if not (quick and name == "weights")]
-    terms = {"trials": trials, "evaluations": evaluations, "quick": quick, "seed": seed}
-    cells = Cells(folder / "cells")
+    shards = [
+        MitigationShard(name, family, trials, evaluations, quick, seed, threads)
+        for name in found.names
+        for family in families
+    ]
+    figures = iter(figures_of(shards, Cells(folder / "cells"), Desk(), progress=progress))
     rows: list[Sequence[Cell]] = []
     every: list[Sequence[Cell]] = []
     notes: list[str] = []
     best: dict[str, dict[str, Figures]] = {}
-    for place, name in enumerate(found.names):
-        made: dict[str, Figures] = {}
-        with _Work(name, cells, terms, threads) as work:
-            for number, family in enumerate(families):
-                if progress is not None:
-                    progress(place * len(families) + number, len(found.names) * len(families), f"{name} {family}")
-                made[family] = work.cell(family)
+    for name in found.names:
+        made: dict[str, Figures] = {family: next(figures) for family in families}
         chosen = _chosen(made)
         best[name] = chosen
         rows += [_row(name, one) for one in chosen.values()]
@@ -85,61 +80,55 @@ def mitigation_table(
     return result
 
 
-class _Work:
-    """One subject: searched when the first cell is missing, never otherwise."""
+@dataclass(frozen=True, slots=True)
+class MitigationShard:
+    """What one proposer has for one subject."""
 
-    def __init__(self, name: str, cells: Cells, terms: Mapping[str, Any], threads: int | None):
-        self._name, self._cells, self._terms, self._threads = name, cells, dict(terms), threads
-        self._place: tempfile.TemporaryDirectory[str] | None = None
-        self._subject: Subject = load_subject(name)
-        self._run: Run | None = None
+    subject: str
+    family: str
+    trials: int
+    evaluations: int
+    quick: bool
+    seed: int
+    threads: int | None
 
-    def __enter__(self) -> _Work:
-        return self
+    def __str__(self) -> str:
+        return f"{self.subject} {self.family}"
 
-    def __exit__(self, *_: object) -> None:
-        if self._place is not None:
-            self._place.cleanup()
+    @property
+    def label(self) -> str:
+        """The name of its file."""
+        return f"mitigation-{self.subject}-{self.family}"
 
-    def cell(self, family: str) -> dict[str, Any]:
-        """What a proposer has for the subject, from disk or made; made again where subject or code are others."""
-        terms = {**self._terms, "identity": self._subject.identity.id, "code": content_of(*DEPENDS_ON)}
-        return self._cells.get(f"mitigation-{self._name}-{family}", terms, lambda: self._made(family))
+    def identity(self, desk: Desk) -> dict[str, Any]:
+        """What its figures depend on: subject, terms and code."""
+        terms = {name: getattr(self, name) for name in ("trials", "evaluations", "quick", "seed")}
+        return {**terms, "identity": desk.subject(self.subject).identity.id, "code": content_of(*DEPENDS_ON)}
 
-    def _made(self, family: str) -> dict[str, Any]:
-        run = self._searched()
-        try:
-            found = study(
-                run,
-                self._subject,
-                proposers_of([family], trials=self._terms["trials"]),
-                wanted=frozenset({family}),
-                quick=self._terms["quick"],
-                rows_for_cases=True,
-                seed=self._terms["seed"],
-                threads=self._threads,
-            )
-        except FairbitsError as error:
-            return {"candidates": [], "left_out": str(error)}
+    def figures(self, desk: Desk) -> dict[str, Any]:
+        """Search, as for every other proposer, then propose and judge."""
+        subject, budget = desk.subject(self.subject), Budget(evaluations=self.evaluations)
+        settings = Settings(budget=budget, strategy=DEFAULT, seed=self.seed, threads=self.threads)
+        with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
+            run = search_subject(subject, settings, Path(place) / "run")
+            try:
+                found = study(
+                    run,
+                    subject,
+                    proposers_of([self.family], trials=self.trials),
+                    wanted=frozenset({self.family}),
+                    quick=self.quick,
+                    rows_for_cases=True,
+                    seed=self.seed,
+                    threads=self.threads,
+                )
+            except FairbitsError as error:
+                return {"candidates": [], "left_out": str(error)}
         kept = [_figures(one.name, one.estimates, one.plan, one.held_out) for one in found.candidates]
-        if family == "guard":  # the model as it is comes once
+        if self.family == "guard":  # the model as it is comes once
             plan, held_out = found.before
-            own = estimates_of(held_out, found.setting)
-            kept.insert(0, _figures(AS_IS, own, plan.figures, held_out.figures))
+            kept.insert(0, _figures(AS_IS, estimates_of(held_out, found.setting), plan.figures, held_out.figures))
         return {"candidates": kept, "left_out": ""}
-
-    def _searched(self) -> Run:
-        if self._run is None:
-            self._place = tempfile.TemporaryDirectory()
-            settings = Settings(
-                budget=Budget(evaluations=self._terms["evaluations"]),
-                strategy=DEFAULT,
-                options={},
-                seed=self._terms["seed"],
-                threads=self._threads,
-            )
-            self._run = search_subject(self._subject, settings, Path(self._place.name) / "run")
-        return self._run
 
 
 def _figures(name: str, found: Estimates | None, plan: RepairFigures, held_out: RepairFigures) -> dict[str, Any]:

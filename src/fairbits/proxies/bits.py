@@ -6,7 +6,7 @@ guess to the base rate is averaged; then the halves change places. Whatever the 
 I(A;S) (Gibbs), and the plug-in base rates of the test half only lower it, so the estimate errs downwards (compare
 McAllester and Stratos 2020 on why a guaranteed lower bound cannot be large).
 
-Which columns carry it: what each tells about an attribute, and how far the score's bits fall without it.
+Which columns carry it is what each tells about the attribute by itself, and how far the score's bits fall without it.
 """
 
 from __future__ import annotations

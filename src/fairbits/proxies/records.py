@@ -1,7 +1,4 @@
-"""What a study of indirect bits found, and how it reads in proxies.json.
-
-Indirect bits in plain words: the same sentences on a terminal and in a report.
-"""
+"""What a study of indirect bits found, how it reads in proxies.json, and in sentences for terminal and report."""
 
 from __future__ import annotations
 

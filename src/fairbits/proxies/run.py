@@ -1,7 +1,4 @@
-"""One study of a subject: indirect bits of every protected attribute, through what, for whom, over time.
-
-What is found out about each protected attribute: bits, usable bits, direct and indirect, columns, matched people.
-"""
+"""One study of a subject: bits about every protected attribute, direct, indirect and usable, through what, for whom."""
 
 from __future__ import annotations
 

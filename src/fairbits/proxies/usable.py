@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+from scipy.stats import rankdata
 
 from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
@@ -133,8 +134,9 @@ class Waves:
         Numbers enter as normal scores of their ranks, labels as columns; there are waves of three lengths, and the
         columns themselves.
         """
-        base = _normal_scores(_one_hot(features, categorical))
-        n, width = base.shape
+        columns = _one_hot(features, categorical)
+        n, width = columns.shape
+        base = special.ndtri((rankdata(columns, axis=0) - 0.5) / n)  # no tail is heavy after that
         count = int(np.clip(n // PEOPLE_PER_WAVE, 10, WAVES))
         lengths = np.resize([0.7, 1.5, 3.0], count) * np.sqrt(max(1.0, width / 2))
         angles = base @ (rng.normal(size=(width, count)) / lengths) + rng.uniform(0, 2 * np.pi, count)
@@ -144,19 +146,15 @@ class Waves:
         """E[wanted] of everybody by ridge regression; its weight by generalised cross-validation (Golub 1979)."""
         x, centre = self.values[fit], float(wanted[fit].mean())
         y = wanted[fit] - centre
-        size, n = x.shape[1], len(fit)
         roots, axes = np.linalg.eigh(x.T @ x)
-        roots = np.maximum(roots, 0.0)
+        roots = np.maximum(roots, 0.0)[:, None]
         along = axes.T @ (x.T @ y)
-        best, weights = np.inf, np.zeros(size)
-        for ridge in np.geomspace(1e-3, 1e3, 13):
-            w = along / (roots + ridge)
-            left = float(y @ y - 2 * w @ along + (w * w) @ roots)
-            freedom = float((roots / (roots + ridge)).sum())
-            score = left / max(1e-9, 1 - freedom / n) ** 2
-            if score < best:
-                best, weights = score, axes @ w
-        return np.asarray(self.values @ weights + centre)
+        ridges = np.geomspace(1e-3, 1e3, 13)
+        weights = along[:, None] / (roots + ridges)
+        left = y @ y - 2 * along @ weights + (weights**2 * roots).sum(axis=0)
+        freedom = (roots / (roots + ridges)).sum(axis=0)
+        best = int(np.argmin(left / np.maximum(1e-9, 1 - freedom / len(fit)) ** 2))
+        return np.asarray(self.values @ (axes @ weights[:, best]) + centre)
 
 
 def _one_hot(features: Floats, categorical: tuple[bool, ...]) -> Floats:
@@ -167,19 +165,6 @@ def _one_hot(features: Floats, categorical: tuple[bool, ...]) -> Floats:
         wide = is_one and 2 < len(labels) <= MANY_LABELS
         parts.append((column[:, None] == labels[None]).astype(np.float64) if wide else column[:, None])
     return np.concatenate(parts, axis=1)
-
-
-def _normal_scores(columns: Floats) -> Floats:
-    """Each column as the normal quantiles of its ranks: no tail is heavy after that."""
-    found = np.empty(columns.shape)
-    for i, column in enumerate(columns.T):
-        values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-        if len(values) <= 2:
-            found[:, i] = place - place.mean()
-            continue
-        middle = (np.cumsum(counts) - 0.5 * counts) / len(column)
-        found[:, i] = special.ndtri(middle)[place]
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,11 @@ guarantee is asked for, whoever has such a proof will do, and of those the small
 Flips count because k does not see them: scores that crowd at both ends have few classes, and more people between them.
 Nobody signs a model under which the decision of more real people hangs on who they are.
 
-What is proved about a model for everybody in the domain, by looking at the model and at nothing that is said of it.
-
-There are three checkers. A guard holds scores near the average over the twins: its arithmetic bounds k. A network,
+What is proved about a model for everybody in the domain is told by looking at the model and at nothing that is said of
+it. There are three checkers. A guard holds scores near the average over the twins: its arithmetic bounds k. A network,
 trees or an encoding that give protected attributes no weight, no split or no input cannot tell twins apart. And neither
 can a pipeline whose first step drops the protected columns. A proposal has no way to say that something is proved; and
 a bound that nobody could exceed anyway is no promise, so it is none here.
-
-Candidates for a repair: have them proposed, judge them on evidence they have not seen, say what is proved.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""How a network does on one part of the evidence: accuracy on rows, bits on cases and on rows.
+"""How a model does on one part of the evidence: accuracy on rows, bits on cases and on rows, what groups of people get.
 
-What groups of people get before and after: blinding and neurons leave proxies alone, and these figures show it.
-
-What is left without direct use: bits about each protected attribute in the average over a person's twins.
-
-The average is the same for all twins of a person, so whatever it tells comes through other attributes (METHOD.md 10.3).
-
-Held-out figures of a model with their 95 % intervals, to lay candidates side by side.
+Blinding and neurons leave proxies alone, and the figures of groups show it. So do indirect bits: the average over a
+person's twins is the same for all of them, so whatever it tells about a protected attribute comes through others
+(METHOD.md 10.3). Held-out figures have 95 % intervals, to lay candidates side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -27,9 +23,12 @@ from fairbits.errors import CapabilityError, TableError
 from fairbits.measure import (
     Estimate,
     Evaluator,
+    Grouping,
     Measure,
     bounded_means,
+    crossed,
     evaluator_of,
+    grouping_of,
     groupings_of,
     lowest_ratio,
     student_mean,
@@ -50,52 +49,34 @@ Flags = npt.NDArray[np.bool_]
 
 
 def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags) -> tuple[RepairGroup, ...]:
-    """For every protected attribute and every intersection of them.
+    """For every protected attribute and every intersection of them, by the groups that the page has too.
 
     ``favoured`` says who is decided for, ``deserved`` who is labelled so.
     """
-    return tuple(
-        _of_groups(schema, columns, rows, favoured, deserved) for columns in _subsets(schema.protected_columns)
-    )
+    single = []
+    for i in schema.protected_columns:
+        try:
+            single.append(grouping_of(schema.attributes[i], rows[:, i]))
+        except TableError:  # nobody among these rows has a value of it
+            continue
+    subsets = [subset for size in range(1, len(single) + 1) for subset in combinations(single, size)]
+    return tuple(_of_groups(subset, favoured, deserved) for subset in subsets)
 
 
-def _subsets(columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    for size in range(1, len(columns) + 1):
-        yield from combinations(columns, size)
-
-
-def _of_groups(schema: Schema, columns: tuple[int, ...], rows: Codes, favoured: Flags, deserved: Flags) -> RepairGroup:
-    attributes = [schema.attributes[i] for i in columns]
-    values, member = np.unique(_as_twins(schema, columns, rows), axis=0, return_inverse=True)
-    member = member.reshape(-1)
-    groups, small = [], []
-    for number, value in enumerate(values):
-        here = member == number
-        name = ", ".join(a.read_twin(code) for a, code in zip(attributes, value, strict=True))
-        if here.sum() < MIN_GROUP:
-            small.append(name)
-        else:
-            groups.append(_rates(name, favoured[here], deserved[here]))
+def _of_groups(subset: Sequence[Grouping], favoured: Flags, deserved: Flags) -> RepairGroup:
+    table = subset[0] if len(subset) == 1 else crossed(subset)
+    people = [(name, here) for name, here in zip(table.labels, table.members(), strict=True) if len(here)]
+    groups = tuple(_rates(name, favoured[here], deserved[here]) for name, here in people if len(here) >= MIN_GROUP)
     odds = [_gap(groups, lambda g: g.true_positive_rate), _gap(groups, lambda g: g.false_positive_rate)]
     known = [gap for gap in odds if gap is not None]
     return RepairGroup(
-        attributes=tuple(a.name for a in attributes),
-        groups=tuple(groups),
-        too_small=tuple(small),
+        attributes=tuple(one.name for one in subset),
+        groups=groups,
+        too_small=tuple(name for name, here in people if len(here) < MIN_GROUP),
         selection=_gap(groups, lambda g: g.selection_rate),
         equal_opportunity=odds[0],
         average_odds=sum(known) / 2 if len(known) == 2 else None,
     )
-
-
-def _as_twins(schema: Schema, columns: tuple[int, ...], rows: Codes) -> Codes:
-    """The protected values of the rows; where twins stand for ranges of them, the range is the group."""
-    found = []
-    for i in columns:
-        attribute = schema.attributes[i]
-        place = attribute.twin_place(rows[:, i])
-        found.append(np.where(place < 0, rows[:, i], attribute.twin_values()[np.maximum(place, 0)]))
-    return np.column_stack(found)
 
 
 def _rates(name: str, favoured: Flags, deserved: Flags) -> GroupRate:
@@ -108,7 +89,7 @@ def _share(flags: Flags) -> float | None:
     return float(flags.mean()) if len(flags) else None
 
 
-def _gap(groups: list[GroupRate], rate: Callable[[GroupRate], float | None]) -> float | None:
+def _gap(groups: Sequence[GroupRate], rate: Callable[[GroupRate], float | None]) -> float | None:
     """The largest rate minus the smallest, where at least two groups have one."""
     rates = [value for value in map(rate, groups) if value is not None]
     return max(rates) - min(rates) if len(rates) > 1 else None

@@ -1,7 +1,4 @@
-"""What a repair is, what it costs and what it buys: plain records, nothing computed.
-
-What a repair leaves in the run's folder: repairs.parquet, and repair.json with everything.
-"""
+"""What a repair is, what it costs and what it buys; written to repair.json and repairs.parquet, and read back."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Unpack
 
 import numpy as np
 
-from fairbits.domain import Codes, GrantOptions, quality
+from fairbits.domain import GrantOptions, quality
 from fairbits.errors import OptionError
 from fairbits.measure import Measure, check_measure, symbol_of
 from fairbits.models import Model, Network
@@ -166,28 +166,47 @@ def repair_run(
         rows=len(halves.plan.rows),
         measure=setting.measure,
     )
+    people, candidates, folder = compared_people(halves), found.candidates, opened.folder
     attacked: tuple[Attacked | None, Attacked | None] = (None, None)
     groups: tuple[tuple[RepairGroup, ...], ...] = ((), ())
     written = Export((), None, ())
-    people = compared_people(halves)
-    candidates = found.candidates
+
+    def write_model(one: RepairCandidate, place: Path) -> tuple[Export, RepairCandidate]:
+        made = export(
+            one.network,
+            about,
+            place,
+            people,
+            fitted=one.fitted,
+            source=one.source,
+            k_max=one.k_max_proved,
+            epsilon=setting.epsilon,
+            partition=setting.partition,
+        )
+        files = (*made.files, *([] if made.subject_file is None else [made.subject_file]))
+        return made, replace(one, files=tuple(path.relative_to(folder).as_posix() for path in files))
+
     if chosen is None:
-        remove_old(opened.folder)
+        remove_old(folder)
     else:
         attacked = _attacked(attack, about.model, chosen, watch)
-        judgement = next(judged for one, judged in found.judged if one is chosen)
-        groups = found.before[1].groups, judgement.groups
+        groups = found.before[1].groups, next(judged for one, judged in found.judged if one is chosen).groups
         watch("writing and checking the repaired model")
-        written = _written(chosen, about, opened.folder, people, setting)
+        written, kept = write_model(chosen, folder)
         if not written.files:
             reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
             chosen = None
         else:
-            kept = replace(chosen, files=_names(written, opened.folder))
             candidates = [kept if one is chosen else one for one in candidates]
             chosen = kept
-    if write_all:
-        candidates = _all_written(candidates, chosen, about, opened.folder, people, setting, found.notes, watch)
+    for number, one in enumerate(candidates if write_all else ()):
+        if one is chosen or not one.on_front:
+            continue
+        watch(f"writing and checking {one.name}")
+        place = folder / OTHERS / _folder_name(one.name)
+        place.mkdir(parents=True, exist_ok=True)
+        other, candidates[number] = write_model(one, place)
+        found.notes.extend(f"{one.name}: {line}" for line in other.warnings)
     result = RepairResult(
         subject=about.name,
         seed=seed,
@@ -224,50 +243,6 @@ def repair_run(
     note_checks(opened.folder, written_file=[asdict(check) for check in written.checks])
     write(result, opened.folder, opened.content(), made_with=opened.manifest["identity"])
     return result
-
-
-def _written(one: RepairCandidate, subject: Subject, folder: Path, people: Codes, setting: Setting) -> Export:
-    return export(
-        one.network,
-        subject,
-        folder,
-        people,
-        fitted=one.fitted,
-        source=one.source,
-        k_max=one.k_max_proved,
-        epsilon=setting.epsilon,
-        partition=setting.partition,
-    )
-
-
-def _names(written: Export, folder: Path) -> tuple[str, ...]:
-    files = [*written.files, *([] if written.subject_file is None else [written.subject_file])]
-    return tuple(path.relative_to(folder).as_posix() for path in files)
-
-
-def _all_written(
-    candidates: Sequence[RepairCandidate],
-    chosen: RepairCandidate | None,
-    subject: Subject,
-    folder: Path,
-    people: Codes,
-    setting: Setting,
-    notes: list[str],
-    watch: Watch,
-) -> list[RepairCandidate]:
-    """The candidates, those that nothing beats written into folders of their own."""
-    found = []
-    for one in candidates:
-        if one is chosen or not one.on_front:
-            found.append(one)
-            continue
-        watch(f"writing and checking {one.name}")
-        place = folder / OTHERS / _folder_name(one.name)
-        place.mkdir(parents=True, exist_ok=True)
-        written = _written(one, subject, place, people, setting)
-        notes += [f"{one.name}: {line}" for line in written.warnings]
-        found.append(replace(one, files=_names(written, folder)))
-    return found
 
 
 def _folder_name(name: str) -> str:
@@ -338,8 +313,13 @@ def cautions(chosen: RepairCandidate, before: tuple[Figures, Figures], budget: f
     return found
 
 
+def _own_inputs(chosen: RepairCandidate) -> bool:
+    """Whether it takes inputs of its own: the attack asks models that take the subject's."""
+    return chosen.fitted is not None and chosen.fitted.estimator is not None
+
+
 def _not_attacked(attack: Attack | None, chosen: RepairCandidate | None) -> list[str]:
-    if attack is None or chosen is None or chosen.fitted is None or chosen.fitted.estimator is None:
+    if attack is None or chosen is None or not _own_inputs(chosen):
         return []
     return [f"{chosen.name} was fitted anew and takes inputs of its own, so no fresh search attacked it."]
 
@@ -347,8 +327,7 @@ def _not_attacked(attack: Attack | None, chosen: RepairCandidate | None) -> list
 def _attacked(
     attack: Attack | None, before: Model, chosen: RepairCandidate, watch: Watch
 ) -> tuple[Attacked | None, Attacked | None]:
-    own_inputs = chosen.fitted is not None and chosen.fitted.estimator is not None
-    if attack is None or own_inputs:  # the attack asks models that take the subject's own inputs
+    if attack is None or _own_inputs(chosen):
         return None, None
     watch("attacking both models with a fresh search")
     first = attack(before)

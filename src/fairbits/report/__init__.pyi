@@ -44,6 +44,7 @@ from .sections.people import portrait_of as portrait_of
 from .sections.people import row_words as row_words
 from .sections.repairs import repair_blocks as repair_blocks
 from .sections.subjects import built_in_blocks as built_in_blocks
+from .sections.subjects import built_in_list as built_in_list
 from .sections.subjects import draft_blocks as draft_blocks
 from .sections.subjects import draft_document as draft_document
 from .sections.summary import gate_look as gate_look

@@ -140,12 +140,9 @@ def measured_of(document: dict[str, Any]) -> Measured:
             _estimate(figures, "flip_rate_supported") if figures.get("flip_rate_supported") is not None else None
         ),
         split_rate=_estimate(figures, "split_rate"),
-        k_mean=_estimate(figures, "k_mean"),
         histogram=tuple((entry["k"], entry["people"]) for entry in document["histogram"]),
         stakes=tuple(Stake(**stake) for stake in document["stakes"]),
-        bound_bits=bound["bits"],
-        bound_rate=bound["rate"],
-        bound_confidence=bound["confidence"],
+        bound={name: bound[name] for name in ("bits", "rate", "confidence")},
         noise=Noise.read(document.get("noise")),
         harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
         harmed_people=document["harms"]["people"],

@@ -29,7 +29,14 @@ from fairbits.report.sections.details import search_blocks
 from fairbits.report.sections.people import card_of
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.summary import flip_blocks, flip_rows
-from fairbits.report.sections.treatment import BLIND, bits_table, impact_blocks, lowest_ratios, study_blocks
+from fairbits.report.sections.treatment import (
+    BLIND,
+    bits_table,
+    bound_paragraph,
+    impact_blocks,
+    lowest_ratios,
+    study_blocks,
+)
 from fairbits.subject import Quality
 
 if TYPE_CHECKING:
@@ -76,13 +83,7 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         stakes = [(f"{one.attribute}: {one.value}", one.lowest, one.highest) for one in found.stakes()]
         columns = [label("protected value"), share("lowest twin"), share("highest twin")]
         yield Fold("Whose score is lowest and highest, where twins differ", [TableBlock(columns, stakes)])
-        bound = found.bound()
-        yield Paragraph(
-            f"None of the {number(len(found))} people examined exceeds {number(bound['bits'], 2)} bits; with "
-            f"{percent(bound['confidence'], 0)} confidence, at most {percent(bound['rate'], 4)} of people drawn like "
-            "them do.",
-            tone="small",
-        )
+        yield bound_paragraph(measured)
     # What twins leave out is a note of the subject.
     limits = [one.text for one in found.limits if one.limit == "support"]
     yield from paragraphs((f"Note: {note}" for note in (*limits, *subject.notes)), "note")

@@ -66,7 +66,7 @@ def write_formats(folder: Path, data: ReportData, *, page: str, markdown: str, s
         write_whole(folder / MARKDOWN, markdown.encode())
         write_json(folder / SUMMARY, summary)
         made = data.reproduction
-        if data.proxies is not None and any((data.proxies.get("filing") or {}).values()):
+        if data.proxies is not None and (data.proxies.get("filing") or {}).get("distributed"):
             write_whole(folder / FILING, render_page(filing_page(data.proxies, made.created)).encode())
         write_manifest(folder, about={"subject": data.about.subject, "identity": made.identity, "run": made.created})
     except OSError as error:

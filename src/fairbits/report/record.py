@@ -74,12 +74,9 @@ class Measured:
     figures: Mapping[str, Any]
     flip_rate: Estimate | None
     split_rate: Estimate
-    k_mean: Estimate
     histogram: tuple[tuple[int, int], ...]
     stakes: tuple[Stake, ...]
-    bound_bits: float
-    bound_rate: float
-    bound_confidence: float
+    bound: Mapping[str, float]
     noise: Noise | None = None
     flip_rate_supported: Estimate | None = None
     limits: tuple[Limit, ...] = ()

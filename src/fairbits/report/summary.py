@@ -56,11 +56,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             **data.about.quality.figures(),
             "rows_total": measured.rows_total,
             "noise": None if measured.noise is None else measured.noise.document(),
-            "bound": {
-                "bits": measured.bound_bits,
-                "rate": measured.bound_rate,
-                "confidence": measured.bound_confidence,
-            },
+            "bound": dict(measured.bound),
             "histogram": [{"k": k, "people": people} for k, people in measured.histogram],
             "stakes": [asdict(stake) for stake in measured.stakes],
             "harms": [asdict(harm) for harm in measured.harms],

@@ -234,12 +234,6 @@ def name_of(task: int, token: str, number: int) -> str:
     return f"part-{task:06d}-{token}-{number:04d}.parquet"
 
 
-def task_of(name: str) -> int:
-    """The task that a part belongs to, also for a part that was set aside."""
-    match = PART.fullmatch(name.removesuffix(SET_ASIDE))
-    return int(match[1]) if match else -1
-
-
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
     """Open a file for Arrow: by its name on this machine, as an open file elsewhere."""
@@ -406,7 +400,7 @@ def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, together:
         connection.execute(f"SET memory_limit = '{max(memory, 64)}MB'")
         connection.execute("SET preserve_insertion_order = false")
         if is_local(parts[0].path):
-            listed = ", ".join(_text(str(part.path.resolve())) for part in parts)
+            listed = ", ".join(sql_text(str(part.path.resolve())) for part in parts)
             connection.execute(f"CREATE VIEW written AS SELECT * FROM read_parquet([{listed}])")  # noqa: S608 - quoted
         else:
             connection.register("written", elsewhere(list(parts), layout))
@@ -417,9 +411,9 @@ def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, together:
 
 def _question(layout: Layout, buckets: range) -> str:
     """Most people are found once: their hashes tell so in little memory, and only the others are compared in full."""
-    person, listed = ", ".join(map(_name, layout.names)), ", ".join(map(str, buckets))
+    person, listed = ", ".join(map(sql_name, layout.names)), ", ".join(map(str, buckets))
     return f"""
-        WITH mine AS MATERIALIZED (SELECT {person}, evaluation FROM written WHERE {_name(BUCKET)} IN ({listed})),
+        WITH mine AS MATERIALIZED (SELECT {person}, evaluation FROM written WHERE {sql_name(BUCKET)} IN ({listed})),
         often AS (SELECT hash({person}) AS h FROM mine GROUP BY h HAVING count(*) > 1),
         maybe AS (SELECT {person}, evaluation FROM mine SEMI JOIN often ON hash({person}) = often.h)
         SELECT evaluation FROM (SELECT evaluation, min(evaluation) OVER (PARTITION BY {person}) AS first FROM maybe)
@@ -427,12 +421,12 @@ def _question(layout: Layout, buckets: range) -> str:
     """  # noqa: S608 - names of our own columns, quoted
 
 
-def _name(name: str) -> str:
+def sql_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''").replace("\0", "\ufffd") + "'"
 
 
 ROWS = "rows.parquet"

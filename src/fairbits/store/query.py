@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from fairbits.errors import OptionError, choose_from
 from fairbits.store.files import is_local
-from fairbits.store.parts import FIGURES, WORDS, Layout, Part
+from fairbits.store.parts import FIGURES, WORDS, Layout, Part, sql_name, sql_text
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
@@ -278,7 +278,7 @@ class Questions:
         self._connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
         run = self._connection.execute
         run(f"SET memory_limit = '{MEMORY}'")
-        run(f"SET temp_directory = {_text(str(spill))}")
+        run(f"SET temp_directory = {sql_text(str(spill))}")
         run("SET preserve_insertion_order = false")
         hide_progress(self._connection)
         self._show_parts(parts)
@@ -300,7 +300,7 @@ class Questions:
             self._connection.register("nothing", self.layout.arrow.empty_table())
             run("CREATE TABLE written AS SELECT * FROM nothing")
         elif all(is_local(part.path) for part in parts):
-            listed = f"[{', '.join(_text(str(part.path.resolve())) for part in parts)}]"
+            listed = f"[{', '.join(sql_text(str(part.path.resolve())) for part in parts)}]"
             run(f"SET allowed_paths = {listed}")
             run(f"CREATE VIEW written AS SELECT * FROM read_parquet({listed})")
         else:
@@ -326,7 +326,7 @@ class Questions:
         if where is not None and any(name.casefold() in where.casefold() for name in self._row_names):
             self._join_rows()
         clause = "" if where is None else condition(self._connection, where)
-        codes = "".join(f"{_name(_hidden(i))} AS {_name(n)}, " for i, n in enumerate(self.layout.names))
+        codes = "".join(f"{sql_name(_hidden(i))} AS {sql_name(n)}, " for i, n in enumerate(self.layout.names))
         limit = "" if top is None else f"LIMIT {int(top)}"
         # The filter sees only the view: inside, so that no alias of ours shadows its names.
         inner = f"SELECT * FROM {VIEW} {clause}"
@@ -354,7 +354,7 @@ class Questions:
         run = self._connection.execute
         self._connection.register("rows_given", self._rows)
         run("CREATE TABLE rows_kept AS SELECT * FROM rows_given")
-        names = [f"rows_kept.{_name(name)}" for name in self._row_names]
+        names = [f"rows_kept.{sql_name(name)}" for name in self._row_names]
         shown = ", ".join([*self._shown(), *names])
         joined = "stored LEFT JOIN rows_kept USING (seed_row)"
         run(f"CREATE OR REPLACE VIEW {VIEW} AS SELECT {shown} FROM {joined}")
@@ -362,11 +362,11 @@ class Questions:
 
     def codes(self) -> pa.RecordBatchReader:
         """The stored attributes of all cases, in the order in which they were found."""
-        return self._stream(f"SELECT {', '.join(map(_name, self.layout.names))} FROM stored ORDER BY evaluation")
+        return self._stream(f"SELECT {', '.join(map(sql_name, self.layout.names))} FROM stored ORDER BY evaluation")
 
     def content(self) -> tuple[int, int, int]:
         """How many cases there are, and two sums over hashes of each, the time of day left out; in no order."""
-        columns = ", ".join(map(_name, (*self.layout.names, *(name for name in FIGURES if name not in UNREPEATED))))
+        columns = ", ".join(map(sql_name, (*self.layout.names, *(name for name in FIGURES if name not in UNREPEATED))))
         row = self.ask(
             "SELECT count(*) AS n, sum(code)::VARCHAR AS s, bit_xor(hash(code)) AS x "
             f"FROM (SELECT hash({columns}) AS code FROM stored)"
@@ -410,16 +410,16 @@ class Questions:
     def _shown(self) -> list[str]:
         shown = []
         for i, (name, attribute) in enumerate(zip(self.layout.names, self.layout.attributes, strict=True)):
-            quoted = _name(name)
+            quoted = sql_name(name)
             position = f"{quoted}::INTEGER - {int(attribute.low)} + 1" if attribute.labels else ""
-            labels = f"list_extract([{', '.join(_text(label) for label in attribute.labels)}], {position})"
+            labels = f"list_extract([{', '.join(sql_text(label) for label in attribute.labels)}], {position})"
             number = quoted if attribute.kind == "real" else f"{quoted}::BIGINT"
             if attribute.kind != "category" and attribute.gap is not None:  # a missing number is NULL
                 number, position = f"nullif({number}, {attribute.gap:.0f})", f"nullif({position or 0}, 0)"
             shown.append(f"{labels if attribute.kind == 'category' else number} AS {quoted}")
             if attribute.kind == "integer" and attribute.labels:
-                shown.append(f"{labels} AS {_name(self._label_name(name))}")
-            shown.append(f"{quoted} AS {_name(_hidden(i))}")
+                shown.append(f"{labels} AS {sql_name(self._label_name(name))}")
+            shown.append(f"{quoted} AS {sql_name(_hidden(i))}")
         for name, kind in FIGURES.items():
             shown.append(f"{name}::INTEGER AS {name}" if kind == pa.int16() else name)
         return shown
@@ -453,14 +453,6 @@ def elsewhere(parts: list[Part], layout: Layout) -> Dataset:
 def _hidden(position: int) -> str:
     """The column of the view that keeps a code. A name that nobody gives an attribute by accident."""
     return f"\x01code {position}"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''").replace("\0", "\ufffd") + "'"
 
 
 def _dictionary(index: pa.ChunkedArray, values: tuple[str, ...]) -> pa.ChunkedArray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +40,9 @@ def certify(
     else:
         door = audit_of(subject, about, loading)
     loaded = door.subject
-    with _line(shown=not as_json) as progress, gentle_stop() as stop:
+    from fairbits.cli.progress import working
+
+    with working(shown=not as_json) as progress, gentle_stop() as stop:
         found = door.certify(progress=progress, stop=stop, **arguments_of(options))
     if as_json:
         print_json(document(loaded, found))
@@ -71,16 +71,3 @@ def document(subject: Subject, found: Certificate) -> dict[str, Any]:
         "contradictions": [one.document() for one in found.contradictions],
         "stopped": found.stopped,
     }
-
-
-@contextmanager
-def _line(*, shown: bool) -> Iterator[Callable[[str], None]]:
-    """One line on stderr that says what is being done; nothing where stderr is no terminal."""
-    from fairbits.cli.console import Console
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("…") as line:
-        yield lambda what: line.update(f"{what} …")

@@ -84,27 +84,10 @@ def _list(*, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    from rich import box
-    from rich.table import Table
+    from fairbits.cli.terminal import show
+    from fairbits.report import built_in_list
 
-    from fairbits.cli.console import Console
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("subject", no_wrap=True)  # it is there to be typed
-    for heading in ("rows", "attributes", "twins"):
-        table.add_column(heading, justify="right")
-    table.add_column("protected")
-    table.add_column("data", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            row["name"],
-            f"{row['rows']:,}",
-            str(row["attributes"]),
-            str(row["m"]),
-            ", ".join(row["protected"]),
-            row["data"],
-        )
-    Console(highlight=False).print(table)
+    show(built_in_list(rows), "next  fairbits data show NAME", everything=True)
 
 
 def _show(name: str, *, as_json: bool) -> None:
@@ -126,10 +109,10 @@ def _show(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(about)
     else:
-        from fairbits.cli.terminal import show as show_blocks
+        from fairbits.cli.terminal import show
         from fairbits.report import built_in_blocks
 
-        show_blocks(built_in_blocks(entry, about), f"next  fairbits measure {name}")
+        show(built_in_blocks(entry, about), f"next  fairbits measure {name}")
 
 
 def _export(name: str, folder: Path, *, codes: bool, force: bool) -> None:

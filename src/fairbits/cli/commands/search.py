@@ -62,6 +62,6 @@ def search(
 
         notes = (*door.subject.notes, *summary.get("notes", ()))
         look = search_look(run, top=top, lines=door.subject.asked_lines(), notes=notes)
-        show(look, f"next  fairbits cases {run.folder} · fairbits debug {run.folder} · fairbits report {run.folder}")
+        show(look, f"next  fairbits cases {run.folder}, then fairbits debug, repair and report")
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)

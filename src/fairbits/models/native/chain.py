@@ -113,6 +113,16 @@ class Chain:
             layer.shift_from = source if not layer.shift.any() else None
             layer.after, layer.shift = layer.after * factor, layer.shift * factor + offset
 
+    def normalise(
+        self, mean: Matrix, spread: Matrix, gain: Matrix | float = 1.0, shift: Matrix | None = None, source: str = ""
+    ) -> None:
+        """Take a normalisation: x ↦ (x − mean) / spread · gain + shift, whose shift is a parameter of this name."""
+        factor = 1 / spread * gain
+        if shift is None:
+            self.scale(factor, -mean * factor)
+        else:
+            self.scale(factor, shift - mean * factor, ParameterSource(source, plus=mean * factor))
+
     def activate(self, activation: Activation) -> None:
         """Take an activation, which ends the open layer."""
         self._going_on(activation.name)

@@ -583,17 +583,8 @@ class Network(SeveralClasses):
         return checked_rows(inputs, self.inputs, "the network", np.float32)
 
     def _forward(self, inputs: Array) -> tuple[list[Array], list[Array]]:
-        """Pre-activations and outputs of every layer."""
-        befores: list[Array] = []
-        afters: list[Array] = []
-        current = inputs
-        for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            with np.errstate(invalid="ignore"):  # BLAS may look beyond the end of small matrices, at anything
-                before = current @ without_denormals(w) + b
-            current = self.activations_after[i](before) if i < len(self.activations_after) else before
-            befores.append(before)
-            afters.append(current)
-        return befores, afters
+        weights = [without_denormals(w) for w in self.weights]
+        return forward(weights, self.biases, self.activations_after, inputs)
 
     def _backward(self, befores: list[Array], slope: Array) -> Array:
         for i in range(len(self.weights) - 1, 0, -1):
@@ -620,6 +611,20 @@ class Network(SeveralClasses):
         slopes: Array = -softmax(others, axis=1)
         slopes[rows, own] = 1
         return slopes
+
+
+def forward(
+    weights: Sequence[Array], biases: Sequence[Array], activations: Sequence[Activation], rows: Array
+) -> tuple[list[Array], list[Array]]:
+    """Pre-activations and outputs of every layer."""
+    befores: list[Array] = []
+    afters: list[Array] = []
+    for i, (w, b) in enumerate(zip(weights, biases, strict=True)):
+        with np.errstate(invalid="ignore"):  # BLAS may look beyond the end of small matrices, at anything
+            before = (afters[-1] if i else rows) @ w + b
+        befores.append(before)
+        afters.append(activations[i](before) if i < len(activations) else before)
+    return befores, afters
 
 
 def _own(array: npt.ArrayLike) -> Array:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fairbits.errors import ModelError, OptionError
-from fairbits.models.native.network import Network
+from fairbits.models.native.network import Network, forward
 
 Floats = npt.NDArray[Any]
 #: Draws so many pairs of encoded rows whose scores ought to be equal.
@@ -45,10 +45,9 @@ class Fitting:
         for name in ("updates", "batch", "learning_rate"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; training needs a number larger than 0.")
-        if not self.consistency >= 0:
-            raise OptionError(f"consistency is {self.consistency}; give the weight of the penalty, 0 or more.")
-        if not self.prejudice >= 0:
-            raise OptionError(f"prejudice is {self.prejudice}; give the weight of the penalty, 0 or more.")
+        for name in ("consistency", "prejudice"):
+            if not getattr(self, name) >= 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; give the weight of the penalty, 0 or more.")
 
 
 def refit(
@@ -262,14 +261,7 @@ class Learner:
         return score, tilt
 
     def _forward(self, rows: Floats) -> tuple[list[Floats], list[Floats]]:
-        befores, afters, current = [], [], rows
-        for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            before = current @ w + b
-            last = i == len(self.weights) - 1
-            current = before if last else self._origin.activations_after[i](before)
-            befores.append(before)
-            afters.append(current)
-        return befores, afters
+        return forward(self.weights, self.biases, self._origin.activations_after, rows)
 
     def _backward(
         self, rows: Floats, befores: Sequence[Floats], afters: Sequence[Floats], slope: Floats, loss: float

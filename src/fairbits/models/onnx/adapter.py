@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import MAX_MODEL_BYTES, Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import MissingDependencyError, ModelError, choose_from
 from fairbits.models.black_box import BlackBox, reason
-from fairbits.models.guards import tried
+from fairbits.models.guards import options_after_trial
 from fairbits.models.input_slots import slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Activation
@@ -70,7 +70,7 @@ def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOpti
     except NotNative as error:
         try:
             check_sizes(graph.model)
-            options = tried(Path(path), schema, options, needs=("onnx", "onnxruntime"))
+            options = options_after_trial(Path(path), schema, options, needs=("onnx", "onnxruntime"))
             return run_graph(graph, schema, options, why=str(error))
         except ModelError as trouble:
             if str(trouble).startswith("the ONNX file"):  # said by the child process, which reads it the same way
@@ -102,7 +102,7 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
     encoding, notes, feed = None, tuple[str, ...](), None
     if reader.stem and schema is not None:
         check_sizes(graph.model)
-        tried(path, schema, options, needs=("onnx", "onnxruntime"))
+        options_after_trial(path, schema, options, needs=("onnx", "onnxruntime"))
         feeder = feeder_of(graph, schema, options)
         if not isinstance(feeder, Feeder):
             raise NotNative(f"it has {len(graph.inputs)} inputs, some of which take several columns.")
@@ -222,8 +222,8 @@ class GraphReader:
             chain.scale(scale, -offset * scale)
         elif kind == "BatchNormalization" and first:
             gain_, offset_, mean, variance = (array for _, array in others)
-            factor = gain_ / np.sqrt(variance + _real(options, "epsilon", 1e-5))
-            chain.scale(factor, offset_ - mean * factor, ParameterSource(others[1][0], plus=mean * factor))
+            spread = np.sqrt(variance + _real(options, "epsilon", 1e-5))
+            chain.normalise(mean, spread, gain_, offset_, others[1][0])
         else:
             raise NotNative(f"the operation {kind} is not understood.")
 

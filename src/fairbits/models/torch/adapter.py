@@ -152,7 +152,9 @@ def take_operation(chain: Chain, name: str, given: dict[str, Any], held: Paramet
         if "bias" in held:
             chain.scale(1.0, held["bias"][1], ParameterSource(held["bias"][0]))
     elif name in {"batchnorm1d", "batch_norm"} and "running_mean" in held:
-        _normalise(chain, given, held)
+        spread = np.sqrt(held["running_var"][1] + float(given.get("eps", 1e-5)))
+        gain = held["weight"][1] if "weight" in held else 1.0
+        chain.normalise(held["running_mean"][1], spread, gain, *held.get("bias", ("", None))[::-1])
     elif name == "sigmoid":
         chain.sigmoid()
     elif name == "softmax" and given.get("dim") in (1, -1):
@@ -177,18 +179,6 @@ _OTHER_ACTIVATIONS = {
     *("silu", "mish", "selu", "celu", "softplus", "softsign", "hardtanh", "hardswish", "hardsigmoid", "relu6", "prelu"),
     *("logsigmoid", "tanhshrink", "hardshrink", "softshrink", "threshold", "glu", "rrelu"),
 }  # fmt: skip
-
-
-def _normalise(chain: Chain, given: dict[str, Any], held: Parameters) -> None:
-    mean, variance = held["running_mean"][1], held["running_var"][1]
-    factor = 1 / np.sqrt(variance + float(given.get("eps", 1e-5)))
-    if "weight" in held:
-        factor = factor * held["weight"][1]
-    if "bias" in held:
-        path, bias = held["bias"]
-        chain.scale(factor, bias - mean * factor, ParameterSource(path, plus=mean * factor))
-    else:
-        chain.scale(factor, -mean * factor)
 
 
 def _named(name: str) -> Callable[[dict[str, Any]], Activation]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import reason
-from fairbits.models.guards import tried
+from fairbits.models.guards import options_after_trial
 from fairbits.models.native.chain import Chain, NotNative
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
@@ -139,7 +139,7 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
                 f"unpickling parts of it; add --trust-pickle if you trust whoever made it."
             ) from None
     torch = import_torch("running an exported program")
-    options = tried(path, schema, options, needs=("torch",))
+    options = options_after_trial(path, schema, options, needs=("torch",))
     try:
         program = torch.export.load(str(path))
         module, names = program.module(), list(program.graph_signature.user_inputs)
@@ -173,7 +173,7 @@ def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Lo
         raise _no_factory(path)
     import_torch("reading PyTorch weights")
     if options.factory is None:  # code that its owner grants runs once, here; only files are tried out first
-        options = tried(path, schema, options, needs=("torch",))
+        options = options_after_trial(path, schema, options, needs=("torch",))
     return from_torch(module_of(path, options), schema, options)
 
 

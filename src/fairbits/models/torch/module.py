@@ -6,6 +6,7 @@ tried on a few people first: how wide it is, with one tensor or several, of floa
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -155,20 +156,19 @@ class TorchModel(SeveralClasses):
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability (or the predicted value) of each encoded row."""
         with self._torch.no_grad(), self._hooked():
-            pieces = [self._score(self._forward(rows)).numpy() for rows in self._pieces(inputs)]
-        return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.float32)
+            return self._collected(inputs, lambda rows: self._score(self._forward(rows)).numpy())
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
         """Slope of the score, the logit margin or the loss with respect to the inputs."""
         if of not in get_args(Slope):
             raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
-        pieces = []
+
+        def slopes(rows: Any) -> Array:
+            rows.requires_grad_(True)
+            return self._slopes(self._slope_target(self._forward(rows), of).sum(), rows)
+
         with self._torch.enable_grad(), self._hooked():
-            for rows in self._pieces(inputs):
-                rows.requires_grad_(True)
-                target = self._slope_target(self._forward(rows), of).sum()
-                pieces.append(self._slopes(target, rows))
-        return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
+            return self._collected(inputs, slopes, self.inputs)
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
         """Outputs of the named layers, and the output after its head."""
@@ -184,8 +184,8 @@ class TorchModel(SeveralClasses):
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
         """The probability of every class of each encoded row."""
         with self._torch.no_grad(), self._hooked():
-            found = [self._probabilities(self._forward(rows)).numpy() for rows in self._pieces(inputs)]
-        table = np.concatenate(found) if found else np.empty((0, self.outputs), dtype=np.float32)
+            ask = self._probabilities
+            table = self._collected(inputs, lambda rows: ask(self._forward(rows)).numpy(), self.outputs)
         return np.hstack([1 - table, table]) if self.outputs == 1 else table
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
@@ -221,9 +221,9 @@ class TorchModel(SeveralClasses):
             write_module(self.module, self.inputs, Path(path), plain=not self.held)
 
     def _changed(self, **changes: Any) -> TorchModel:
-        kept: dict[str, Any] = {"favourable": self.favourable, "held": self.held, "batch": self._batch}
-        kept |= {"someone": self.someone} | changes
-        return TorchModel(self.module, self.inputs, self.outputs, self.output, self.layers, **kept)
+        other = copy.copy(self)
+        other.__dict__.update(changes)
+        return other
 
     @contextmanager
     def _hooked(self, seen: dict[str, Any] | None = None) -> Iterator[None]:
@@ -238,6 +238,10 @@ class TorchModel(SeveralClasses):
         finally:
             for handle in handles:
                 handle.remove()
+
+    def _collected(self, inputs: npt.ArrayLike, make: Callable[[Any], Array], *width: int) -> Array:
+        """What is made of every batch, one after the other."""
+        return np.concatenate([np.empty((0, *width), np.float32), *(make(rows) for rows in self._pieces(inputs))])
 
     def _pieces(self, inputs: npt.ArrayLike) -> Iterator[Any]:
         rows = checked_rows(inputs, self.inputs, "the module", np.float32)

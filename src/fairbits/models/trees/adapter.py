@@ -19,7 +19,7 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
 from fairbits.functions import expit
 from fairbits.models.black_box import reason
-from fairbits.models.guards import tried
+from fairbits.models.guards import options_after_trial
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner
@@ -48,7 +48,7 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
     library = _library_named(content)
     if library == "catboost" and _installed("catboost"):
         # Its files are read with the help of the library, or by it alone.
-        options = tried(file, schema, options, needs=("catboost",))
+        options = options_after_trial(file, schema, options, needs=("catboost",))
     try:
         read = _read_content(content, file, schema)
         loaded = tree_loaded(read, schema, options)
@@ -60,7 +60,7 @@ def read_booster(file: Path, schema: Schema | None, options: ModelOptions) -> Lo
         return _compared(loaded, read, library, file, schema, options)
     except NotNative as error:
         if _installed(library):
-            options = tried(file, schema, options, needs=(library,))
+            options = options_after_trial(file, schema, options, needs=(library,))
         return _through_library(library, file, schema, options, str(error))
     except Damaged as error:
         raise ModelError(f"the model {str(file)!r} is damaged or no booster's file: {error}") from None

@@ -239,7 +239,6 @@ def _symmetric(tree: Any, columns: _Columns, number: int) -> Tree:
 
 def _nested(tree: Any, columns: _Columns, number: int) -> Tree:
     builder = _Builder()
-    width = None
     waiting: list[tuple[Any, int]] = [(tree, 0)]
     order: list[Any] = []
     for node, level in waiting:  # grows while it is read: parents come before their children
@@ -254,9 +253,7 @@ def _nested(tree: Any, columns: _Columns, number: int) -> Tree:
         if isinstance(entry, tuple):
             builder.split(columns.question(entry[0]), entry[1], entry[1] + 1)
         else:
-            values = np.atleast_1d(np.array(entry, dtype=np.float64))
-            width = width or len(values)
-            builder.leaf(values)
+            builder.leaf(np.atleast_1d(np.array(entry, dtype=np.float64)))
     return builder.tree()
 
 

@@ -114,25 +114,13 @@ def _tree(block: str, number: int, per_round: int) -> Tree:
     if facts.get("is_linear", "0") != "0":
         raise NotNative("its leaves hold linear models.")
     leaves = whole_number(facts, "num_leaves")
-    values = _floats(facts, "leaf_value", leaves)
-    inner = leaves - 1
-    if inner == 0:
-        empty = np.zeros(1)
-        return Tree(
-            np.array([-1]),
-            empty,
-            empty.astype(int),
-            empty.astype(int),
-            empty.astype(np.int8),
-            empty.astype(bool),
-            values[:, None],
-            output=number % max(per_round, 1),
-        )
-    feature = _ints(facts, "split_feature", inner)
-    threshold = _floats(facts, "threshold", inner)
-    decision = _ints(facts, "decision_type", inner)
-    left, right = _ints(facts, "left_child", inner), _ints(facts, "right_child", inner)
-    if min(left.min(), right.min()) < -leaves or feature.min() < 0:
+    values = _numbers(facts, "leaf_value", leaves, np.float64)
+    inner = leaves - 1  # a tree of one leaf states no splits
+    feature = _numbers(facts, "split_feature", inner)
+    threshold = _numbers(facts, "threshold", inner, np.float64)
+    decision = _numbers(facts, "decision_type", inner)
+    left, right = _numbers(facts, "left_child", inner), _numbers(facts, "right_child", inner)
+    if min(left.min(initial=0), right.min(initial=0)) < -leaves or feature.min(initial=0) < 0:
         raise Damaged(f"tree {number + 1} has a leaf or feature that does not exist.")
     # Leaves follow the splits: leaf i, written as -1 - i, is node inner + i.
     place = [np.where(child < 0, inner - 1 - child, child) for child in (left, right)]
@@ -157,8 +145,8 @@ def _categories(
     nodes = np.flatnonzero(decision & 1)
     if len(nodes) == 0:
         return None
-    bounds = _ints(facts, "cat_boundaries")
-    words = _ints(facts, "cat_threshold")
+    bounds = _numbers(facts, "cat_boundaries")
+    words = _numbers(facts, "cat_threshold")
     found = {}
     for node in nodes:
         which = int(threshold[node])
@@ -190,15 +178,7 @@ def _number(text: str, key: str) -> float:
     return found
 
 
-def _floats(facts: dict[str, str], key: str, count: int) -> npt.NDArray[np.float64]:
-    return _array(facts, key, count, np.float64)
-
-
-def _ints(facts: dict[str, str], key: str, count: int | None = None) -> npt.NDArray[np.int64]:
-    return _array(facts, key, count, np.int64)
-
-
-def _array(facts: dict[str, str], key: str, count: int | None, kind: Any) -> npt.NDArray[Any]:
+def _numbers(facts: dict[str, str], key: str, count: int | None = None, kind: Any = np.int64) -> npt.NDArray[Any]:
     words = facts.get(key, "").split()
     if count is not None and len(words) != count:
         raise Damaged(f"a tree has {len(words):,} of {key} where {count:,} belong; the file is cut off or damaged.")

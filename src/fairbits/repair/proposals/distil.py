@@ -1,14 +1,11 @@
-"""Distilling: a model that never looks at protected inputs learns what the guard's average says (k = 1 by structure).
+"""The average over twins as a proposal, the guards around it, and models that do without protected inputs (k = 1).
 
-Soft targets (Hinton, Vinyals, Dean 2015) over the training rows and over people near them: a few attributes of a row
-are taken from another row, so that the teacher is heard also where there are no rows.
+Blinding shrinks what protected inputs add to the first layer towards its mean. Distilling has a blind model learn what
+the guard's average says: soft targets (Hinton, Vinyals, Dean 2015) over the training rows and over people near them, in
+whom a few attributes of a row are taken from another, so that the teacher is heard also where there are no rows.
 
-Blinding: shrink what protected inputs add to the first layer towards its mean; all the way, k is 1.
-
-This ends the *direct* use of protected attributes only. Whatever stands in for them among the other attributes (a
-postcode for an origin, hours of work for a sex) stays: proxies are not touched, and group figures say what they do.
-
-Proposals around the average over twins: the plain average, the guards, and a network that has learned it.
+All of this ends the *direct* use of protected attributes only. Whatever stands in for them among the other attributes
+(a postcode for an origin, hours of work for a sex) stays, and group figures say what it does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Sets of neurons to hold: one at a time forward, useless ones dropped again, values refined at the end.
 
-Each step tries every remaining neuron at every value in one call of the engine, on the network as it is by then.
-
-Which neurons may be held, and at which values: off, and at typical values of the neuron over real people.
+Each step tries every remaining neuron at every value in one call of the engine, on the network as it is by then. Values
+are off, and typical ones of the neuron over real people.
 """
 
 from __future__ import annotations

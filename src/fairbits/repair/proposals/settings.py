@@ -1,9 +1,8 @@
-"""Which hyper-parameters of a kind of model are searched, and between which ends: one line for each kind.
-
-A search over hyper-parameters of the subject's own kind of model: accuracy, group gap and bits at once.
+"""A search over hyper-parameters of the subject's own kind of model: accuracy, group gap and bits at once.
 
 What Fairway (Chakraborty et al., FSE 2020) and Parfait-ML (Tizpaz-Niari et al., ICSE 2022) do, by optuna's
-multi-objective tree-structured Parzen estimator. A quarter of the training rows is kept apart for the objectives.
+multi-objective tree-structured Parzen estimator. A quarter of the training rows is kept apart for the objectives. Which
+parameters of a kind of model are searched, and between which ends, is one line for each kind.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
-"""Threshold optimisation: a threshold for every group (Hardt, Price, Srebro 2016), for any model that gives scores.
-
-Which groups of people a mitigator is told about: protected values as one column of group numbers.
-
-Mitigators from the literature know one protected attribute, often with two values. Several attributes are crossed;
-groups of fewer than 30 training rows are joined as "others". Where most people would end there, every attribute is
-cut in two (the most frequent value and the rest; numbers at their median) before they are crossed. The words say which.
-
-Thresholds by group: a threshold of its own for every group, so that all are selected equally often.
+"""Thresholds by group: a threshold of its own for every group, so that all are selected equally often.
 
 Hardt, Price, Srebro, "Equality of Opportunity in Supervised Learning" (2016), without its lottery: where two thresholds
 would have to be mixed at random, the nearest one decides, so that the same person always gets the same decision. It
 needs scores only, and it *uses* the protected value: what it mends between groups it adds to the direct bits.
+
+Which groups a mitigator is told about is one column of numbers. Several attributes are crossed; groups of fewer than 30
+training rows are joined as "others". Where most people would end there, every attribute is cut in two (the most
+frequent value and the rest; numbers at their median) before they are crossed. The words say which.
 """
 
 from __future__ import annotations

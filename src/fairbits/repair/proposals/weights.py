@@ -1,22 +1,20 @@
 """Proposals that change weights: neurons, shrunk inputs, blindness, further training, and their mixtures.
 
-Repair by training further on the rows of the table.
+*Fine-tuning*: trained further on the rows of the table, either with found cases among them, each labelled by the
+majority of its twins; or with a penalty on differences between the scores of twins, of rows and found cases alike (as
+in GRFT). Afterwards the last bias is moved until as many rows as before get the favourable decision: training further
+tends to give up on the rarer class.
 
-Either with found cases among them, each labelled by the majority of its twins; or with a penalty on differences between
-the scores of twins, of rows and found cases alike (as in GRFT). Afterwards the last bias is moved until as many rows as
-before get the favourable decision: training further tends to give up on the rarer class.
-
-Small tables: a network of the same shape trained anew without protected inputs, stopped where cross-validation says.
-
-A model that knows a few hundred rows by heart is a poor teacher: what it says about their neighbours is mostly those
-rows. Training anew on the labels costs seconds there. How long, and where the threshold lies, is chosen by five-fold
-cross-validation *inside the training rows*; rows that are held out are never looked at. Random starts move such small
-tables by a point or two, so several networks are trained and one of the same shape is taught what they say on the mean.
+*From scratch*, on small tables: a network of the same shape without protected inputs. A model that overfits a few
+hundred rows is a poor teacher, and training on the labels costs seconds there. How long, and where the threshold lies,
+is chosen by five-fold cross-validation *inside the training rows*; rows that are held out are never looked at. Random
+starts move such small tables by a point or two, so several networks are trained, and one of the same shape learns what
+they say on the mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -30,7 +28,7 @@ from fairbits.measure import Evaluator
 from fairbits.models import Fitting, Network, refit
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
-from fairbits.repair.proposals.distil import blinded, near_people, protected_inputs, shrunk, without_weights
+from fairbits.repair.proposals.distil import near_people, protected_inputs, shrunk, without_weights
 from fairbits.repair.proposals.guard import moved_odds
 from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, HeldSet, held_sets, singles
 from fairbits.repair.proposals.proposer import Planner, Proposal
@@ -59,33 +57,33 @@ class Finetuning:
         self._rows, self._labels = self._encoding.encode(halves.training.rows), halves.training.labels
         self._cases = self._encoding.encode(self._as_anybody(cases, rng))
         self._opinions = majority_labels(network, self._evaluator, cases)
-        self._values = self._encoded_twins(halves.training.rows[0])
+        person = halves.training.rows[:1]  # the protected inputs of every twin, (m, protected inputs)
+        self._values = self._encoding.encode_twins(person, self._evaluator.twins)[0][:, self._protected]
         self._paired = (halves.training.rows, halves.pool[:PAIRED_CASES])
         self._paired_inputs = (self._rows, self._encoding.encode(self._paired[1]))
         self._threshold = setting.own.threshold
         self._share = favourable_share(network, self._rows, threshold=self._threshold)
 
-    def with_cases(self, network: Network, rng: np.random.Generator) -> Network:
-        """The network, trained further on rows and cases."""
-        inputs = np.concatenate([self._rows, self._cases])
-        targets = np.concatenate([self._labels, self._opinions])
-        return self._recentred(refit(network, inputs, targets, rng, fitting=Fitting(UPDATES)))
+    def trained(
+        self,
+        network: Network,
+        rng: np.random.Generator,
+        *,
+        with_cases: bool = False,
+        consistency: float = 0.0,
+        blind: bool = False,
+    ) -> Network:
+        """The network, trained further on rows, deciding for as many of them as the original did.
 
-    def consistent(self, network: Network, rng: np.random.Generator, weight: float) -> Network:
-        """The network, trained further on rows, while differences between twins are penalised."""
-        fitting = Fitting(UPDATES, consistency=weight, whole=self._evaluator.by_vector)
-        trained = refit(network, self._rows, self._labels, rng, fitting=fitting, pairs=self._pairs)
-        return self._recentred(trained)
-
-    def blind(self, network: Network, rng: np.random.Generator) -> Network:
-        """The network, trained further on rows; the weights of protected inputs stay as they are."""
-        fitting = Fitting(UPDATES)
-        trained = refit(network, self._rows, self._labels, rng, fitting=fitting, frozen=self._protected)
-        return self._recentred(trained)
-
-    def _recentred(self, network: Network) -> Network:
-        """The trained network, deciding for as many rows as the original did."""
-        return recentred(network, self._rows, self._share, threshold=self._threshold)
+        With cases among them, with a penalty on differences between twins, or with protected weights as they are.
+        """
+        inputs, targets = self._rows, self._labels
+        if with_cases:
+            inputs, targets = np.concatenate([inputs, self._cases]), np.concatenate([targets, self._opinions])
+        fitting = Fitting(UPDATES, consistency=consistency, whole=self._evaluator.by_vector)
+        frozen = self._protected if blind else ()
+        found = refit(network, inputs, targets, rng, fitting=fitting, pairs=self._pairs, frozen=frozen)
+        return recentred(found, self._rows, self._share, threshold=self._threshold)
 
     def _pairs(self, rng: np.random.Generator, count: int) -> tuple[Inputs, Inputs]:
         """Two twins of one person each, half of them rows of the table and half of them found cases."""
@@ -113,10 +111,6 @@ class Finetuning:
         if valid is None:
             return rng.integers(0, self._evaluator.m, len(people))
         return np.argmax(valid * (1 - rng.random(valid.shape)), axis=1)
-
-    def _encoded_twins(self, person: Codes) -> Inputs:
-        """The protected inputs of every twin, (m, protected inputs)."""
-        return self._encoding.encode_twins(person[None, :], self._evaluator.twins)[0][:, self._protected]
 
 
 def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> npt.NDArray[np.float64]:
@@ -350,119 +344,78 @@ class Surgery:
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Everything that changes weights and is worth judging."""
-        if isinstance(planner.network, Network):
-            yield from _Changes(planner).proposals(planner.network)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Changes:
-    """Repairs of one network that change its weights."""
-
-    planner: Planner
-
-    def proposals(self, network: Network) -> Iterator[Proposal]:
-        """Repairs that change weights."""
-        suspect, retrain = self.planner.suspect, self.planner.retrain
-        held: list[HeldSet] = []
+        network, subject, rows = planner.network, planner.setting.subject, planner.halves.training.rows
+        if not isinstance(network, Network):
+            return
+        sets: dict[str, HeldSet] = {}
         if len(network.weights) > 1:
-            self.planner.watch("looking at single neurons")
-            bench = Bench(network, self.planner.halves.training, self.planner.setting)
-            floor = bench.start.accuracy - BUDGET_USED * self.planner.budget
-            yield from self._singles(bench, floor, suspect)
-            if not self.planner.quick:
-                self.planner.watch("looking for sets of neurons")
-                held = held_sets(bench, floor)
-                yield from self._sets(held)
-        self.planner.watch("shrinking what protected inputs add")
-        yield from self._shrunk(network, held)
-        yield self._blind(network)
-        if retrain and not self.planner.quick:
-            self.planner.watch("training anew without protected inputs")
-            yield from self._scratch(network)
-            yield from self._trained(network)
-
-    def _singles(self, bench: Bench, floor: float, suspect: int | None) -> Iterator[Proposal]:
-        for name, held in singles(bench, floor).items():
-            yield self._held(name, held)
-        if suspect is not None:
-            for name, held in singles(bench, floor, layer=suspect).items():
-                yield self._held(f"{name}-suspect", held)
-
-    def _sets(self, held: list[HeldSet]) -> Iterator[Proposal]:
-        for name, one in _named(held).items():
-            yield self._held(name, one)
-
-    def _held(self, name: str, held: HeldSet) -> Proposal:
-        assert isinstance(self.planner.network, Network)  # noqa: S101 - only networks have neurons
-        return Proposal(name, neurons_in_words(held.dos), self.planner.network.with_interventions(held.dos), held.dos)
-
-    def _shrunk(self, original: Network, held: list[HeldSet]) -> Iterator[Proposal]:
-        chosen = dict(list(_named(held).items())[-MIXED_SETS:])
+            planner.watch("looking at single neurons")
+            bench = Bench(network, planner.halves.training, planner.setting)
+            floor = bench.start.accuracy - BUDGET_USED * planner.budget
+            found = singles(bench, floor)
+            if planner.suspect is not None:
+                suspects = singles(bench, floor, layer=planner.suspect)
+                found |= {f"{name}-suspect": one for name, one in suspects.items()}
+            if not planner.quick:
+                planner.watch("looking for sets of neurons")
+                sets = _named(held_sets(bench, floor))
+            for name, one in {**found, **sets}.items():
+                yield Proposal(name, neurons_in_words(one.dos), network.with_interventions(one.dos), one.dos)
+        planner.watch("shrinking what protected inputs add")
+        shares = {share: shrunk(network, subject.schema, subject.encoding, rows, share) for share in (*SHARES, 1.0)}
         for share in SHARES:
-            network = self._at(original, share)
             name, words = _shrink_name(share), _shrink_words(share)
-            yield Proposal(name, words, network, shrink=share)
-            for extra, one in chosen.items() if share in MIXED_SHARES else ():
-                mixed = network.with_interventions(one.dos)
-                both = f"{words}; {neurons_in_words(one.dos)}"
+            yield Proposal(name, words, shares[share], shrink=share)
+            for extra, one in list(sets.items())[-MIXED_SETS:] if share in MIXED_SHARES else ():
+                mixed, both = shares[share].with_interventions(one.dos), f"{words}; {neurons_in_words(one.dos)}"
                 yield Proposal(f"{name}+{extra}", both, mixed, one.dos, shrink=share)
-
-    def _blind(self, original: Network) -> Proposal:
-        subject = self.planner.setting.subject
-        network = blinded(original, subject.schema, subject.encoding, self.planner.halves.training.rows)
         words = "protected inputs held at their mean, folded into the first bias"
-        return Proposal("blind", words, network, shrink=1.0)
-
-    def _trained(self, original: Network) -> Iterator[Proposal]:
-        generators = [np.random.default_rng(child) for child in self.planner.seed.spawn(4 + len(TRAINED_SHARES))]
-        finetuning = Finetuning(original, self.planner.halves, self.planner.setting, generators.pop())
-        cases = "trained further with found cases, labelled by the majority of their twins"
-        alike = "trained further with a penalty on differences between twins"
-        self.planner.watch("training with the found cases")
-        yield Proposal("retrain", cases, finetuning.with_cases(original, generators.pop()), retrained=True)
-        self.planner.watch("training with a penalty on differences between twins")
-        network = finetuning.consistent(original, generators.pop(), MILD)
-        yield Proposal("consistent", alike, network, retrained=True)
-        for share in TRAINED_SHARES:
-            network = finetuning.consistent(self._at(original, share), generators.pop(), CONSISTENCY)
-            words = f"{_shrink_words(share)}; then {alike}"
-            yield Proposal(f"{_shrink_name(share)}+consistent", words, network, shrink=share, retrained=True)
-        self.planner.watch("training blind")
-        blind = blinded(
-            original,
-            self.planner.setting.subject.schema,
-            self.planner.setting.subject.encoding,
-            self.planner.halves.training.rows,
-        )
-        network = finetuning.blind(blind, generators.pop())
-        words = "blind; then trained further, protected inputs staying without weight"
-        yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True)
-
-    def _scratch(self, network: Network) -> Iterator[Proposal]:
-        """For small tables: a network of the same shape from random weights, blind, fitted to the labels."""
-        subject, training = self.planner.setting.subject, self.planner.halves.training
-        seed = self.planner.seed
-        rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98)))
-        try:
-            made = trained_from_scratch(network, subject.schema, subject.encoding, training.rows, training.labels, rng)
-        except CapabilityError:
-            return  # large tables and regressions: the repairs above are what there is
-        yield Proposal("refitted", made.words, made.network, shrink=1.0, retrained=True)
-
-    def _at(self, original: Network, share: float) -> Network:
-        subject = self.planner.setting.subject
-        return shrunk(original, subject.schema, subject.encoding, self.planner.halves.training.rows, share)
+        yield Proposal("blind", words, shares[1.0], shrink=1.0)
+        if planner.retrain and not planner.quick:
+            yield from _scratch(planner, network)
+            yield from _finetuned(planner, network, shares)
 
 
-def _named(held: list[HeldSet]) -> dict[str, HeldSet]:
+def _finetuned(planner: Planner, original: Network, shares: Mapping[float, Network]) -> Iterator[Proposal]:
+    generators = [np.random.default_rng(child) for child in planner.seed.spawn(4 + len(TRAINED_SHARES))]
+    tuning = Finetuning(original, planner.halves, planner.setting, generators.pop())
+    planner.watch("training with the found cases")
+    network = tuning.trained(original, generators.pop(), with_cases=True)
+    words = "trained further with found cases, labelled by the majority of their twins"
+    yield Proposal("retrain", words, network, retrained=True)
+    planner.watch("training with a penalty on differences between twins")
+    alike = "trained further with a penalty on differences between twins"
+    network = tuning.trained(original, generators.pop(), consistency=MILD)
+    yield Proposal("consistent", alike, network, retrained=True)
+    for share in TRAINED_SHARES:
+        network = tuning.trained(shares[share], generators.pop(), consistency=CONSISTENCY)
+        words = f"{_shrink_words(share)}; then {alike}"
+        yield Proposal(f"{_shrink_name(share)}+consistent", words, network, shrink=share, retrained=True)
+    planner.watch("training blind")
+    network = tuning.trained(shares[1.0], generators.pop(), blind=True)
+    words = "blind; then trained further, protected inputs staying without weight"
+    yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True)
+
+
+def _scratch(planner: Planner, network: Network) -> Iterator[Proposal]:
+    """For small tables: a network of the same shape from random weights, blind, fitted to the labels."""
+    planner.watch("training from scratch without protected inputs")
+    subject, training, seed = planner.setting.subject, planner.halves.training, planner.seed
+    rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98)))
+    about = (subject.schema, subject.encoding, training.rows, training.labels)
+    try:
+        made = trained_from_scratch(network, *about, rng)
+    except CapabilityError:
+        return  # large tables and regressions: the other repairs are what there is
+    yield Proposal("refitted", made.words, made.network, shrink=1.0, retrained=True)
+
+
+def _named(held: Sequence[HeldSet]) -> dict[str, HeldSet]:
     """Sets by their size; several of one size get letters."""
     names: dict[str, HeldSet] = {}
     for one in held:
         base = f"neurons-{len(one.dos)}"
-        letters = iter("bcdefghijklmnopqrstuvwxyz")
-        name = base
-        while name in names:
-            name = base + next(letters)
+        name = next(base + letter for letter in ("", *"bcdefghijklmnopqrstuvwxyz") if base + letter not in names)
         names[name] = one
     return names
 

@@ -1,6 +1,7 @@
 """The written file is the audited model: what was promised, what the file says, and a record of the comparison.
 
-What a written file says about a model: how its owner asks it, the classes with their types, the twins.
+The facts that a file holds about a model stand here too: how its owner asks it, the classes with their types, the
+twins.
 """
 
 from __future__ import annotations

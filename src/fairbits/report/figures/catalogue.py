@@ -37,10 +37,6 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
         [f"{s.attribute} {s.value} lowest {percent(s.lowest)}, highest {percent(s.highest)}" for s in _extremes(data)]
     )
     yield "stakes", charts.stakes(data.measured.stakes), "Who gets the lowest and the highest score", words
-    if data.debugged is not None and data.debugged.attribution is not None:
-        found = data.debugged.attribution
-        words = joined([f"{shortened(name, 40)} {bits:.2f} bits" for name, bits in found.q_inf.items()])
-        yield "shapley", charts.shapley(found), "Shapley shares of the protected attributes", words
     if data.debugged is not None:
         yield from _causes(data.debugged)
     if data.repaired is not None and data.repaired.repairs:

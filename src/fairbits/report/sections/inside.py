@@ -71,7 +71,6 @@ def attribute_blocks(found: Attribution) -> Iterator[Block]:
     bits = number(found.subsets[-1].q_inf, 2)
     caption = f"Decisions about these cases use {bits} bits on average; Shapley shares split them"
     yield TableBlock(columns, rows, caption)
-    yield Drawing("shapley", "Bar: the Shapley share. Mark: the bits when this attribute alone varies.")
     together = [subset for subset in found.subsets if len(subset.attributes) > 1]
     if len(together) > 1:
         lines = [(" + ".join(one.attributes), one.q_inf, one.q_1) for one in together[:MAX_SETS]]

@@ -150,8 +150,7 @@ def reproduction_blocks(data: ReportData) -> Iterator[Block]:
             f"The method: {CITATION} ",
             Link(f"doi:{DOI}", f"https://doi.org/{DOI}"),
             ". Please cite that paper when you use the measure; fairbits is an independent implementation of it.",
-        ),
-        tone="small",
+        )
     )
 
 
@@ -217,7 +216,7 @@ def _filings(document: Mapping[str, Any]) -> Iterator[Block]:
         rate, ratio = ("selection_rate", "impact_ratio") if decides else ("scoring_rate", "scoring_ratio")
         known = [group for group in one["groups"] if not group.get("missing")]
         yield Heading(f"By {one['attribute']}: {number(one['people'])} people")
-        columns = [label("category"), figure("people"), share(rate.replace("_", " ")), shown("impact ratio")]
+        columns = [label("category"), figure("people"), share("rate"), shown("impact ratio")]
         rows = [
             ((group["group"], Small(_few(group))), group["people"], group[rate], _ratio(group, ratio))
             for group in known

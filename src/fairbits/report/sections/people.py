@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.blocks import Block, Code, Drawing, Fold, Heading, Paragraph, People, PersonCard
 from fairbits.domain import Codes, Table
-from fairbits.measure import Evaluator, assign, check_partition
+from fairbits.measure import Evaluator, Person, assign, check_partition
 from fairbits.numerals import number
 from fairbits.report.record import Axes, Portrait, ReportData
 from fairbits.store import Case, Run
@@ -114,43 +114,7 @@ def _classes(
     return tuple(members.tolist()) if members.max() + 1 == k else ()
 
 
-class Described(Protocol):
-    """Whoever can be shown: a row of the table, a case of a search, a portrait."""
-
-    @property
-    def k(self) -> int:
-        """Number of classes."""
-
-    @property
-    def q_inf(self) -> float:
-        """Bits Q∞."""
-
-    @property
-    def low(self) -> float:
-        """The lowest score."""
-
-    @property
-    def high(self) -> float:
-        """The highest score."""
-
-    @property
-    def worst(self) -> str:
-        """Protected values of the twin with the lowest score."""
-
-    @property
-    def best(self) -> str:
-        """Protected values of the twin with the highest score."""
-
-    @property
-    def flips(self) -> bool:
-        """Whether twins get different decisions."""
-
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        """Attributes in words."""
-
-
-def card_of(one: Described, rank: int, place: str, small: str = "", **more: Any) -> PersonCard:
+def card_of(one: Portrait | Case | Person, rank: int, place: str, small: str = "", **more: Any) -> PersonCard:
     """Who somebody is, and which twins score lowest and highest."""
     return PersonCard(
         id=more.pop("id", f"person-{rank}"),

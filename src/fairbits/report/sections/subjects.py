@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairbits.blocks import Block, Facts, Paragraph, Strong, TableBlock, Tag, Text, label, paragraphs
+from fairbits.blocks import Block, Facts, Paragraph, Strong, TableBlock, Tag, Text, figure, label, paragraphs
 from fairbits.domain import twins_of
 from fairbits.models import speaks_of
 from fairbits.numerals import number, percent
@@ -36,6 +36,22 @@ def built_in_blocks(entry: BuiltIn, about: Mapping[str, Any]) -> Iterator[Block]
         ]
     )
     yield attribute_table(entry.schema)
+
+
+def built_in_list(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    """All built-in subjects, and whether their data are on this machine."""
+    columns = [
+        label("subject"),
+        figure("rows"),
+        figure("attributes"),
+        figure("twins"),
+        label("protected"),
+        label("data"),
+    ]
+    names = ("name", "rows", "attributes", "m")
+    yield TableBlock(
+        columns, [(*(row[name] for name in names), ", ".join(row["protected"]), row["data"]) for row in rows]
+    )
 
 
 def draft_blocks(drafted: Drafted, rows: int) -> Iterator[Block]:

@@ -58,8 +58,8 @@ def summary_blocks(data: ReportData) -> Iterator[Block]:
     else:
         how: Text = (f"{NO_LIMITS} ", Code("fairbits gate RUN"), " judges it, and its verdict stands here.")
         yield Paragraph(data.gate_of_another or how, tone="lead")
-    yield Cards(cards(data))
     yield from flip_blocks(data.about, data.measured)
+    yield Cards(cards(data))
     if data.repaired is not None:
         yield Paragraph((cost_words(data.repaired), " ", Link("All repairs", "#repairs"), "."))
     yield Paragraph(("Approved, or not: ", Link("sign-off", "#sign-off"), "."), tone="small")
@@ -190,8 +190,9 @@ def gate_look(document: Mapping[str, Any]) -> Iterator[Block]:
             yield Heading(f"{title}: {number(len(people))}")
             yield Bullets([_person(one) for one in people[:MAX_NAMED]])
     yield from paragraphs((f"Waived: {_waiver(one)}" for one in document["waived"][:MAX_NAMED]), "note")
-    expired = (f"Expired, so that it counts again: {_waiver(one)}" for one in document["expired"][:MAX_NAMED])
-    yield from paragraphs(expired, "warning")
+    for one in document["expired"][:MAX_NAMED]:
+        whose = f"The waiver of {_waived(one)} by {one['owner']} expired on {one['expires']}"
+        yield Paragraph(f"{whose}, so what it covered counts again ({one['reason']}).", tone="warning")
     yield from paragraphs((f"Note: {note}" for note in document["notes"]), "note")
 
 
@@ -217,7 +218,11 @@ def _person(one: Mapping[str, Any]) -> str:
 
 
 def _waiver(one: Mapping[str, Any]) -> str:
-    return f"{one.get('check') or one.get('case')} by {one['owner']} until {one['expires']}: {one['reason']}"
+    return f"{_waived(one)} by {one['owner']} until {one['expires']}: {one['reason']}"
+
+
+def _waived(one: Mapping[str, Any]) -> str:
+    return f"check {one['check']!r}" if one.get("check") else f"case {one.get('case')}"
 
 
 def _against(document: Mapping[str, Any]) -> str:
@@ -263,10 +268,7 @@ def _more(document: Mapping[str, Any]) -> str:
 def _who(waivers: Any) -> str:
     """Who signed, and until when; nothing for entries that are no waivers."""
     named = [one for one in waivers if isinstance(one, dict) and "owner" in one] if isinstance(waivers, list) else []
-    words = ", ".join(
-        f"{one.get('check') or one.get('case')} by {one['owner']} until {one.get('expires')}"
-        for one in named[:MAX_NAMED]
-    )
+    words = ", ".join(f"{_waived(one)} by {one['owner']} until {one.get('expires')}" for one in named[:MAX_NAMED])
     return f" ({words[:400]})" if words else ""
 
 

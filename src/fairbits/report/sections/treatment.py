@@ -252,10 +252,16 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     yield near_table(near, about.bits_limit, varies=measured.noise is not None)
     for limit in measured.limits:
         yield Paragraph(limit.text, tone="small")
-    yield Paragraph(
-        f"None of the {number(measured.rows)} rows exceeds {number(measured.bound_bits, 2)} bits; with "
-        f"{percent(measured.bound_confidence, 0)} confidence, at most {percent(measured.bound_rate, 4)} of people "
-        "drawn like them do.",
+    yield bound_paragraph(measured)
+
+
+def bound_paragraph(measured: Measured) -> Block:
+    """What nobody examined exceeds, and how many others do at most."""
+    bound = measured.bound
+    return Paragraph(
+        f"None of the {number(measured.rows)} rows exceeds {number(bound['bits'], 2)} bits; with "
+        f"{percent(bound['confidence'], 0)} confidence, at most {percent(bound['rate'], 4)} of people drawn like them "
+        "do.",
         kind="statistical",
         tone="small",
     )
@@ -339,7 +345,7 @@ def study_blocks(document: Mapping[str, Any], lines: Iterable[str]) -> Iterator[
 
 def is_single(entry: Mapping[str, Any]) -> bool:
     """Whether an entry of proxies.json is about one attribute, and not about an intersection."""
-    return len(entry.get("attributes", entry["attribute"].split(" × "))) == 1
+    return len(entry["attributes"]) == 1
 
 
 def lowest_ratios(document: Mapping[str, Any] | None) -> list[tuple[str, Mapping[str, Any]]]:
