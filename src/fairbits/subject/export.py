@@ -158,13 +158,13 @@ def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
                 columns[name] = (own == label).astype(np.int64)
         if not attribute.columns:
             columns[attribute.name] = _column(attribute, own, codes_only=codes)
+    if subject.table.held_out is not None:
+        columns[split_name(subject)] = subject.table.held_out.astype(np.int64)
     if subject.schema.target is not None and subject.table.labels is not None:
         classes = np.array(subject.schema.classes, dtype=object)
         columns[subject.schema.target] = (
             classes[subject.table.labels.astype(np.int64)] if len(classes) else subject.table.labels
         )
-    if subject.table.held_out is not None:
-        columns[split_name(subject)] = subject.table.held_out
     return pa.table(columns)
 
 
