@@ -16,8 +16,10 @@ The tree, with the exit code of the command line::
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import requires
 from typing import Self
 
 from fairbits.text import one_line, shortened
@@ -122,7 +124,13 @@ class MissingDependencyError(UsageError):
     """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str):
-        super().__init__(f"{purpose} needs {package!r}, which is not installed: pip install 'fairbits[{extra}]'.")
+        super().__init__(f"{purpose} needs {package!r}, which is not installed: pip install {_packages(extra)}.")
+
+
+def _packages(extra: str) -> str:
+    """What an extra asks for, as pip takes it: that works beside a checkout and beside a wheel."""
+    wanted = [one.partition(";") for one in requires("fairbits") or ()]
+    return " ".join(shlex.quote(name.strip()) for name, _, marker in wanted if f"'{extra}'" in marker.replace('"', "'"))
 
 
 @contextmanager
