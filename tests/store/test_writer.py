@@ -285,7 +285,7 @@ class TestForce:
         from fairbits.repair.run import OTHERS
 
         names = {"certify.json", certified.RATES, judged.FILE, repaired.TABLE, repaired.DOCUMENT, "proxies.json"}
-        names |= {signed.MANIFEST, signed.SIGNATURE, *signed.FACES, "measure.json", "repaired.onnx", "repaired.toml"}
+        names |= {signed.MANIFEST, signed.SIGNATURE, *signed.FORMATS, "measure.json", "repaired.onnx", "repaired.toml"}
         names |= {debugged.LAYERS, debugged.NEURONS, debugged.CASES, debugged.DOCUMENT, f"{OTHERS}/blind/repaired.npz"}
         write_run(tmp_path, people_schema, rng)
         for name in names:

@@ -19,7 +19,8 @@ from fairbits import blocks as b
 from fairbits.cli.console import Console
 from fairbits.text import harmless
 
-WIDTH, LINES = 80, 25
+#: Columns; lines of one look, and what is left of them beside many notes.
+WIDTH, LINES, LEAST = 80, 25, 12
 #: Under which name the context of a command knows that everything was asked for.
 ALL = "fairbits.all"
 #: Rows of one table, and lines above them; columns that a name can do with, and a heading of figures likes to have.
@@ -32,26 +33,43 @@ _TAGS = {"worse": "red", "fail": "bold red", "better": "green", "pass": "green",
 
 
 def show(found: Iterable[b.Block], *last: str, everything: bool | None = None) -> None:
-    """Print blocks, and what to do next; at most 25 lines unless everything is asked for (``--all``)."""
+    """Print blocks, and what to do next; about 25 lines unless everything is asked for (``--all``).
+
+    Notes and warnings limit what the figures say: they are printed whatever else is left out.
+    """
     whole = _asked_for_all() if everything is None else everything
     console = Console(highlight=False)
-    room = inf if whole else LINES - len(last) - 1  # a line says that there is more
+    pieces = [(piece, _is_caveat(block)) for block in found for piece in _drawn(block, everything=whole)]
+    caveats = sum(len(_lines(console, piece)) for piece, caveat in pieces if caveat)
+    room = inf if whole else max(LINES - len(last) - 1 - caveats, LEAST)  # a line says that there is more
     title: list[Text] = []  # is printed with what it is the title of
-    for piece in (piece for block in found for piece in _drawn(block, everything=whole)):
+    left_out = False
+    for piece, caveat in pieces:
         lines = title + _lines(console, piece)
-        if len(lines) > room:
+        if caveat:
+            lines = lines[len(title) :]
+        elif left_out:
+            continue
+        elif len(lines) > room:
             # Of a table the first rows are worth showing; half a sentence or half a person is not.
-            fits = int(room) if isinstance(piece, Table) and room > len(title) + _HEAD else 0
-            for line in (*lines[:fits], Text("More with --all.", style="dim")):
-                console.print(line, soft_wrap=True)
-            break
-        title = lines if isinstance(piece, _Title) else []
-        if not title:
+            lines = lines[: int(room)] if isinstance(piece, Table) and room > len(title) + _HEAD else []
+            left_out = True
+        elif isinstance(piece, _Title):
+            title = lines
+            continue
+        else:
             room -= len(lines)
-            for line in lines:
-                console.print(line, soft_wrap=True)
+        title = []
+        for line in lines:
+            console.print(line, soft_wrap=True)
+    if left_out:
+        console.print(Text("More with --all.", style="dim"), soft_wrap=True)
     for words in last:
         console.print(Text(harmless(words)), soft_wrap=True)
+
+
+def _is_caveat(block: b.Block) -> bool:
+    return isinstance(block, b.Paragraph) and block.tone in ("note", "warning")
 
 
 def show_page(page: b.Page, *last: str, everything: bool | None = None) -> None:

@@ -184,7 +184,7 @@ def _compare(
         print_json(found.as_dict())
         return
     page = contest_page(contest_of(found.as_dict(), command=found.command), drawn=False)
-    show_page(page, f"page  {found.page}; all figures beside it, in compare.csv and compare.json")
+    show_page(page, f"page  {found.page}")
 
 
 def _refuse(question: str, given: Mapping[str, object], only: str) -> None:
