@@ -167,7 +167,8 @@ def test_the_commands(tmp_path) -> None:
     short = ("compare", "heart", "--protected", "sex", "--budget", "0.2s", "--repeats", "2")
     shown = fairbits(*short, "--strategies", "dice,adf,neuronfair", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    assert (
+    own = ("  fairbits ", "next  ", "page  ")  # what one types or opens is not broken
+    assert max(len(line) for line in shown.stdout.splitlines() if not line.startswith(own)) <= 80
         max(len(line) for line in shown.stdout.splitlines() if not line.startswith(("  fairbits ", "next  ", "page  ")))
         <= 80
     )
