@@ -188,7 +188,7 @@ class Statement:
             return f"Withdrawn, an error of ours: {self.withdrawn}"
         if self.kind == "statistical":
             return (
-                f"At most {percent(self.share, up=True)} {what}, at {self.confidence:.0%} confidence: "
+                f"At most {percent(self.share, up=True)} {what}, at {percent(self.confidence)} confidence: "
                 f"{self.falsified:,} of {self.people:,} drawn do (statistical)."
             )
         uncountable = self.whom is not None and self.whom.kind == "domain" and self.whom.count is None

@@ -27,7 +27,7 @@ ALL = "fairbits.all"
 MAX_ROWS, _HEAD = 12, 3
 NAME, HEADING = 24, 18
 #: Lines that tell who somebody is.
-FACT_LINES = 2
+FACT_LINES = 3
 _TONES = {"lead": "", "small": "dim", "note": "dim", "warning": "yellow", "verdict": "bold", "second": "bold"}
 _TAGS = {"worse": "red", "fail": "bold red", "better": "green", "pass": "green", "exact": "green", "proved": "green"}
 

@@ -162,15 +162,15 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
         yield "groups", f"lowest impact ratio {', '.join(ratios)}"
     quality = about.quality.lines()
     yield "accuracy", quality[1]
-    yield "decision", quality[0]
     mean = f"Mean on real rows {number(measured.figures['q_inf_mean'], 2)}"
     largest = [f"{one.k} {'on ' * (i == 0)}{one.people}" for i, one in enumerate(data.near) if one.k is not None]
     yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {largest[0]}, {largest[-1]}."
     if data.debugged is not None:
         yield "cause", "; ".join(_causes(data))
     if data.repaired is not None:
-        yield "repair", cost_words(data.repaired)
+        yield "repair", cost_words(data.repaired).removeprefix("Recommended: ")
     yield "certain", _certain(data)
+    yield "decision", quality[0]
 
 
 def _causes(data: ReportData) -> Iterator[str]:
@@ -186,7 +186,8 @@ def _causes(data: ReportData) -> Iterator[str]:
     if found.origin.shares:
         shared = found.origin.shares[0].shared
         ends = f"{percent(shared.low, 0)} to {percent(shared.high, 0)}"
-        yield f"{percent(shared.value, 0)} comes with the data ({ends}), the rest with training"
+        short = f", by {found.origin.trainings} short trainings; longer ones share less" if found.origin.epochs else ""
+        yield f"{percent(shared.value, 0)} ({ends}) comes with the data, the rest with training{short}"
     else:
         yield "data or training: not run"
 
@@ -205,7 +206,7 @@ def _certain(data: ReportData) -> str:
         if one.property != "k" or seen <= one.bound < data.about.m
     ]
     best = min(known, key=lambda one: (one.kind == "statistical", one.share), default=None)
-    said = [] if best is None else [f"{best.population}: {best.sentence()}"]
+    said = [] if best is None else [f"{best.population}: {best.sentence().removesuffix('.')}"]
     proof = data.repaired.chosen.proof if data.repaired is not None and data.repaired.chosen is not None else None
     said += [] if proof is None else [f"repaired: k ≤ {proof.bound} for everybody (proved)"]
     return "; ".join(said) or "nothing beyond the people examined"
