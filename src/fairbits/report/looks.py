@@ -127,7 +127,12 @@ def quality_lines(figures: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def audit_look(
-    data: ReportData, *, faults: Mapping[str, str], seconds: Mapping[str, float | None], waited: str
+    data: ReportData,
+    *,
+    asked: Sequence[str],
+    faults: Mapping[str, str],
+    seconds: Mapping[str, float | None],
+    waited: str,
 ) -> Iterator[Block]:
     """An audit in the order of its page: people, accuracy, bits, cause, repair, what is certain, what was not run."""
     yield from paragraphs(
@@ -135,6 +140,7 @@ def audit_look(
     )
     leads = data.sentence.removesuffix(data.direct).strip() if data.about.blind else ""
     yield Paragraph(Strong(f"{data.about.subject}: {leads or data.opening.people or data.direct}"))
+    yield from paragraphs(asked, "small")
     yield Facts(list(_pairs(data)))
     noise = data.measured.noise
     yield from paragraphs(() if noise is None else noise.notes(data.about.epsilon)[:1], "warning")
