@@ -536,26 +536,7 @@ class DebugResult:
         return None if self.regression else float(self.flips.mean())
 
     def top(self, sign: int, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
-        """The neurons with the largest effect of a sign, in the suspect layer unless another is named.
-
-        The signs are the paper's: +1 for positive neurons, whose activation lowers k, −1 for negative ones, whose
-        activation raises it. Of tree ensembles: splits and whole trees, of all trees unless one is named. Ranked on
-        one half of the cases; the other half, whose ACD is reported, must agree about the sign.
-
-        Parameters
-        ----------
-        sign
-            +1 for neurons whose activation lowers k, −1 for those whose activation raises it.
-        layer
-            Number of the layer (from 1) or tree; None takes the suspect layer, or all trees.
-        count
-            How many, at most.
-
-        Returns
-        -------
-        tuple[NeuronEffect, ...]
-            Neurons, the largest effect (on the half that ranks) first.
-        """
+        """The neurons with the largest effect of a sign, in the suspect layer unless another is named."""
         found = [n for n in self._of(layer) if (n.acd or 0.0) * sign < 0 and (n.acd_choosing or 0.0) * sign < 0]
         return tuple(sorted(found, key=lambda n: -abs(n.acd_choosing or 0.0))[:count])
 

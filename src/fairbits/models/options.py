@@ -159,23 +159,7 @@ class ModelOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:
-        """Options from keywords; old names are understood.
-
-        Parameters
-        ----------
-        given
-            Options by name.
-
-        Returns
-        -------
-        ModelOptions
-            The options.
-
-        Raises
-        ------
-        OptionError
-            If there is no such option, or its value makes no sense.
-        """
+        """Options from keywords; old names are understood."""
         for old, new in _OLD_NAMES.items():
             if old in given and new in given:
                 raise OptionError(f"a model has both {new!r} and {old!r}, its old name; keep the first.")

@@ -60,23 +60,7 @@ class Settings:
     own: Strategy | None = None
 
     def with_strategy(self, strategy: str | Strategy) -> Settings:
-        """The same settings with another strategy.
-
-        Parameters
-        ----------
-        strategy
-            A name, or an object: its fields, where it is a dataclass, are its options.
-
-        Returns
-        -------
-        Settings
-            With the strategy's name and options as run.json will keep them.
-
-        Raises
-        ------
-        OptionError
-            If the object is no strategy, has the name of a built-in one, or options are given beside it.
-        """
+        """The same settings with another strategy."""
         if isinstance(strategy, str):
             return replace(self, strategy=strategy, own=None)
         check_own(strategy)

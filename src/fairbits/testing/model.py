@@ -105,25 +105,7 @@ def check_model(
 
 
 def score_rules(subject: Subject, inputs: npt.NDArray[Any]) -> Iterator[str]:
-    """Check the shape and the range of scores, and that they depend on nothing but the row.
-
-    Parameters
-    ----------
-    subject
-        The model, and what it decides.
-    inputs
-        Encoded people.
-
-    Returns
-    -------
-    Iterator of str
-        The rules that are kept.
-
-    Raises
-    ------
-    ConformanceError
-        At the first one that is not.
-    """
+    """Check the shape and the range of scores, and that they depend on nothing but the row."""
     model = subject.model
     given = inputs.copy()
     found = np.asarray(model.scores(given))
