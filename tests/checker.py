@@ -1,7 +1,7 @@
 """Written files asked in a fork of a process that has imported their libraries, and not in an interpreter of their own.
 
-Importing takes the checker longer than asking. That it starts from nothing is tested in examples, in
-repair/test_written.py, and by commands in processes of their own.
+Importing takes the checker longer than asking. That it starts from nothing is tested wherever
+``fresh_checker`` is asked for, and by commands in processes of their own.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def answered(given: Any, _tell: Any) -> None:
 
 def in_forked_process(jobs: Sequence[dict[str, Any]], *, seconds: float = 300.0) -> list[dict[str, Any]]:
     files = {Path(str(job["file"])).suffix for job in jobs}
-    needs = USUAL + (("torch.export",) if files & {".pt2", ".pt", ".keras"} else ())
-    needs += ("keras",) if ".keras" in files else ()
+    needs = USUAL + (("torch.export", "keras") if files & {".pt2", ".pt", ".keras"} else ())
     safe = {} if all(job.get("trusted") for job in jobs) else {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1"}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "jobs.pkl").write_bytes(pickle.dumps(list(jobs)))
