@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for every core: threads of frameworks would only wait for each other, and they wait by
@@ -30,7 +31,11 @@ from fairbits import Attribute, Network, Schema, sandbox
 from fairbits.measure import plausibility
 from fairbits.models import Activation
 from fairbits.repair.proposals.distil import distilled
+from fairbits.repair.writers import files
+from fairbits.repair.writers.checker import in_fresh_process
 from fairbits.scale import processes
+
+from .checker import in_forked_process
 
 # The same examples on every machine: what passed here passes there. HYPOTHESIS_PROFILE=default draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -80,8 +85,19 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(scope="session", autouse=True)
 def nurseries_are_kept() -> Iterator[None]:
-    """Child processes in which files are tried out start once per worker and not once per file."""
-    with sandbox.kept():
+    """Child processes in which files are tried out start once per worker and not once per file.
+
+    Those that ask a booster's library import it on its clock; here they are forks of one that has done so.
+    """
+    tried = sandbox.try_out
+
+    @functools.wraps(tried)
+    def try_out(job: str, given: Any, *, needs: tuple[str, ...] = (), **limits: Any) -> sandbox.ChildOutcome:
+        asks = job == "fairbits.models.trees.adapter:answer"
+        return tried(job, given, needs=(job.partition(":")[0], given[0]) if asks else needs, **limits)
+
+    with sandbox.kept(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "try_out", try_out)
         yield
 
 
@@ -105,6 +121,20 @@ def workers_are_forked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(processes, "multiprocessing", used)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checkers_are_forked() -> Iterator[None]:
+    """Written files are asked in forks of one process that has imported their libraries; see there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "in_fresh_process", in_forked_process)
+        yield
+
+
+@pytest.fixture
+def fresh_checker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users have it: an interpreter that starts from nothing."""
+    monkeypatch.setattr(files, "in_fresh_process", in_fresh_process)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -319,9 +319,11 @@ def test_networks_of_frameworks(framework: str, tmp_path: Path, bare: BareInterp
     [("booster", ".txt", 0), ("forest", ".joblib", 0), ("forest", ".skops", 1), ("xgboost", ".skops", 0)],
 )
 def test_a_guard_of_a_model_in_a_file(
-    kind: str, ending: str, favourable: int, tmp_path: Path, bare: BareInterpreter
+    kind: str, ending: str, favourable: int, tmp_path: Path, bare: BareInterpreter, request: pytest.FixtureRequest
 ) -> None:
     """The file is asked through its library in a process of its own, and goes with the guard."""
+    if kind == "booster":
+        request.getfixturevalue("fresh_checker")
     frame, wish = strangers()
     labels = labelled(wish, "whole")
     model = fitted(kind, frame, labels)

@@ -20,7 +20,7 @@ from fairbits.subject import Subject, make_subject
 from .planted import planted_subject
 
 SMALL = {"climb": {"seeds": 25, "generations": 12}, "dice": {"seeds": 10, "global_moves": 3, "local_moves": 4}}
-few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 strategy_names = st.sampled_from(sorted(SMALL))
 #: Figures that depend on the clock, or say how the run came about.
 CLOCK = ("seconds", "seconds_to_k_final", "seconds_to_first_id", "seconds_to_1000_id", "notes", "ends", "batch")
@@ -74,8 +74,7 @@ def test_a_budget_may_end_at_any_evaluation(subject: Subject, place: Any, n: int
     check_figures(run)
 
 
-@pytest.mark.parametrize("tasks", [1, 2])
-@pytest.mark.parametrize("name", sorted(SMALL))
+@pytest.mark.parametrize(("name", "tasks"), [("climb", 1), ("dice", 2)])
 def test_seeds_that_were_just_opened_do_not_lower_the_figure_of_the_run(
     subject: Subject, place: Any, name: str, tasks: int
 ) -> None:
@@ -103,7 +102,7 @@ def test_a_budget_of_cases_is_kept_to_the_case(subject: Subject, place: Any, n: 
 
 
 @few
-@given(steps=st.lists(st.integers(1, 900), min_size=2, max_size=4), name=strategy_names)
+@given(steps=st.lists(st.integers(1, 500), min_size=2, max_size=4), name=strategy_names)
 def test_going_on_at_any_evaluation_is_never_having_stopped(
     subject: Subject, place: Any, steps: list[int], name: str
 ) -> None:
@@ -124,7 +123,7 @@ class Broken(Exception):
 
 
 @few
-@given(moment=st.integers(1, 40), name=strategy_names, flush=st.booleans(), tasks=st.integers(1, 2))
+@given(moment=st.integers(1, 16), name=strategy_names, flush=st.booleans(), tasks=st.integers(1, 2))
 def test_breaking_off_at_any_batch(
     subject: Subject, place: Any, moment: int, name: str, flush: bool, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,14 +138,14 @@ def test_breaking_off_at_any_batch(
         if flush:
             patch.setattr("fairbits.store.writer.FLUSH_SECONDS", 0.0)
         try:
-            searched(subject, folder, name, evaluations=1500, watch=watch, tasks=tasks)
+            searched(subject, folder, name, evaluations=600, watch=watch, tasks=tasks)
         except Broken:
             broken = Run.open(folder)
             assert broken.status == "failed"
-            searched(subject, folder, name, evaluations=1500, resume=True)
+            searched(subject, folder, name, evaluations=600, resume=True)
     run = Run.open(folder)
     assert run.status == "finished"
-    same(run, searched(subject, place(), name, evaluations=1500, tasks=tasks))
+    same(run, searched(subject, place(), name, evaluations=600, tasks=tasks))
 
 
 @few
@@ -237,15 +236,15 @@ def test_a_slow_model_is_asked_in_portions_that_fit_the_clock(subject: Subject, 
             return subject.model.scores(inputs)
 
     slow = make_subject("slow", Slow(), subject.schema, subject.table)  # type: ignore[arg-type]
-    chosen = Settings(budget=Budget(seconds=0.8), strategy="random", threads=1)
+    chosen = Settings(budget=Budget(seconds=0.4), strategy="random", threads=1)
     problem, _ = problem_of(slow, chosen)
-    batch = batch_for(problem, 0.8)
+    batch = batch_for(problem, 0.4)
     assert batch is not None
-    assert 1 < batch <= 256  # an eighth of a second is 208 people of 6 twins; fewer where the machine is busy
+    assert 1 < batch <= 128  # an eighth of the time is 83 people of 6 twins; fewer where the machine is busy
     assert batch_for(problem, None) is None
     begin = time.perf_counter()
     run = search_subject(slow, chosen, tmp_path / "run")
-    assert run.summary["seconds"] <= 0.8 + 1.0
+    assert run.summary["seconds"] <= 0.4 + 1.0
     assert time.perf_counter() - begin < 30
     assert run.manifest["batch"] == run.summary["batch"]
     again = search_subject(

@@ -107,8 +107,13 @@ TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("final", [LogisticRegression(), RandomForestClassifier(8, max_depth=5, random_state=0)])
+@pytest.mark.parametrize(
+    ("kind", "final"),
+    [
+        *((kind, LogisticRegression()) for kind in TABLES),
+        *((kind, RandomForestClassifier(8, max_depth=5, random_state=0)) for kind in ("None", "nullable", "floats")),
+    ],
+)
 def test_values_reach_a_pipeline_as_the_table_has_them(kind: str, final: Any) -> None:
     frame = TABLES[kind](people())
     agrees(make_pipeline(encoders(), final).fit(frame[COLUMNS], frame["hired"]), frame)
