@@ -205,5 +205,5 @@ def test_without_httpx_the_extra_is_named(monkeypatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'fairbits\[http\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'httpx>="):
         load_with_encoding("https://example.org/score", SCHEMA)

@@ -106,7 +106,7 @@ def test_who_is_asked() -> None:
 def test_a_subject_in_place_of_a_run(tmp_path: Path) -> None:
     subject = write_subject(tmp_path / "subject")
     options = ("--quick", "--attack-budget", 0, "--threads", 1, "--with", "thresholds", "--max-accuracy-loss", 0.05)
-    shown = fairbits("repair", subject, *options, "--evaluations", 300, "--out", tmp_path / "a")
+    shown = fairbits("repair", subject, *options, "--evaluations", 300, "--out", tmp_path / "a", "--all")
     assert shown.returncode == 0, shown.stderr
     assert "thresholds-parity" in shown.stdout
     assert "…" not in shown.stdout.partition("→ chosen")[0].partition("repair ")[2]  # no column is cut

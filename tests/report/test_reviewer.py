@@ -275,7 +275,9 @@ def test_the_audit_in_one_look(request: pytest.FixtureRequest, kind: str, capsys
     data = compute_report(run, subject=subject, threads=1)
     faults = dict.fromkeys(("repair", "certify", "proxies", "debug"), "it did not fit into the budget " * 20)
     show(
-        audit_look(data, faults=faults, seconds={"search": 1.0}, waited="1.0 s in all"), "page  report.html", "next  x"
+        audit_look(data, asked=(), faults=faults, seconds={"search": 1.0}, waited="1.0 s in all"),
+        "page  report.html",
+        "next  x",
     )
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 25

@@ -26,28 +26,36 @@ ALL = "fairbits.all"
 #: Rows of one table, and lines above them; columns that a name can do with, and a heading of figures likes to have.
 MAX_ROWS, _HEAD = 12, 3
 NAME, HEADING = 24, 18
-#: Lines that tell who somebody is.
-FACT_LINES = 3
+#: Lines that tell who somebody is; of one fact, and of one note.
+PERSON_LINES = 2
+FACT_LINES, CAVEAT_LINES = 3, 3
 _TONES = {"lead": "", "small": "dim", "note": "dim", "warning": "yellow", "verdict": "bold", "second": "bold"}
 _TAGS = {"worse": "red", "fail": "bold red", "better": "green", "pass": "green", "exact": "green", "proved": "green"}
 
 
 def show(found: Iterable[b.Block], *last: str, everything: bool | None = None) -> None:
-    """Print blocks, and what to do next; about 25 lines unless everything is asked for (``--all``).
+    """Print blocks, and what to do next; at most 25 lines unless everything is asked for (``--all``).
 
-    Notes and warnings limit what the figures say: they are printed whatever else is left out.
+    Notes and warnings limit what the figures say: up to half of the lines are theirs, whatever else is left out.
     """
     whole = _asked_for_all() if everything is None else everything
     console = Console(highlight=False)
     pieces = [(piece, _is_caveat(block)) for block in found for piece in _drawn(block, everything=whole)]
-    caveats = sum(len(_lines(console, piece)) for piece, caveat in pieces if caveat)
-    room = inf if whole else max(LINES - len(last) - 1 - caveats, LEAST)  # a line says that there is more
+    drawn = [_lines(console, piece) for piece, _ in pieces]
+    full = inf if whole else LINES - len(last) - 1  # a line says that there is more
+    caveats = [i for i, (_, caveat) in enumerate(pieces) if caveat]
+    if not whole:
+        for i in caveats:
+            drawn[i] = _cut(drawn[i], CAVEAT_LINES)
+        while caveats and sum(len(drawn[i]) for i in caveats) > full - LEAST:
+            drawn[caveats.pop()] = []
+    room = full - sum(len(drawn[i]) for i in caveats)
     title: list[Text] = []  # is printed with what it is the title of
     left_out = False
-    for piece, caveat in pieces:
-        lines = title + _lines(console, piece)
+    for (piece, caveat), own in zip(pieces, drawn, strict=True):
+        lines = own if caveat else title + own
         if caveat:
-            lines = lines[len(title) :]
+            left_out |= not lines
         elif left_out:
             continue
         elif len(lines) > room:
@@ -66,6 +74,15 @@ def show(found: Iterable[b.Block], *last: str, everything: bool | None = None) -
         console.print(Text("More with --all.", style="dim"), soft_wrap=True)
     for words in last:
         console.print(Text(harmless(words)), soft_wrap=True)
+
+
+def _cut(lines: list[Text], most: int) -> list[Text]:
+    """The first lines, with a mark where some are missing."""
+    if len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    last.truncate(WIDTH - 2)
+    return [*lines[: most - 1], last.append(" …")]
 
 
 def _is_caveat(block: b.Block) -> bool:
@@ -250,7 +267,7 @@ def _person(one: b.PersonCard, *, everything: bool) -> Text:
         initial_indent="    ",
         subsequent_indent="    ",
         break_on_hyphens=False,
-        max_lines=None if everything else FACT_LINES,
+        max_lines=None if everything else PERSON_LINES,
         placeholder=" …",
     )
     text.append(f"\n{folded}", style="dim not bold")
