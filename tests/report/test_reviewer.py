@@ -249,8 +249,10 @@ def test_the_printed_commands_make_it_again(
         done = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)
         assert done.exit_code == 0, done.output
     first, second = (read_json(folder / "repair.json") for folder in (own, tmp_path / "again"))
-    for name in ("chosen", "options", "before_held_out", "repairs", "attack_before", "content", "max_accuracy_loss"):
+    attacks = ("attack_before", "attack_after")
+    for name in ("chosen", "options", "before_plan", "before_held_out", "repairs", *attacks, "content"):
         assert first[name] == second[name], name
+    assert first["max_accuracy_loss"] == second["max_accuracy_loss"]
     debugs = [read_json(folder / "debug.json") for folder in (own, tmp_path / "again")]
     for name in ("layers", "positive", "neurons_studied", "samples", "options"):
         assert debugs[0][name] == debugs[1][name], name

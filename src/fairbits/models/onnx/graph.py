@@ -110,6 +110,13 @@ def _check_place(tensor: Any, path: Path, max_model_bytes: int) -> None:
             f"beside it, or save the model as one file."
         )
     check_file(found, max_model_bytes)
+    stated = [_stated(tensor).get(name) or "0" for name in ("offset", "length")]
+    size = found.stat().st_size
+    if all(number.isdecimal() and len(number) < 20 for number in stated) and sum(map(int, stated)) > size:
+        raise ModelError(
+            f"the ONNX file {str(path)!r} keeps constants in {location[:80]!r}, which ends after {size:,} bytes where "
+            f"{sum(map(int, stated)):,} are needed; copy both files again."
+        )
 
 
 def check_sizes(model: Any) -> None:
