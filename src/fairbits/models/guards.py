@@ -267,7 +267,7 @@ def _key(source: Path, schema: Schema | None, options: ModelOptions) -> str:
 
 
 def _sentence(source: Path, outcome: sandbox.ChildOutcome) -> str:
-    remedy = "leave it, or mend it"
+    remedy = "it is damaged or made to do harm: save it again, or leave it"
     if outcome.known.get("time"):
         remedy = "raise --max-seconds if it is only slow"
     elif outcome.known.get("memory"):

@@ -36,9 +36,8 @@ class Owner:
 
     ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with
     the model's own ``names``; or, where a native form is compared with its library, our encoded rows ("inputs") or
-    codes. It gives raw outputs; ``own`` says that a single one speaks of the favourable class, ``classes`` are their
-    names where the model as it was read has them in another order. ``library`` makes the model anew as one that is
-    asked and not read, with the reason as a note.
+    codes. It gives raw outputs; ``own`` says that a single one speaks of the favourable class. ``library`` makes the
+    model anew as one that is asked and not read, with the reason as a note.
     """
 
     ask: Callable[[Any], Any]
@@ -46,7 +45,6 @@ class Owner:
     form: Literal["frame", "array", "dummies", "inputs", "codes"]
     names: tuple[str, ...] = ()
     own: bool = False
-    classes: Names = None
     library: Callable[[str], Loaded] | None = None
 
 

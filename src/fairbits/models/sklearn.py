@@ -280,14 +280,14 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
         return from_booster(final, schema, options)
     if not steps and not prepares:
         return from_booster(final, schema, options)
-    read = settled(read_object(final, schema), schema, options)
+    read = settled(read_object(final), schema, options)
 
     def behind(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
         return trees_behind(read.ensemble, transform, schema, tuple(columns), steps)
 
     ensemble, encoding = _behind(estimator, steps, schema, options, behind, exact=True)
     read = replace(read, ensemble=ensemble)
-    return with_encoding(read, encoding, schema, (*read.notes, *_order_note(estimator, schema, options)))
+    return with_encoding(read, encoding, _order_note(estimator, schema, options))
 
 
 def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | None:
