@@ -400,7 +400,7 @@ def test_an_xgboost_file_that_lies(change: Any, files: dict[str, Path], tmp_path
 
 
 def test_a_tree_with_ten_million_nodes() -> None:
-    from fairbits.models.trees import Ensemble, Tree
+    from fairbits.models.trees.ensemble import Ensemble, Tree
 
     n = 10_000_001
     zeros = np.zeros(n, np.int64)

@@ -311,6 +311,13 @@ class Ensemble:
         values, base = self.values / self.divisor, self.base / self.divisor
         return replace(self, values=values, base=base, divisor=1.0, adds="float64")
 
+    def reordered(self, order: Sequence[int]) -> Ensemble:
+        """The same trees with output ``order[i]`` in place i."""
+        base = self.base[list(order)].copy()
+        if self.width == 1:
+            return replace(self, output=np.argsort(order)[self.output], base=base)
+        return replace(self, values=np.ascontiguousarray(self.values[:, list(order)]), base=base)
+
     def only_output(self, output: int) -> Ensemble:
         """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""
         if self.width == 1:
