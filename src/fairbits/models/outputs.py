@@ -121,9 +121,10 @@ def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Mo
         if schema.target is not None and model.classes not in (None, len(schema.classes)):
             kinds = [f"{n} classes" if n else "a number" for n in (model.classes, len(schema.classes))]
             raise ModelError(f"the network predicts {kinds[0]}, but target {schema.target!r} is {kinds[1]}.")
-        if isinstance(model, TreeModel) and order and names_decide(schema, order) and model.ensemble.outputs > 1:
-            trees = model.ensemble.reordered([order.index(name) for name in schema.classes])
-            model, order = replace(model, ensemble=trees), schema.classes
+        own: Any = model
+        if isinstance(own, TreeModel) and order and names_decide(schema, order) and own.ensemble.outputs > 1:
+            trees = own.ensemble.reordered([order.index(name) for name in schema.classes])
+            model, order = replace(own, ensemble=trees), schema.classes
         if schema.classes:
             model = model.with_favourable(favourable_output(schema, order)).decided_by(schema.rule)
     else:

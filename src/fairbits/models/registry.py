@@ -299,19 +299,9 @@ def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import check_references, plain_skops, read_skops, refuse_untrusted
-
-    try:
-        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
-    except ModelError:
-        if not options.trust_pickle:
-            raise
-    else:
-        check_references(file)
     if not options.trust_pickle:
-        refuse_untrusted(file)
-    if not plain_skops(file):
-        options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
+        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
+    options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
     return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
