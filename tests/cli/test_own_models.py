@@ -106,7 +106,7 @@ def test_a_function_of_one_s_own(write) -> None:
         ({"path": "rules:crash"}, "the function 'crash' failed on 120 rows: KeyError: 'height'."),
         ({"path": "rules:short"}, "asked about 120 rows and answered with an array of shape (3,)"),
         ({"path": "rules:nowhere"}, "'rules' has no 'nowhere'; choose from: "),
-        ({"path": "rulez:nan"}, "the Python module 'rulez' is not found"),
+        ({"path": "rulez:nan"}, "the Python module 'rulez' cannot be imported; install it"),
         ({"path": "model.bin"}, "ending '.bin', which is not known; use .npz, .onnx"),
         ({"path": "gone.onnx"}, "does not exist"),
         ({"path": "rules:nan", "bach": 3}, "unknown key 'bach'; choose from: path,"),

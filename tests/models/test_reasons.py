@@ -78,7 +78,7 @@ REASONS: dict[str, tuple[Callable[[pd.DataFrame], Any], str]] = {
     "torch silu": (_torch(_silu), "the activation silu has no kernel here"),
     "torch convolution": (_torch(_convolution), "not read as a network: the operation unflatten"),
     "keras layer": (_keras("LayerNormalization"), "the layer 'odd' is a LayerNormalization"),
-    "keras activation": (_keras("Dense", units=3, activation="softplus"), "the activation softplus of 'odd'"),
+    "keras activation": (_keras("Dense", units=3, activation="softplus"), "the activation softplus has no kernel here"),
     "xgboost gblinear": (_xgboost(booster="gblinear"), "its booster is gblinear, which has weights and no trees"),
     "svm": (lambda people: SVC(probability=True).fit(people[SEEN], people.paid), "SVC is neither linear nor"),
     "calibrated": (

@@ -127,7 +127,7 @@ def test_weights_need_the_function_that_builds_their_module(tmp_path: Path) -> N
     torch.save(sequential().state_dict(), tmp_path / "model.pt")
     cases = {
         None: 'factory = "package.module:function"',
-        "nowhere_at_all:make": "the Python module 'nowhere_at_all' is not found",
+        "nowhere_at_all:make": "the Python module 'nowhere_at_all' cannot be imported; install it",
         f"{sequential.__module__}:sequental": "Did you mean 'sequential'",
         f"{sequential.__module__}:residual": "do not fit",
         f"{table.__module__}:table": "not a torch module",

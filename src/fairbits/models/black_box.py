@@ -138,12 +138,8 @@ class BlackBox:
         return np.concatenate(pieces)
 
     def _answer(self, rows: Codes) -> Any:
-        try:
+        with foreign(f"{self.name} failed on {len(rows):,} rows"):
             return self._ask(rows)
-        except FairbitsError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise ModelError(f"{self.name} failed on {len(rows):,} rows: {reason(error)}") from error
 
 
 class ForeignModel(BlackBox, Wrapper):
@@ -203,12 +199,8 @@ class ForeignModel(BlackBox, Wrapper):
         return wrap_foreign(self._call("with_interventions", interventions))
 
     def _call(self, method: str, *given: Any, **named: Any) -> Any:
-        try:
+        with foreign(f"{self.name} failed in {method}()"):
             return getattr(self.original, method)(*given, **named)
-        except FairbitsError:
-            raise
-        except Exception as error:  # a method of somebody else's model may raise anything
-            raise ModelError(f"{self.name} failed in {method}(): {reason(error)}") from error
 
 
 def is_model(found: Any) -> bool:
@@ -329,8 +321,8 @@ def foreign(what: str, kind: type[FairbitsError] = ModelError) -> Iterator[None]
         yield
     except FairbitsError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-        raise kind(f"{what}: {reason(error)}") from None
+    except (Exception, SystemExit) as error:
+        raise kind(f"{what}: {reason(error)}") from error
 
 
 def reason(error: BaseException) -> str:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.base import Model, kind_of
-from fairbits.models.black_box import attribute, reason
+from fairbits.models.black_box import attribute, foreign
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import output_order
@@ -132,20 +132,15 @@ def save_estimator(estimator: Any, path: str | Path) -> None:
     """Write a fitted estimator in the format that the ending names."""
     file = Path(path)
     ending = file.suffix.lower()
-    try:
+    with foreign(f"a {type(estimator).__name__} cannot be written as {ending}"):
         if ending == ".skops":
             write_skops(estimator, file)
         elif ending in PICKLES:
             write_pickle(estimator, file)
         elif ending in {".txt", ".json", ".ubj", ".cbm"} and not hasattr(estimator, "steps"):
-            booster = estimator.booster_ if hasattr(estimator, "booster_") else estimator
-            booster.save_model(str(file))
+            getattr(estimator, "booster_", estimator).save_model(str(file))
         else:
             raise ModelError(f"a {type(estimator).__name__} has no {ending} format.")
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-        raise ModelError(f"a {type(estimator).__name__} cannot be written as {ending}: {reason(error)}") from None
 
 
 def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> str:
@@ -203,13 +198,9 @@ _CATBOOST_TREES = ("iterations", "n_estimators", "num_boost_round", "num_trees")
 
 def fresh_estimator(estimator: Any, seed: int) -> Any:
     """An unfitted copy of a fitted estimator: one thread, every seed in it the same, and as many trees as it kept."""
-    try:
+    with foreign(f"{type(estimator).__name__!r} cannot be cloned and trained again", CapabilityError):
         made = _unfitted(estimator)
         known = made.get_params()
-    except Exception as error:  # noqa: BLE001 - every library has its own way of saying that it cannot be cloned
-        raise CapabilityError(
-            f"{type(estimator).__name__!r} cannot be cloned and trained again: {reason(error)}"
-        ) from None
     last = {name: name.rpartition("__")[2] for name in known}
     seeds = {name: seed for name, own in last.items() if own in _SEEDS or own.endswith("_seed")}
     single = {name: 1 for name, own in last.items() if own in _THREADS and known[name] != 1}
@@ -220,14 +211,10 @@ def fit_again(estimator: Any, rows: Any, targets: Any, weights: Mapping[str, Any
     """Fit a copy, in place and on one core."""
     from threadpoolctl import threadpool_limits
 
-    try:
-        with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whether it converged shows in its figures
-            estimator.fit(rows, targets, **(weights or {}))
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything; its complaint is shown
-        raise CapabilityError(f"{type(estimator).__name__} could not be fitted again: {reason(error)}") from None
+    said = foreign(f"{type(estimator).__name__} could not be fitted again", CapabilityError)
+    with said, threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whether it converged shows in its figures
+        estimator.fit(rows, targets, **(weights or {}))
 
 
 def _unfitted(estimator: Any) -> Any:
@@ -326,29 +313,17 @@ def refitted(
     seen = [schema.column(name) for name in decoder.names]
     data = _TrainingData.of(final, schema, order, people, targets, rng)
     seed = int(rng.integers(2**31))
-    try:
+    with foreign(f"{type(final).__name__} could not be fitted again"):
         if is_booster(final):
             held = data.people.copy()
-            for column in schema.protected_columns:
-                held[:, column] = schema.attributes[column].first
-            made, words = (
-                _trees(whole, steps, final, decode(held[:, seen]), data, seed),
-                "their protected columns held",
-            )
+            held[:, schema.protected_columns] = [schema.attributes[i].first for i in schema.protected_columns]
+            made = _trees(whole, steps, final, decode(held[:, seen]), data, seed)
+            how = "that saw one value of the protected columns"
         else:
-            rows = decode(data.people[:, seen])
-            made = _pipeline(whole, rows, _protected(decoder, schema), data, seed)
-            words = "columns dropped"
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-        raise ModelError(f"{type(final).__name__} could not be fitted again: {reason(error)}") from None
-    kind = type(final).__name__
-    if words == "columns dropped":
-        how = "without the protected columns"
-    else:
-        how = "that saw one value of the protected columns"
-    return Refitted(made, f"a {kind} of the same settings {how}, taught the average over twins")
+            protected = [i for i, one in enumerate(decoder.columns) if schema[decoder.names[one.place]].protected]
+            made = _pipeline(whole, decode(data.people[:, seen]), protected, data, seed)
+            how = "without the protected columns"
+    return Refitted(made, f"a {type(final).__name__} of the same settings {how}, taught the average over twins")
 
 
 def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bool:
@@ -418,11 +393,6 @@ def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, data: _TrainingD
         inner = inner.steps[-1][1]
     inner.steps[-1] = (inner.steps[-1][0], fresh)
     return made
-
-
-def _protected(decoder: Decoder, schema: Schema) -> list[int]:
-    """The places of the columns that protected attributes fill."""
-    return [i for i, column in enumerate(decoder.columns) if schema[decoder.names[column.place]].protected]
 
 
 def _pipeline(whole: Any, rows: Any, protected: list[int], data: _TrainingData, seed: int) -> Any:

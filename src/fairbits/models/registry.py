@@ -22,7 +22,7 @@ import numpy as np
 from fairbits.domain import Encoding, Schema, is_there
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.base import Model
-from fairbits.models.black_box import attribute, homes_of, is_model, reason, wrap_foreign
+from fairbits.models.black_box import attribute, foreign, homes_of, is_model, wrap_foreign
 from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
@@ -88,12 +88,10 @@ def made_by(factory: Any, reference: str) -> Any:
     """
     me = os.getpid()
     try:
-        made = factory()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
-        raise ModelError(f"{reference!r} failed to make a model: {reason(error)}") from None
+        with foreign(f"{reference!r} failed to make a model"):
+            return factory()
     finally:
         _only(me)
-    return made
 
 
 def _only(process: int) -> None:
@@ -129,13 +127,8 @@ def _module(name: str) -> Any:
     if added:
         sys.path.append(here)
     try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
-            raise ModelError(f"the Python module {name!r} is not found; install it or go to its folder.") from None
-        raise ModelError(f"the Python module {name!r} cannot be imported: {reason(error)}") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the user's own code
-        raise ModelError(f"the Python module {name!r} cannot be imported: {reason(error)}") from None
+        with foreign(f"the Python module {name!r} cannot be imported; install it or go to its folder"):
+            return importlib.import_module(name)
     finally:
         _only(me)
         if added and here in sys.path:

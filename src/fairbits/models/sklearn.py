@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
-from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import attribute, reason
+from fairbits.errors import ModelError
+from fairbits.models.black_box import attribute, foreign
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Activation, Head, Network
 from fairbits.models.options import InputFormat, ModelOptions
@@ -203,15 +203,8 @@ def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loade
         return _trees(estimator, steps, final, schema, options)
     if not is_perceptron(final) and not is_linear(final):
         return _asked(estimator, schema, options, _no_reader(final))
-    try:
+    with foreign(f"the weights of the {type(final).__name__} cannot be read; fit and save it again"):
         network = network_of_sklearn(final) if is_perceptron(final) else network_of_linear(final)
-    except FairbitsError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        what = type(final).__name__
-        raise ModelError(
-            f"the weights of the {what} cannot be read ({reason(error)}); fit and save it again."
-        ) from None
     classes = getattr(final, "classes_", None)
     names = None if classes is None else tuple(text_of(value) for value in np.asarray(classes).tolist())
     if schema is None:

@@ -14,7 +14,7 @@ from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.functions import expit, logsumexp, softmax
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
-from fairbits.models.black_box import reason
+from fairbits.models.black_box import foreign
 from fairbits.models.guards import check_archive, check_arrays, is_archive
 
 Values = npt.NDArray[Any]
@@ -644,12 +644,9 @@ def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Net
     if not is_archive(path):
         raise ModelError(f"the network {str(path)!r} is not a readable .npz file: it is no zip archive.")
     _check_kinds(path, check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes))
-    try:
-        # Opened here and not by NumPy, which would leave a damaged file open.
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
-        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: {reason(error)}") from None
+    # Opened here and not by NumPy, which would leave a damaged file open.
+    with foreign(f"the network {str(path)!r} is not a readable .npz file"), path.open("rb") as stream:
+        arrays = dict(np.load(stream, allow_pickle=False))
     layers = 0
     while f"W{layers}" in arrays:
         if f"b{layers}" not in arrays:
@@ -660,10 +657,8 @@ def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Net
         raise ModelError(
             f"the network {str(path)!r} has no W0; layers are named W0, b0, W1, b1 …, but it holds {held}."
         )
-    try:
+    with foreign(f"the network {str(path)!r} holds arrays that make no network"):
         return _network(arrays, layers)
-    except (ValueError, TypeError) as error:  # arrays of the wrong kind or shape
-        raise ModelError(f"the network {str(path)!r} holds arrays that make no network: {reason(error)}") from None
 
 
 def _check_kinds(path: Path, kinds: dict[str, np.dtype[Any]]) -> None:

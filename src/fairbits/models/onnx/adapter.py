@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MAX_MODEL_BYTES, Codes, Decoder, Encoding, Schema, table_columns
-from fairbits.errors import MissingDependencyError, ModelError, choose_from
+from fairbits.errors import ModelError, choose_from
+from fairbits.models.base import needed
 from fairbits.models.black_box import BlackBox, reason
 from fairbits.models.guards import options_after_trial
 from fairbits.models.input_slots import slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
-from fairbits.models.native.network import Activation
 from fairbits.models.onnx.graph import (
     FLOATS,
     TEXT,
@@ -51,7 +51,7 @@ from fairbits.models.probe import encoding_of, random_people
 #: What leaves every value as it is.
 _PASS = {"Identity", "Dropout", "Flatten", "Cast"}
 _ACTIVATIONS = {"Relu": "relu", "LeakyRelu": "leaky_relu", "Tanh": "tanh", "Elu": "elu"}
-_DEFAULT_ALPHA = {"LeakyRelu": 0.01, "Elu": 1.0}
+_ACTIVATIONS |= {"Sigmoid": "sigmoid", "Softmax": "softmax"}
 #: What a stem may do: look at one column at a time, and put columns side by side.
 _COLUMNWISE = _PASS | {
     *("Concat", "Gather", "Reshape", "Unsqueeze", "Squeeze", "Add", "Sub", "Mul", "Div", "Where", "IsNaN", "Split"),
@@ -168,12 +168,11 @@ class GraphReader:
             raise NotNative(f"node {node.name or node.op_type!r} ({node.op_type}) leaves the one path through the net.")
         if node.op_type in _PASS or (node.op_type in {"Reshape", "Squeeze", "Unsqueeze"} and self._harmless(node)):
             pass
-        elif node.op_type in _ACTIVATIONS or node.op_type == "Gelu":
-            self.chain.activate(_activation(node, options))
-        elif node.op_type == "Sigmoid":
-            self.chain.sigmoid()
-        elif node.op_type == "Softmax":
-            self.chain.end("softmax")
+        elif node.op_type == "Gelu":
+            tanh = "approximate" in options and options["approximate"].s == b"tanh"
+            self.chain.function("gelu_tanh" if tanh else "gelu")
+        elif node.op_type in _ACTIVATIONS:
+            self.chain.function(_ACTIVATIONS[node.op_type], options["alpha"].f if "alpha" in options else None)
         else:
             self._affine(node, options)
         self.current = node.output[0]
@@ -233,14 +232,6 @@ class GraphReader:
         return as_reals(self.graph.constants[name])
 
 
-def _activation(node: Any, options: dict[str, Any]) -> Activation:
-    if node.op_type == "Gelu":
-        tanh = "approximate" in options and options["approximate"].s == b"tanh"
-        return Activation("gelu_tanh" if tanh else "gelu")
-    default = _DEFAULT_ALPHA.get(node.op_type, 0.0)
-    return Activation(_ACTIVATIONS[node.op_type], options["alpha"].f if "alpha" in options else default)
-
-
 def _integer(options: dict[str, Any], name: str) -> int:
     return int(options[name].i) if name in options else 0
 
@@ -256,10 +247,7 @@ _TRIAL = 64
 
 def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], npt.NDArray[Any]]:
     """A function that runs part of a graph in ONNX Runtime."""
-    try:
-        import onnxruntime as runtime
-    except ImportError:
-        raise MissingDependencyError("onnxruntime", "onnx", "running an ONNX graph") from None
+    runtime = needed("onnxruntime", "onnx", "running an ONNX graph")
     quiet = runtime.SessionOptions()
     quiet.log_severity_level = 4  # it would write to stderr what it raises anyway
     try:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
-from fairbits.models.black_box import attribute, reason
+from fairbits.models.black_box import attribute, foreign
 from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.outputs import Loaded, column_note, output_kind_of, read_note
@@ -259,10 +259,8 @@ class TorchModel(SeveralClasses):
         return np.zeros(rows.shape, np.float32) if slope is None else np.asarray(slope.numpy())
 
     def _forward(self, rows: Any) -> Any:
-        try:
+        with foreign(f"the module failed on rows of {rows.shape[1]} inputs"):
             found = self.module(rows)
-        except Exception as error:  # a module's forward method is foreign code
-            raise ModelError(f"the module failed on rows of {rows.shape[1]} inputs: {reason(error)}") from error
         found = found[0] if isinstance(found, tuple | list) and len(found) == 1 else found
         if not isinstance(found, self._torch.Tensor) or found.shape[:1] != rows.shape[:1]:
             raise ModelError("the module does not put out one tensor with a row per person.")
