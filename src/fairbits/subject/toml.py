@@ -17,7 +17,6 @@ from fairbits.domain import (
     RawTable,
     Schema,
     Table,
-    check_target,
     is_there,
     people_notes,
     plain,
@@ -26,7 +25,6 @@ from fairbits.domain import (
     table_from_arrow,
     text_of,
     with_held,
-    with_nulls,
 )
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
 from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output_order, read_model
@@ -245,8 +243,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     data = read_arrow(place, delimiter=delimiter, max_rows=max_rows)
     target = table_section.get("target")
     _check_described(document, target, data.column_names, file)
-    check_target(target, data.column_names)
-    schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
+    schema = schema_of_document(document, classes=infer_classes(data, target))
     schema = _with_missing(schema, table_section.get("missing"), data)
     if "score" in table_section:
         return _of_scores(document, data, schema, place, file)
@@ -311,7 +308,7 @@ def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
         return schema
     if stated != "model":
         raise SchemaError(f'[table] missing is {str(stated)[:40]!r}; say "model", or leave it out.')
-    holes = {name for name in data.column_names if with_nulls(plain(data[name])).null_count}
+    holes = {name for name in data.column_names if plain(data[name]).null_count}
     attributes = tuple(
         replace(a, missing="model") if a.name in holes and a.missing is None and a.gap is None and not a.columns else a
         for a in schema.attributes
