@@ -163,9 +163,9 @@ class Audit:
         loaded = subject if isinstance(subject, Subject) else load_subject(subject, **grants)
         names = None if protected is None else _names(protected)
         loaded = loaded if names is None else loaded.with_protected(names)
-        loaded = loaded if repeats is None else loaded.with_repeats(repeats)
         name = loaded.source if isinstance(subject, Subject) else str(subject)
-        return cls._made(loaded.checked(as_is=as_is), SubjectOrigin(name=name, protected=names, grants=grants))
+        origin = SubjectOrigin(name=name, protected=names, grants=grants)
+        return cls._made(loaded.with_repeats(repeats).checked(as_is=as_is), origin)
 
     @classmethod
     def of_run(
@@ -213,12 +213,13 @@ class Audit:
             )
         loaded = source if isinstance(source, Subject) else load_subject(source, **grants)
         _check_same_run(kept, loaded, names, repeats)
-        return cls.of(
+        audit = cls.of(
             loaded,
             protected=names or kept.get("protected"),
             repeats=repeats or kept.get("repeats"),
             as_is=as_is or bool(kept.get("as_is")),
-        )._from(SubjectOrigin(name=loaded.source, protected=names, grants=grants))
+        )
+        return cls._made(audit.subject, SubjectOrigin(name=loaded.source, protected=names, grants=grants))
 
     @classmethod
     def from_table(
@@ -321,7 +322,7 @@ class Audit:
         """
         from fairbits.measure import evaluator_of, measure_table, noise_of
 
-        asked, subject = read_options(MeasureOptions, options), self._answering(repeats)
+        asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
         evaluator = evaluator_of(subject, epsilon=asked.epsilon, partition=asked.partition, threads=asked.threads)
         noise = noise_of(subject, evaluator)
         return measure_table(
@@ -546,7 +547,7 @@ class Audit:
         from fairbits.scale import search
 
         found = search(
-            self._answering(repeats),
+            self.subject.with_repeats(repeats),
             settings,
             out,
             executor_options=options.executor,
@@ -707,7 +708,7 @@ class Audit:
         asked = read_options(AuditOptions, options)
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
-        place, subject = None if out is None else place_of(out), self._answering(repeats)
+        place, subject = None if out is None else place_of(out), self.subject.with_repeats(repeats)
         if subject.scores_only:
             return audit_scores(subject, asked, place, resume=resume, progress=progress)
         return audit_subject(subject, asked, place, resume=resume, force=force, progress=progress, stop=stop)
@@ -799,15 +800,8 @@ class Audit:
     def _made(cls, subject: Subject, origin: SubjectOrigin) -> Self:
         audit = cls.__new__(cls)
         audit.subject = subject
-        return audit._from(origin)
-
-    def _from(self, origin: SubjectOrigin) -> Self:
-        self._origin = origin
-        return self
-
-    def _answering(self, repeats: int | None) -> Subject:
-        """The subject with so many answers to a score; None leaves it as it is."""
-        return self.subject if repeats is None else self.subject.with_repeats(repeats)
+        audit._origin = origin
+        return audit
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
