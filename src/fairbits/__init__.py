@@ -87,7 +87,8 @@ def __getattr__(name: str) -> Any:
         return import_module("fairbits.report.plots")
     if name not in _HOMES:
         raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
-    return getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+    globals()[name] = found = getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ asked as often as a person has twins: nothing protected differs there, so whatev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
@@ -152,14 +152,14 @@ class Support:
         self._twins = evaluator.twins
         # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
-        found, counts = np.unique(self._keys(rows, self._strata(rows)), return_counts=True)
+        found, counts = np.unique(self._keys(rows), return_counts=True)
         self._known: Keys = found[counts >= least]
         #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
         self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
 
     def twins(self, codes: Codes) -> Truth:
         """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
-        twins, strata = self._twins, self._strata(codes)
+        twins, strata = self._twins, self._strata(codes) if self._rules.about_twins else 0
         found = np.empty((len(codes), twins.most), np.bool_)
         for twin in range(twins.most):
             at = np.full(len(codes), twin)
@@ -168,18 +168,18 @@ class Support:
 
     def _strata(self, codes: Codes) -> Keys:
         """A number for the twins that the rules leave a person: equal where they are, else practically never."""
-        if not self._rules.about_twins:
-            return np.zeros(len(codes), np.int64)
         lots = np.random.default_rng(0).integers(1, 2**62, self._twins.m, dtype=np.int64)
         return np.asarray(np.where(self._rules.twins(codes), lots, 0).sum(axis=1))  # which may wrap round
 
-    def _keys(self, codes: Codes, strata: Keys) -> Keys:
-        """A number for the protected values of people, by the ranges, within their stratum."""
+    def _keys(self, codes: Codes, strata: Keys | int | None = None) -> Keys:
+        """A number for the protected values of people, by the ranges, within their stratum, by default their own."""
         key = np.zeros(len(codes), np.int64)
         for column in self._twins.columns:
             attribute = self._twins.schema.attributes[column]
             key = key * (attribute.twin_count + 1) + attribute.twin_place(codes[:, column]) + 1
-        return key ^ strata
+        if strata is None:
+            strata = self._strata(codes) if self._rules.about_twins else 0
+        return np.asarray(key ^ strata)
 
 
 def alone(twins: Twins, codes: Codes, place: int) -> Truth:
@@ -557,16 +557,20 @@ def measure_table(
         columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
     )
     split = rate_of(evaluation.k > 1, people=people)
-    measured = Measurement(
-        evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
-    )
-    measured = replace(measured, supported=support.count)
-    if evaluator.schema.regression:
-        return measured
-    supported, *each = (rate_of(one, people=people) for one in narrow)
-    return replace(
-        measured,
-        flip_rate=rate_of(evaluation.flips, people=people),
-        flip_rate_supported=supported,
-        flip_rate_by=dict(zip(names, each, strict=True)),
+    flips = () if evaluator.schema.regression else (evaluation.flips, *narrow)
+    flip_rate, supported, *each = (rate_of(one, people=people) for one in flips) if flips else (None, None)
+    return Measurement(
+        evaluation,
+        table,
+        evaluator,
+        k_mean,
+        q_inf_mean,
+        q_1_mean,
+        split,
+        flip_rate,
+        supported,
+        dict(zip(names, each, strict=bool(flips))),
+        support.count,
+        noise,
+        people,
     )

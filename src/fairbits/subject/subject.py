@@ -151,7 +151,7 @@ class Subject:
         notes = tuple(note for note in self.notes if note not in old)
         return replace(self, schema=schema, notes=(*notes, *new))
 
-    def with_repeats(self, repeats: int) -> Subject:
+    def with_repeats(self, repeats: int | None) -> Subject:
         """The same subject with the mean of several answers of the model as its score.
 
         A native network gives the same answer every time, so it stays as it is.
@@ -171,6 +171,8 @@ class Subject:
         OptionError
             If the number is less than 1.
         """
+        if repeats is None:
+            return self
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
         return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
@@ -285,7 +287,7 @@ def make_subject(
         *from_model,
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
-        *check_rules(schema, table.codes),
+        *(check_rules(schema, table.codes) if schema.rules else ()),
         *people_notes(schema, table),
     )
     return Subject(
@@ -356,19 +358,14 @@ def _with_score_range(schema: Schema, fitted: FittedModel, table: Table) -> Sche
 
 def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
     """What must be known about the protected attributes to read the figures."""
-    return (*_unseen_notes(schema, encoding), *between_notes(schema))
+    names = [schema.names[i] for i in encoding.unseen if schema.attributes[i].protected]
+    blind = (
+        f"the model never sees {', '.join(names)}, so twins cannot differ in it; check whether other attributes "
+        f"stand in for it.",
+    )
+    return (*(blind if names else ()), *between_notes(schema))
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
     """What twins leave out of protected attributes, as notes."""
     return tuple(f"{limit.text[:1].lower()}{limit.text[1:]}" for limit in twin_limits(schema))
-
-
-def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
-    names = [schema.names[i] for i in encoding.unseen if schema.attributes[i].protected]
-    if not names:
-        return ()
-    return (
-        f"the model never sees {', '.join(names)}, so twins cannot differ in it; check whether other attributes "
-        f"stand in for it.",
-    )
