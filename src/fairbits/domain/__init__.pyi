@@ -63,7 +63,6 @@ from .twins import twin_limits as twin_limits
 from .twins import with_stand_ins as with_stand_ins
 from .words import NUMBER as NUMBER
 from .words import harmless as harmless
-from .words import html_table as html_table
 from .words import joined as joined
 from .words import quality as quality
 from .words import shortened as shortened

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.blocks import Shown
 from fairbits.domain import (
     MIN_ROWS,
     Codes,
@@ -36,7 +37,7 @@ from fairbits.domain import (
     unsigned_zero,
 )
 from fairbits.engine import Evaluation
-from fairbits.errors import MissingDependencyError, TableError, rows_named
+from fairbits.errors import TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
 from fairbits.models import HasClassScores, fresh_scores
@@ -299,7 +300,7 @@ class Stake:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class Measurement(Shown):
     """The bits of everybody in a table.
 
     Parameters
@@ -359,47 +360,6 @@ class Measurement:
         return (
             f"<Measurement of {len(self):,} people × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
         )
-
-    def to_frame(self) -> Any:
-        """Everybody's figures as a pandas frame, a row per person.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``k``, ``q_inf``, ``q_1``, ``low``, ``high`` and ``flips``; the index ``row`` is that of the owner's table,
-            or the position of the row in it from 0, as everywhere (``worst()[0].row``).
-
-        Raises
-        ------
-        MissingDependencyError
-            If pandas is not installed.
-        """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError("pandas", "pandas", "a frame of everybody's figures") from None
-        found = self.evaluation
-        names = ("k", "q_inf", "q_1", "low", "high", "flips")
-        columns = {name: np.asarray(getattr(found, name)) for name in names}
-        return pd.DataFrame(columns, index=pd.Index(self.table.names(), name="row"))
-
-    def _repr_html_(self) -> str:
-        from fairbits.domain import html_table
-
-        figures, evaluator = self.evaluation, self.evaluator
-        rows = [
-            ("mean k", f"{self.k_mean.value:.2f} ({self.k_mean.low:.2f} to {self.k_mean.high:.2f})"),
-            ("largest k", f"{figures.k.max()}"),
-            ("most bits", f"{figures.q_inf.max():.2f} of {evaluator.bits_limit:.2f}"),
-            ("more than one class", f"{self.split_rate.value:.1%}"),
-        ]
-        if self.flip_rate is not None:
-            rate = self.flip_rate
-            rows.append(("decision flips", f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"))
-        if self.noise is not None:
-            rows.append(("null bits (answers vary)", f"{self.noise.null_q_inf_max:.2f} at most"))
-        names = ", ".join(self.schema.protected)
-        return html_table(f"{len(self):,} people, {evaluator.m} twins each ({names})", rows)
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
