@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
     from fairbits.repair import Guard
+    from fairbits.report import notebook as notebook
     from fairbits.report import plots as plot
     from fairbits.search import Budget
     from fairbits.subject import Subject, infer_schema
@@ -51,6 +52,9 @@ _HOMES = {
     "qid": "measure",
     "save_as_original": "models",
 }
+
+#: Modules under another name; ``notebook`` is for results, which stand in layers below it.
+_MODULES = {"plot": "report.plots", "notebook": "report.notebook"}
 
 __all__ = [
     "Attribute",
@@ -83,11 +87,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that `import fairbits` costs nothing."""
-    if name == "plot":
-        return import_module("fairbits.report.plots")
+    if name in _MODULES:
+        return import_module(f"fairbits.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
-    return getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+    globals()[name] = found = getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fairbits.audit.run import AuditRun
+from fairbits.blocks import Paragraph
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.engine import work_time
@@ -27,11 +28,13 @@ from fairbits.options import AuditOptions, CertifyOptions, RepairOptions
 from fairbits.proxies import ProxyStudy
 from fairbits.report import (
     ReportData,
+    audit_look,
     compute_report,
     keep_measurement,
     kept_measurement,
     measure_rows,
     proxies_of,
+    render_fragment,
     write_report,
 )
 from fairbits.scale import search
@@ -295,6 +298,10 @@ class AuditResult:
     def __repr__(self) -> str:
         done = ", ".join(name for name, seconds in self.seconds.items() if seconds is not None)
         return f"<AuditResult {str(self.page)!r}: {done or 'nothing done anew'}>"
+
+    def _repr_html_(self) -> str:
+        look = audit_look(self.data, asked=(), faults=self.faults, seconds=self.seconds, waited="stages")
+        return render_fragment([*look, Paragraph(f"The page: {self.page}", tone="small")])
 
 
 #: Options that a run keeps: one that goes on has its own, and refuses others.

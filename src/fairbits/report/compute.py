@@ -122,7 +122,7 @@ def compute_report(
         contradictions=against,
         proxies=study,
         opening=Opening(
-            people=words.people_sentence(facts, measured),
+            people=words.people_sentence(measured),
             kind=words.people_kind(facts, measured),
             sources=sources_of(about),
             made_by=run.made_by,
