@@ -499,7 +499,7 @@ def test_a_tree_that_goes_round_in_circles_is_refused(tmp_path: Path) -> None:
     tree.tree_.__setstate__(state)
     skops.dump(tree, tmp_path / "model.skops")
     with pytest.raises(ModelError, match="is damaged: tree 1 has a child outside"):
-        load_with_encoding(tmp_path / "model.skops", SCHEMA, eats="codes", max_seconds=2, trust_pickle=True)
+        load_with_encoding(tmp_path / "model.skops", SCHEMA, input_format="codes", max_seconds=2, trust_pickle=True)
 
 
 # Tables

@@ -81,7 +81,7 @@ def test_a_frame_of_codes_must_be_declared() -> None:
 
     with pytest.raises(ModelError, match=r'does not take the table.s values .*say input_format = "codes" under'):
         load_with_encoding(OnCodes(), SCHEMA)
-    model, encoding = load_with_encoding(OnCodes(), SCHEMA, eats="codes")
+    model, encoding = load_with_encoding(OnCodes(), SCHEMA, input_format="codes")
     people = random_people(np.random.default_rng(0), SCHEMA, 9)
     np.testing.assert_array_equal(model.scores(encoding.encode(people)), people[:, 3])
 

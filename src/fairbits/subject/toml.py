@@ -230,7 +230,7 @@ _TABLE_KEYS = (
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "factory", "layers", "batch"),
     "inputs",
     *(
         "authorization_env",
