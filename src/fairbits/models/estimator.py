@@ -22,7 +22,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.base import Model, kind_of
-from fairbits.models.black_box import attribute, foreign
+from fairbits.models.black_box import attribute, foreign, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import output_order
@@ -85,42 +85,39 @@ def feed_of(
     people: Codes | None = None,
     learned: bool = False,
 ) -> Feed:
-    """How people become rows of a fitted estimator."""
+    """How people become rows of a fitted estimator: whichever way gives back the model's scores."""
     names = attribute(estimator, "feature_names_in_")
     columns = None if names is None else tuple(str(name) for name in names)
     someone = np.array([[one.first for one in schema.attributes]]) if people is None else people
+    by_category = trained_on_categories(estimator)
+    coded = not (learned and by_category)  # codes tell a fitted model its categories, but nothing to a new one
     ways: list[Feed] = []
     bare = attribute(estimator, "steps") is None and attribute(estimator, "_preprocessor") is None
-    by_category = trained_on_categories(estimator)
-    if isinstance(model, Network | TreeModel) and bare and not (learned and by_category):
+    if isinstance(model, Network | TreeModel) and bare and coded:
         ways.append(lambda codes: _framed(encoding.encode(codes), columns))
     chosen = columns or options.columns or table_columns(schema)
-    categories = tuple(one.name for one in schema.attributes if one.kind == "category")
-    known = set(table_columns(schema))
-    if set(chosen) <= known:
+    if set(chosen) <= set(table_columns(schema)):
+        categories = tuple(one.name for one in schema.attributes if one.kind == "category")
         for as_text, categorical in product(((), categories), (True,) if by_category else (False, True)):
             decoder = Decoder(schema, chosen, as_text=as_text, categorical=categorical)
-            seen = [schema.column(name) for name in decoder.names]
-            formats = [decoder.frame] if columns is not None else [decoder.array]
-            formats = {"frame": [decoder.frame], "array": [decoder.array], "codes": []}.get(
-                options.input_format or "", formats
-            )
-            ways += [lambda codes, seen=seen, decode=decode: decode(codes[:, seen]) for decode in formats]  # type: ignore[misc]
-            if not (learned and by_category):
-                ways.append(lambda codes, seen=seen, own=decoder: _framed(own.numbers(codes[:, seen]), columns))  # type: ignore[misc]
+            makes: list[Feed] = [] if options.input_format == "codes" else [decoder.array]
+            if options.input_format != "array" and (columns is not None or options.input_format == "frame"):
+                makes = makes and [decoder.frame]
+            makes += [lambda codes, own=decoder: _framed(own.numbers(codes), columns)] if coded else []  # type: ignore[misc]
+            ways += [lambda codes, make=make, own=decoder: make(own.encoding.encode(codes)) for make in makes]  # type: ignore[misc]
     if options.input_format == "codes":
         ways = ways[::-1]
     wanted = np.asarray(model.scores(encoding.encode(someone)), np.float64).reshape(len(someone), -1)[:, :1]
     complaint = "its answers differ from the model's"
     for way in ways:
         try:
-            found = _answers(estimator, way(someone))
+            found = _answers(estimator, way(someone)).reshape(len(someone), -1)
         except FairbitsError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
-            complaint = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+            complaint = reason(error)
             continue
-        if np.isclose(found.reshape(len(someone), -1), wanted, rtol=1e-3, atol=1e-3).all(axis=0).any():
+        if np.isclose(found, wanted, rtol=1e-3, atol=1e-3).all(axis=0).any():
             return way
     raise CapabilityError(
         f"{type(estimator).__name__} cannot be fitted again, because people cannot be given to it as it was trained on "

@@ -197,7 +197,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         owner = Owner(ask, columns, "dummies", tuple(names))
         notes = (dummy_note(names, schema),)
     else:
-        way, decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
+        way = _form_of(ask, decoder, schema, options, named=names is not None, name=name)
+        decode = decoding(decoder, way, named=names is not None)
         encoding = decoder.encoding
         owner = Owner(ask, columns, "array" if names is None and way != "frame" else "frame")
         if names is None:
@@ -242,7 +243,7 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     decoder = Decoder(schema, options.columns)
     way = options.input_format or "frame"
-    decode = _decoders(decoder)[way]
+    decode = decoding(decoder, way)
     notes = _order_note(way, options.columns or table_columns(schema), schema, options)
 
     def ask(rows: Codes) -> Any:
@@ -286,7 +287,7 @@ def asked_as(
     ask, _ = _question(predictor, schema, classes_of(predictor), options)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
     name = f"the {type(predictor).__name__}"
-    return decoder, _decoding(ask, decoder, schema, options.input_format, named=named, name=name)[1]
+    return decoder, decoding(decoder, _form_of(ask, decoder, schema, options, named=named, name=name), named=named)
 
 
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
@@ -333,35 +334,35 @@ def _as_shares(answer: Any, classes: tuple[str, ...], name: str) -> Any:
     )
 
 
-def _decoders(decoder: Decoder) -> dict[InputFormat, Decode]:
-    return {"frame": decoder.frame, "array": decoder.array, "codes": decoder.numbers}
-
-
-def _decoding(
-    ask: Decode, decoder: Decoder, schema: Schema, stated: InputFormat | None, *, named: bool, name: str
-) -> tuple[InputFormat, Decode]:
-    """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
-    decoders = _decoders(decoder)
-    if stated == "codes" and named:  # steps that choose columns by name find none in an array
+def decoding(decoder: Decoder, way: InputFormat, *, named: bool = False) -> Decode:
+    """How codes become rows of a form; steps that choose columns by name find none in an array of codes."""
+    if way == "codes" and named:
         frame = named_frame(decoder.names)
-        return stated, lambda codes: frame(decoder.numbers(codes))
-    if stated is not None:
-        return stated, decoders[stated]
-    someone = _someone(decoder, schema)
+        return lambda codes: frame(decoder.numbers(codes))
+    return {"frame": decoder.frame, "array": decoder.array, "codes": decoder.numbers}[way]
+
+
+def _form_of(
+    ask: Decode, decoder: Decoder, schema: Schema, options: ModelOptions, *, named: bool, name: str
+) -> InputFormat:
+    """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
+    if options.input_format is not None:
+        return options.input_format
     complaint, lacking = "", ""
     # Without names it was made for arrays, or it is somebody's own class around a pipeline that wants a frame.
     ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes", "frame")
     for way in ways:
+        decode = decoding(decoder, way)
         try:
-            ask(decoders[way](someone))
+            ask(decode(_someone(decoder, schema)))
         except FairbitsError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
             complaint = reason(error).rstrip(".")
             continue
-        lacking = _refused_gap(ask, decoders[way], decoder, schema)
+        lacking = _refused_gap(ask, decode, decoder, schema)
         if not lacking:
-            return way, decoders[way]
+            return way
     if lacking:
         raise RefusesMissing(f"{name} does not take {lacking}; fill it in the table, or train the model with it.")
     if named:  # its own columns, but not these values: codes would be a guess, as nobody knows whose codes
