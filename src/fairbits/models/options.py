@@ -108,25 +108,22 @@ class ModelOptions:
             object.__setattr__(self, "trust_code", True)
             object.__setattr__(self, "trust_pickle", True)
         for name, kind in _kinds().items():
-            self._check(name, getattr(self, name), kind)
+            value, least = getattr(self, name), _LEAST.get(name)
+            fit = fits(value, kind)
+            if name in ("output", "input_format") and not fit:
+                allowed = get_args(Output if name == "output" else InputFormat)
+                raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
+            positive = name not in _POSITIVE or value is None
+            if not fit or (least is not None and value < least) or not (positive or 0 < value < 1e9):
+                must = "a number larger than 0" if name in _POSITIVE else _MUST.get(name, "a text")
+                must = must if least is None else f"a whole number from {least} up"
+                raise OptionError(f"the model's {name} is {value!r}; it must be {must}.")
         for name in ("max_model_bytes", "max_rows"):
             check_limit(name, getattr(self, name))
         if not _HEADER.fullmatch(self.credential_header):
             raise OptionError(
                 f"the model's credential_header is {self.credential_header!r}; give a header such as X-Api-Key."
             )
-
-    def _check(self, name: str, value: Any, kind: Any) -> None:
-        """Refuse a value of another kind, or one that is too small."""
-        if name in ("output", "input_format") and not fits(value, kind):
-            allowed = get_args(Output if name == "output" else InputFormat)
-            raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
-        least = _LEAST.get(name)
-        positive = name not in _POSITIVE or value is None
-        if not fits(value, kind) or (least is not None and value < least) or not (positive or 0 < value < 1e9):
-            must = "a number larger than 0" if name in _POSITIVE else _MUST.get(name, "a text")
-            must = must if least is None else f"a whole number from {least} up"
-            raise OptionError(f"the model's {name} is {value!r}; it must be {must}.")
 
     def section(self) -> dict[str, Any]:
         """What a subject file would say under [model]: whatever is not as by default, except what is granted."""
@@ -142,14 +139,9 @@ class ModelOptions:
 
     def grants(self) -> GrantOptions:
         """What was granted, to load the same subject again."""
-        return {
-            "trust_code": self.trust_code,
-            "trust_pickle": self.trust_pickle,
-            "credential": self.credential,
-            "max_model_bytes": self.max_model_bytes,
-            "max_rows": self.max_rows,
-            "max_seconds": self.max_seconds,
-        }
+        given: Any = {name: getattr(self, name) for name in GRANTS if name != "trust"}
+        granted: GrantOptions = given
+        return granted
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:

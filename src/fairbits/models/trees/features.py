@@ -33,14 +33,12 @@ class Features:
     """Names (none where the model was trained on an array) and which features are categories.
 
     ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
-    where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
-    ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
+    where the model does not remember them. ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
     """
 
     names: tuple[str, ...]
     count: int
     categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
-    unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
 
 
@@ -124,7 +122,7 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if attribute.kind == "real":
         return number, notes
     if categorical:
-        known = features.categories[place] or _unplaced(attribute, features)
+        known = features.categories[place]
         if known is not None:
             return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
@@ -152,13 +150,6 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if used:
         notes.append(f"the labels of {attribute.name!r} are numbered as in the schema, from 0 up, for {name}.")
     return Numeric(place), notes
-
-
-def _unplaced(attribute: Attribute, features: Features) -> tuple[Any, ...] | None:
-    """The list of values that can only be this attribute's."""
-    wanted = {label for label in attribute.labels if label != MISSING}
-    fits = [known for known in features.unplaced if wanted & {text_of(value) for value in known}]
-    return fits[0] if len(fits) == 1 else None
 
 
 def _by_value(
