@@ -11,10 +11,9 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,7 @@ from fairbits.models.black_box import attribute, foreign, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import output_order
-from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.pickles import PICKLES, read_object, write_object
 from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of, trained_on_categories
 from fairbits.models.registry import is_url, settled_original
 from fairbits.models.sklearn import taken_apart, winner
@@ -58,8 +57,7 @@ def opened_estimator(original: Any, options: ModelOptions) -> Any:
                 f"a {suffix or 'file without ending'} is a finished model that has no fit of its own, so it cannot be "
                 f"fitted again; give the scikit-learn style estimator (.skops, .joblib, or the object)."
             )
-        read = read_skops if suffix == ".skops" else read_pickle
-        found = read(found, trust_pickle=options.trust_pickle)
+        found = read_object(found, trust_pickle=options.trust_pickle)
     return winner(found)
 
 
@@ -130,10 +128,8 @@ def save_estimator(estimator: Any, path: str | Path) -> None:
     file = Path(path)
     ending = file.suffix.lower()
     with foreign(f"a {type(estimator).__name__} cannot be written as {ending}"):
-        if ending == ".skops":
-            write_skops(estimator, file)
-        elif ending in PICKLES:
-            write_pickle(estimator, file)
+        if ending in _ENDINGS:
+            write_object(estimator, file)
         elif ending in {".txt", ".json", ".ubj", ".cbm"} and not hasattr(estimator, "steps"):
             getattr(estimator, "booster_", estimator).save_model(str(file))
         else:
@@ -275,14 +271,6 @@ Doubles = npt.NDArray[np.float64]
 _LIBRARIES = {"sklearn", "lightgbm", "xgboost", "catboost"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Refitted:
-    """An estimator that was fitted anew without the protected columns."""
-
-    estimator: Any
-    words: str
-
-
 def refitted(
     original: Any,
     schema: Schema,
@@ -291,8 +279,8 @@ def refitted(
     rng: np.random.Generator,
     *,
     options: ModelOptions | None = None,
-) -> Refitted:
-    """Fit a clone of an estimator to soft targets, without the protected columns."""
+) -> tuple[Any, str]:
+    """A clone of an estimator fitted to soft targets, without the protected columns; and how, in words."""
     options = options or ModelOptions()
     whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)
@@ -308,7 +296,7 @@ def refitted(
     order = output_order(schema, classes_of(final), options)
     decoder, decode = asked_as(whole, schema, columns, options, named=names is not None)
     seen = [schema.column(name) for name in decoder.names]
-    data = _TrainingData.of(final, schema, order, people, targets, rng)
+    data = _training_data(final, schema, order, people, targets, rng)
     seed = int(rng.integers(2**31))
     with foreign(f"{type(final).__name__} could not be fitted again"):
         if is_booster(final):
@@ -320,7 +308,7 @@ def refitted(
             protected = [i for i, one in enumerate(decoder.columns) if schema[decoder.names[one.place]].protected]
             made = _pipeline(whole, decode(data.people[:, seen]), protected, data, seed)
             how = "without the protected columns"
-    return Refitted(made, f"a {type(final).__name__} of the same settings {how}, taught the average over twins")
+    return made, (f"a {type(final).__name__} of the same settings {how}, taught the average over twins")
 
 
 def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bool:
@@ -343,38 +331,32 @@ def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bo
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _TrainingData:
+class _TrainingData(NamedTuple):
     """Rows, their labels, and what they weigh (None: all the same)."""
 
     people: Codes
     labels: npt.NDArray[Any]
     weights: Doubles | None
 
-    @classmethod
-    def of(
-        cls, final: Any, schema: Schema, order: Any, people: Codes, targets: Doubles, rng: np.random.Generator
-    ) -> _TrainingData:
-        if schema.regression:
-            return cls(people, np.asarray(targets, np.float64), None)
-        own = np.asarray(attribute(final, "classes_"))
-        known = list(order or schema.classes)
-        # The estimator's own labels, in the order of the schema's classes.
-        labels = own[[known.index(name) for name in schema.classes]]
-        n, classes = targets.shape
-        if _takes_weights(final):
-            weights = np.asarray(targets, np.float64).T.ravel()
-            some = weights > 1e-6
-            return cls(np.tile(people, (classes, 1))[some], np.repeat(labels, n)[some], weights[some])
-        sums = np.cumsum(targets, axis=1)
-        drawn = (rng.random((n, 1)) * sums[:, -1:] > sums).sum(axis=1)
-        return cls(people, labels[np.minimum(drawn, classes - 1)], None)
 
-
-def _takes_weights(final: Any) -> bool:
+def _training_data(
+    final: Any, schema: Schema, order: Any, people: Codes, targets: Doubles, rng: np.random.Generator
+) -> _TrainingData:
     from sklearn.utils.validation import has_fit_parameter
 
-    return bool(has_fit_parameter(final, "sample_weight"))
+    if schema.regression:
+        return _TrainingData(people, np.asarray(targets, np.float64), None)
+    known = list(order or schema.classes)
+    # The estimator's own labels, in the order of the schema's classes.
+    labels = np.asarray(attribute(final, "classes_"))[[known.index(name) for name in schema.classes]]
+    n, classes = targets.shape
+    if has_fit_parameter(final, "sample_weight"):
+        weights = np.asarray(targets, np.float64).T.ravel()
+        some = weights > 1e-6
+        return _TrainingData(np.tile(people, (classes, 1))[some], np.repeat(labels, n)[some], weights[some])
+    sums = np.cumsum(targets, axis=1)
+    drawn = (rng.random((n, 1)) * sums[:, -1:] > sums).sum(axis=1)
+    return _TrainingData(people, labels[np.minimum(drawn, classes - 1)], None)
 
 
 def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, data: _TrainingData, seed: int) -> Any:

@@ -27,7 +27,7 @@ from fairbits.models.guards import check_archive, check_arrays, check_file, is_a
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, fit_to_schema, read_output
-from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.pickles import PICKLES, read_object, write_object
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 #: No model comes from there, and much of it (exec, fork, exit) does harm to whoever calls it with rows.
@@ -295,14 +295,14 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     if not options.trust_pickle:
         check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
     options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
-    return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
+    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     if options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
         options = options_after_trial(file, schema, options, needs=("joblib", "pandas", "sklearn.ensemble"))
-    return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
+    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
 def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -430,8 +430,8 @@ def _rewritten(network: Network, original: Any, path: Path, options: ModelOption
         rewrite_torch(network, original, path, options)
     elif framework == "sklearn":
         if isinstance(original, Path):
-            original = (read_skops if ending == ".skops" else read_pickle)(original, trust_pickle=options.trust_pickle)
-        (write_skops if ending == ".skops" else write_pickle)(_changed_sklearn(network, original), path)
+            original = read_object(original, trust_pickle=options.trust_pickle)
+        write_object(_changed_sklearn(network, original), path)
     else:
         raise ModelError(f"a network cannot be written back as {ending!r}; use .npz or .onnx.")
 

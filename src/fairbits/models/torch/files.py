@@ -6,6 +6,7 @@ without code and without PyTorch. ``torch.export.load`` unpickles parts of it, a
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import warnings
@@ -238,22 +239,10 @@ def rewrite_torch(network: Network, original: Any, path: Path, options: ModelOpt
     if isinstance(held, torch.nn.Module):
         held.load_state_dict(_changed_state(network, held))
         torch.save(held, path)
-    else:
-        rewrite_module(network, module_of(original, options) if isinstance(original, Path) else original, path)
-
-
-def rewrite_module(network: Network, module: Any, path: Path) -> None:
-    """Write a module's state dict (or its export) with the network's weights; the module itself stays as it is."""
-    torch = import_torch("writing PyTorch files")
-    state = _changed_state(network, module)
-    if path.suffix in {".pt", ".pth"}:
-        torch.save(state, path)
         return
-    import copy
-
-    twin = copy.deepcopy(module)
-    twin.load_state_dict(state)
-    write_module(twin, network.inputs, path)
+    module = copy.deepcopy(module_of(original, options) if isinstance(original, Path) else original)
+    module.load_state_dict(_changed_state(network, module))
+    write_module(module, network.inputs, path)
 
 
 def _changed_state(network: Network, module: Any) -> dict[str, Any]:

@@ -33,7 +33,8 @@ class Features:
     """Names (none where the model was trained on an array) and which features are categories.
 
     ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
-    where the model does not remember them. ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
+    where the model does not remember them. ``refuses`` says that the library refuses categories that it has never seen,
+    where others read them as missing.
     """
 
     names: tuple[str, ...]
