@@ -44,6 +44,7 @@ def people_sentence(about: About, measured: Measured) -> str:
         complete=measured.complete,
         supported=measured.flip_rate_supported,
         bounded=measured.bounded,
+        persons=about.people,
     )
 
 
@@ -64,7 +65,8 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
     found = [f"Examined: {rows} rows of the table{twins}."]
     removed = measured.figures.get("twins_removed")
     if removed:
-        found.append(f"Left out: {removed:,} twins of these rows that cannot exist under the rules.")
+        why = "cannot exist under the rules" if measured.figures["rules"] else "are not in the table"
+        found.append(f"Left out: {removed:,} twins of these rows that {why}.")
     figures = searched.figures
     if figures.get("strategy") != "exhaustive":
         asked, seconds = figures.get("evaluations"), figures.get("seconds")
