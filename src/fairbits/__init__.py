@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairbits.data import load_subject
     from fairbits.domain import Attribute, Category, Decoder, Encoding, Integer, Real, Schema, Table, Twins
     from fairbits.errors import FairbitsError
+    from fairbits.estimators import GuardedClassifier, bits_scorer, flip_rate_scorer
     from fairbits.gates import gate
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
@@ -35,6 +36,7 @@ _HOMES = {
     "Encoding": "domain",
     "FairbitsError": "errors",
     "Guard": "repair",
+    "GuardedClassifier": "estimators",
     "Integer": "domain",
     "Network": "models",
     "Real": "domain",
@@ -42,6 +44,8 @@ _HOMES = {
     "Subject": "subject",
     "Table": "domain",
     "Twins": "domain",
+    "bits_scorer": "estimators",
+    "flip_rate_scorer": "estimators",
     "gate": "gates",
     "infer_schema": "subject",
     "load_model": "models",
@@ -61,6 +65,7 @@ __all__ = [
     "Encoding",
     "FairbitsError",
     "Guard",
+    "GuardedClassifier",
     "Integer",
     "Network",
     "Real",
@@ -69,6 +74,8 @@ __all__ = [
     "Table",
     "Twins",
     "__version__",
+    "bits_scorer",
+    "flip_rate_scorer",
     "gate",
     "infer_schema",
     "load_model",
