@@ -296,6 +296,53 @@ class Audit:
         subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
 
+    @classmethod
+    def from_twins(
+        cls,
+        table: Any,
+        *,
+        person: str,
+        protected: str | Iterable[str],
+        score: str,
+        threshold: float | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """An audit of twins that somebody else made, of people in images, speech, text or anything else.
+
+        Several rows of one person and one combination of protected values are repetitions: their mean is the score,
+        and bits that they make by themselves are null bits (``Measurement.noise``). People who lack a combination are
+        measured over those that they have.
+
+        Parameters
+        ----------
+        table
+            A file, or an Arrow, pandas or polars table, with a row for each score.
+        person
+            The column that says whose twin it is.
+        protected
+            The columns in which twins of a person differ.
+        score
+            The column of scores.
+        threshold
+            The score from which on a decision is favourable; 0.5 for probabilities, and none for other scores.
+        name
+            What to call the subject.
+
+        Returns
+        -------
+        Audit
+            For ``measure()``, ``groups()`` and ``audit()``.
+
+        Raises
+        ------
+        TableError
+            If a column is missing or incomplete, or nobody has a twin.
+        """
+        from fairbits.subject import subject_of_twins
+
+        asked: dict[str, Any] = {"person": person, "protected": protected, "score": score, "threshold": threshold}
+        return cls._made(subject_of_twins(table, **asked, name=name).checked(), SubjectOrigin())
+
     def __repr__(self) -> str:
         return f"<Audit of {self.subject.short()}>"
 

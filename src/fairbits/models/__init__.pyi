@@ -84,3 +84,4 @@ from .trees.ensemble import Link as Link
 from .trees.ensemble import TreeModel as TreeModel
 from .trees.ensemble import apply_link as apply_link
 from .trees.ensemble import exact_link as exact_link
+from .twins import TwinScores as TwinScores

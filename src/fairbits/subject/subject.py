@@ -19,6 +19,7 @@ from fairbits.models import (
     ModelOptions,
     Network,
     Repeated,
+    TwinScores,
     adapt,
     fit_to_schema,
     names_decide,
@@ -227,7 +228,8 @@ class Subject:
 
     def asked_lines(self) -> tuple[str, ...]:
         """Whether the model is asked as its owner asks it, in a sentence; nothing where it is ours or not here."""
-        if self.scores_only or (self.original is None and self.source is not None):
+        looked_up = self.scores_only or isinstance(self.model, TwinScores)
+        if looked_up or (self.original is None and self.source is not None):
             return ()
         said = self.round_trip.sentence()
         return (f"{said[:1].upper()}{said[1:]}.",)
