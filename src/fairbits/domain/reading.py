@@ -41,11 +41,13 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_RO
     import pyarrow as pa
 
     file = Path(path)
-    if not is_there(file):
-        raise TableError(f"the table {str(file)!r} does not exist; check the path.")
+    try:
+        size = file.stat().st_size
+    except (OSError, ValueError):  # some paths no system accepts
+        raise TableError(f"the table {str(file)!r} does not exist; check the path.") from None
     if file.is_dir():
         raise TableError(f"the table {str(file)!r} is a folder; name the file in it.")
-    if file.stat().st_size == 0:
+    if size == 0:
         raise TableError(f"the table {str(file)!r} is empty; it needs a header and at least one row.")
     try:
         table = _read_binary(file, max_rows) if file.suffix.lower() in BINARY else _read_csv(file, delimiter, max_rows)

@@ -50,11 +50,6 @@ Figures = Mapping[str, Any]
 Complete = Callable[[Codes], Figures]
 
 
-def nothing_more(codes: Codes) -> Figures:  # noqa: ARG001
-    """Default callback for cases that are appended with all of their figures: nothing to add."""
-    return {}
-
-
 class Block:
     """Rows as they were appended, and, once settled, as a batch.
 
@@ -171,7 +166,7 @@ class TaskWriter:
         offset: int = 0,
         buckets: int = 1,
         before: TaskRecord | None = None,
-        complete: Complete = nothing_more,
+        complete: Complete = lambda _: {},
         in_step: bool = False,
         part_rows: int | None = None,
         clock: Callable[[], float] = time.monotonic,
