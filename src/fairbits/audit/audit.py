@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from fairbits.audit.run import AuditRun
     from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
-    from fairbits.debug import DebugResult
+    from fairbits.debug import DebugResult, Description
     from fairbits.diff import ModelDiff
     from fairbits.measure import GroupTable, Measurement, Progress
     from fairbits.paper import StrategyComparison
@@ -131,6 +131,7 @@ class Audit:
         subject: Subject | str | Path,
         *,
         protected: Iterable[str] | None = None,
+        where: str | None = None,
         repeats: int | None = None,
         as_is: bool = False,
         **grants: Unpack[GrantOptions],
@@ -143,6 +144,8 @@ class Audit:
             The name of a built-in subject, a file, or a loaded subject.
         protected
             Protected attributes, instead of the subject's own.
+        where
+            A rule about attributes that are not protected: everything is about the people for whom it holds.
         repeats
             Take the mean of so many answers of the model as a score; None asks once.
         as_is
@@ -165,7 +168,7 @@ class Audit:
         loaded = loaded if names is None else loaded.with_protected(names)
         name = loaded.source if isinstance(subject, Subject) else str(subject)
         origin = SubjectOrigin(name=name, protected=names, grants=grants)
-        return cls._made(loaded.with_repeats(repeats).checked(as_is=as_is), origin)
+        return cls._made(loaded.with_repeats(repeats).checked(as_is=as_is).within(where), origin)
 
     @classmethod
     def of_run(
@@ -174,6 +177,7 @@ class Audit:
         subject: Subject | str | Path | None = None,
         *,
         protected: Iterable[str] | None = None,
+        where: str | None = None,
         repeats: int | None = None,
         as_is: bool = False,
         **grants: Unpack[GrantOptions],
@@ -186,7 +190,7 @@ class Audit:
             Folder or address of the run, or folder of the audit of a table of scores.
         subject
             The subject; None takes the one that the run names.
-        protected, repeats
+        protected, where, repeats
             Those of the run; others are refused.
         as_is
             Accept a model that decides against the labels of its table; a run that did is enough.
@@ -212,10 +216,11 @@ class Audit:
                 f"hand over the subject."
             )
         loaded = source if isinstance(source, Subject) else load_subject(source, **grants)
-        _check_same_run(kept, loaded, names, repeats)
+        _check_same_run(kept, loaded, names, where, repeats)
         audit = cls.of(
             loaded,
             protected=names or kept.get("protected"),
+            where=kept.get("where"),
             repeats=repeats or kept.get("repeats"),
             as_is=as_is or bool(kept.get("as_is")),
         )
@@ -291,6 +296,53 @@ class Audit:
         subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
 
+    @classmethod
+    def from_twins(
+        cls,
+        table: Any,
+        *,
+        person: str,
+        protected: str | Iterable[str],
+        score: str,
+        threshold: float | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """An audit of twins that somebody else made, of people in images, speech, text or anything else.
+
+        Several rows of one person and one combination of protected values are repetitions: their mean is the score,
+        and bits that they make by themselves are null bits (``Measurement.noise``). People who lack a combination are
+        measured over those that they have.
+
+        Parameters
+        ----------
+        table
+            A file, or an Arrow, pandas or polars table, with a row for each score.
+        person
+            The column that says whose twin it is.
+        protected
+            The columns in which twins of a person differ.
+        score
+            The column of scores.
+        threshold
+            The score from which on a decision is favourable; 0.5 for probabilities, and none for other scores.
+        name
+            What to call the subject.
+
+        Returns
+        -------
+        Audit
+            For ``measure()``, ``groups()`` and ``audit()``.
+
+        Raises
+        ------
+        TableError
+            If a column is missing or incomplete, or nobody has a twin.
+        """
+        from fairbits.subject import subject_of_twins
+
+        asked: dict[str, Any] = {"person": person, "protected": protected, "score": score, "threshold": threshold}
+        return cls._made(subject_of_twins(table, **asked, name=name).checked(), SubjectOrigin())
+
     def __repr__(self) -> str:
         return f"<Audit of {self.subject.short()}>"
 
@@ -346,6 +398,34 @@ class Audit:
         from fairbits.randomness import generator
 
         return subject_groups(self.subject, generator(seed, "groups"))
+
+    def describe(self, *, k: int | None = None, epsilon: float | None = None, seed: int = 0) -> Description:
+        """Whose decision flips, or whose k is above a value, in at most three rules of at most three conditions.
+
+        Rules are about attributes that are not protected, learned on one half of the rows and judged on the other.
+        ``Audit.of(..., where=rule.text)`` looks at the people of a rule alone.
+
+        Parameters
+        ----------
+        k
+            Tell people whose k is above this; None tells whose decision flips, or for a regression whose k is above the
+            upper quartile.
+        epsilon
+            Scores closer than this count as the same; 0.025 by default.
+        seed
+            Same seed, same halves.
+
+        Returns
+        -------
+        Description
+            ``rules`` with their text and figures; ``words`` says it in a sentence.
+        """
+        from fairbits.debug import describe_people
+        from fairbits.measure import evaluator_of
+        from fairbits.randomness import generator
+
+        evaluator = evaluator_of(self.subject, epsilon=epsilon)
+        return describe_people(evaluator, self.subject, generator(seed, "debug", "who"), above=k)
 
     @takes(ProxiesOptions)
     def proxies(
@@ -748,13 +828,19 @@ def _record(folder: str | Path) -> Mapping[str, Any]:
 
 
 def _check_same_run(
-    kept: Mapping[str, Any], subject: Subject, protected: tuple[str, ...] | None, repeats: int | None
+    kept: Mapping[str, Any],
+    subject: Subject,
+    protected: tuple[str, ...] | None,
+    where: str | None,
+    repeats: int | None,
 ) -> None:
     """Refuse to go on with another subject, or with other people as twins."""
     from fairbits.store import check_same
 
     asked = {"subject": subject.name, "protected": None if protected is None else list(protected), "repeats": repeats}
-    said = {name: value for name, value in asked.items() if value is not None and (name == "subject" or name in kept)}
+    asked |= {"where": where}
+    known = ("subject", "where", *kept)
+    said = {name: value for name, value in asked.items() if value is not None and name in known}
     check_same({name: kept.get(name) for name in said}, said)
 
 

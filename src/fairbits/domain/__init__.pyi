@@ -33,6 +33,7 @@ from .reading import read_arrow as read_arrow
 from .rule import NUMPY as NUMPY
 from .rule import Rule as Rule
 from .rule import Truth as Truth
+from .rule import columns_of as columns_of
 from .rule import evaluated as evaluated
 from .schema import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .schema import MAX_TWINS as MAX_TWINS
@@ -63,7 +64,6 @@ from .twins import twin_limits as twin_limits
 from .twins import with_stand_ins as with_stand_ins
 from .words import NUMBER as NUMBER
 from .words import harmless as harmless
-from .words import html_table as html_table
 from .words import joined as joined
 from .words import quality as quality
 from .words import shortened as shortened

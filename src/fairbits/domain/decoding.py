@@ -432,6 +432,8 @@ class RawTable:
         self._given, self._data, self._delimiter = given, data, delimiter
         self._file = Path(given) if isinstance(given, str | Path) else None
         home = type(given).__module__.partition(".")[0]
+        #: Of the frame, where it is one.
+        self.library = home if home in ("pandas", "polars") else None
         self._pandas = home == "pandas"
         self._polars = home == "polars"
         if self._polars and hasattr(given, "collect"):

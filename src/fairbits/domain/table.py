@@ -258,6 +258,8 @@ class Table:
         The rows' own names in the owner's table (a pandas index), (n,); None where they are only counted.
     person
         A number for each row, the same for rows of one person, (n,); None where the table does not say.
+    library
+        "pandas" or "polars" where the owner's table is a frame: what results become in ``to_frame()``.
     """
 
     codes: Codes
@@ -269,6 +271,7 @@ class Table:
     scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
     index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
     person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
+    library: str | None = None  # of the owner's frame
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -296,6 +299,7 @@ class Table:
             None if self.scores is None else self.scores[chosen],
             None if self.index is None else self.index[chosen],
             None if self.person is None else self.person[chosen],
+            self.library,
         )
 
     def names(self) -> npt.NDArray[Any]:

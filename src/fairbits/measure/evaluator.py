@@ -51,6 +51,7 @@ from fairbits.models import (
     HasTwinScores,
     Model,
     Network,
+    TwinScores,
     no_model,
     require,
     wrap_foreign,
@@ -332,7 +333,12 @@ class Evaluator:
 
     def valid_twins(self, codes: Codes) -> Truth | None:
         """Which twins can exist under the rules, and which of those at people's own values are theirs."""
-        return self.validity.twins(codes) if self.validity.about_twins or self.twins.most > self.twins.m else None
+        found = self.validity.twins(codes) if self.validity.about_twins or self.twins.most > self.twins.m else None
+        if isinstance(self.model, TwinScores):
+            rows = [self.twins.as_twins(codes, np.full(len(codes), twin)) for twin in range(self.twins.most)]
+            known = np.stack([self.model.known(self.encoding.encode(each)) for each in rows], axis=1)
+            return known if found is None else known & found
+        return found
 
     @cached_property
     def _lone_plan(self) -> Plan | None:

@@ -323,7 +323,7 @@ def subject_of_table(
 
     def made(one: Schema, chosen: ModelOptions) -> Subject:
         one = one if unseen is None else widened_schema(one, unseen)
-        people = replace(coded(data, table, one), index=raw.index)
+        people = replace(coded(data, table, one), index=raw.index, library=raw.library)
         one = with_held(one, people.codes, raw)
         held_out = None if unseen is None else coded(unseen, test, one)
         loaded = read_model(model, one, chosen)

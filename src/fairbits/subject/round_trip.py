@@ -177,7 +177,7 @@ def asking(
 
     ``logits`` says what a library's answers are; None goes by their range.
     """
-    reading = reading_of(schema, owner.classes or classes, options, own=owner.own)
+    reading = reading_of(schema, classes, options, own=owner.own)
 
     def ask(rows: Any) -> Scores:
         answer = numbers_in(owner.ask(rows), len(rows), "the model")

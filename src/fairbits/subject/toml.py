@@ -28,8 +28,10 @@ from fairbits.domain import (
 )
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
 from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output_order, read_model
+from fairbits.shape import fits
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
+from fairbits.subject.twins import subject_of_twins
 
 #: What `protected` says of an attribute that is in the table and no input of the model.
 OBSERVED = "observed"
@@ -204,7 +206,9 @@ def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-_SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
+#: What an audit file is about: a model and a table, or a table of twins.
+KINDS = ("table", "twins")
+_SECTIONS = ("name", "kind", "rules", "justified", "model", "table", "limits", "attributes")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
     *("person", "split", "test"),
@@ -231,7 +235,12 @@ _ENCODINGS = ("codes", "one-hot", "columns")
 def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     """The subject that a ``subject.toml`` describes."""
     document = read_document(file)
+    kind = document.get("kind", "table")
+    if kind not in KINDS:
+        raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), KINDS)}")
     _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
+    if kind == "twins":
+        return _of_twins(document, file, grants)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
@@ -293,6 +302,27 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         source=str(file.resolve()),
         original=source,
         raw=raw,
+    )
+
+
+def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
+    """Twins that somebody else made: the table says whose, of which protected values, and with which score."""
+    section = section_of(document, "table")
+    _known_keys(document, ("name", "kind", "table"), "an audit file of twins")
+    _known_keys(section, ("path", "person", "protected", "score", "threshold"), "[table]")
+    for key in ("person", "score", "protected"):
+        if not fits(section.get(key), list[str] if key == "protected" else str):
+            must = 'a list, e.g. ["sex", "race"]' if key == "protected" else "the name of a column"
+            raise SchemaError(f"[table] {key} is {str(section.get(key))[:40]!r} in {str(file)!r}; it must be {must}.")
+    return subject_of_twins(
+        _source(section, "table", file),
+        person=section["person"],
+        protected=section["protected"],
+        score=section["score"],
+        threshold=section.get("threshold"),
+        name=str(document.get("name", file.stem)),
+        source=str(file.resolve()),
+        options=ModelOptions.of(grants),
     )
 
 
