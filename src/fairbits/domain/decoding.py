@@ -429,6 +429,11 @@ class RawTable:
     """
 
     def __init__(self, given: Any, data: pa.Table, *, delimiter: str = ","):
+        import pyarrow as pa
+
+        for place, field in enumerate(data.schema):  # Arrow takes no rows of views of text
+            if pa.types.is_string_view(field.type):
+                data = data.set_column(place, field.name, data[field.name].cast(pa.string()))
         self._given, self._data, self._delimiter = given, data, delimiter
         self._file = Path(given) if isinstance(given, str | Path) else None
         home = type(given).__module__.partition(".")[0]
@@ -490,7 +495,7 @@ class RawTable:
             return HeldValues(_objects(few.column(0).to_pylist()) if words else few, places)
         import pyarrow as pa
 
-        data = _without_views(self._data.select([name])).take(rows)
+        data = self._data.select([name]).take(rows)
         if self.csv and pa.types.is_temporal(data.schema[0].type):  # as the text that pandas leaves them
             data = data.cast(pa.schema([(name, pa.string())]))
         return HeldValues(data, places, self.csv)
@@ -505,7 +510,7 @@ class RawTable:
         if self._polars:
             return self._given.select(columns)[chosen]
         if not self.csv:
-            return _without_views(self._data.select(list(columns))).take(chosen).to_pandas()
+            return self._data.select(list(columns)).take(chosen).to_pandas()
         kept: dict[str, Any] = dict.fromkeys(text, str)
         frame = pd.read_csv(
             self._file,
@@ -532,16 +537,6 @@ def _oldest() -> Any:
     import polars as pl
 
     return pl.CompatLevel.oldest()
-
-
-def _without_views(data: pa.Table) -> pa.Table:
-    """Views of text as text: Arrow takes no rows of them."""
-    import pyarrow as pa
-
-    for place, field in enumerate(data.schema):
-        if pa.types.is_string_view(field.type):
-            data = data.set_column(place, field.name, data[field.name].cast(pa.string()))
-    return data
 
 
 def with_held(schema: Schema, codes: Codes, raw: RawTable) -> Schema:

@@ -16,8 +16,8 @@ MAX_ROWS = 2_000_000
 CELLS_PER_ROW = 32
 #: No table has more columns: each of them is an attribute somebody would have to describe.
 MAX_COLUMNS = 20_000
-#: What a cell may take in memory on average, text counted in, and what even a small table may take.
-_BYTES_PER_CELL, _BYTES = 8, 64 << 20
+#: What a row may take in memory, text counted in: 8 bytes a cell on average; and what even a small table may take.
+BYTES_PER_ROW, SMALL_TABLE = 8 * CELLS_PER_ROW, 64 << 20
 #: Bytes of a model when it is unpacked, and of the values that it computes for one row, unless --max-model-bytes
 #: says otherwise.
 MAX_MODEL_BYTES = 512 * 1024 * 1024
@@ -47,23 +47,19 @@ def check_size(
     name: str, max_rows: int, *, rows: int = 0, columns: int = 0, cells: int | None = None, size: int = 0
 ) -> None:
     """Refuse a table that is larger than granted, before it is unpacked: in rows, columns, cells or bytes."""
+    most = max_rows * BYTES_PER_ROW + SMALL_TABLE
     allowed, cells = max_rows * CELLS_PER_ROW, rows * columns if cells is None else cells
     if rows > max_rows:
         what = f"{rows:,} rows, and {max_rows:,}"
     elif cells > allowed + CELLS_PER_ROW * MAX_COLUMNS:
         what = f"about {cells:,} cells, and {allowed:,}"
-    elif size > max_table_bytes(max_rows):
-        what = f"{size:,} bytes in memory, and {max_table_bytes(max_rows):,}"
+    elif size > most:
+        what = f"{size:,} bytes in memory, and {most:,}"
     elif columns > MAX_COLUMNS:
         raise TableError(f"the table {name!r} has {columns:,} columns; at most {MAX_COLUMNS:,} can be read.")
     else:
         return
     raise TableError(f"the table {name!r} has {what} are allowed; raise --max-rows if it is yours.")
-
-
-def max_table_bytes(max_rows: int) -> int:
-    """Memory that a table may take."""
-    return max_rows * CELLS_PER_ROW * _BYTES_PER_CELL + _BYTES
 
 
 def check_limit(name: str, value: object) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
-from fairbits.domain.limits import MAX_ROWS, check_size, max_table_bytes
+from fairbits.domain.limits import BYTES_PER_ROW, MAX_ROWS, SMALL_TABLE, check_size
 from fairbits.domain.table import BINARY, numpy_of
 from fairbits.errors import TableError
 
@@ -187,7 +187,7 @@ def _try_out(file: Path, max_rows: int) -> None:
         "fairbits.domain.reading:first_reading",
         (str(file), max_rows),
         seconds=_SECONDS + state.st_size / _BYTES_PER_SECOND,
-        memory=2 * max_table_bytes(max_rows),
+        memory=2 * (max_rows * BYTES_PER_ROW + SMALL_TABLE),
         needs=("fairbits.domain.reading", "pyarrow.parquet", "pyarrow.feather"),
     )
     if outcome.error is not None:
