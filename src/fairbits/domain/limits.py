@@ -54,7 +54,7 @@ def check_size(
     elif cells > allowed + CELLS_PER_ROW * MAX_COLUMNS:
         what = f"about {cells:,} cells, and {allowed:,}"
     elif size > most:
-        what = f"{size:,} bytes in memory, and {most:,}"
+        what = f"{size:,} bytes, and {most:,}"
     elif columns > MAX_COLUMNS:
         raise TableError(f"the table {name!r} has {columns:,} columns; at most {MAX_COLUMNS:,} can be read.")
     else:
