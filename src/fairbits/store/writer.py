@@ -43,7 +43,7 @@ from fairbits.store.folder import (
 )
 from fairbits.store.parts import CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, name_of, write_part, write_rows
 from fairbits.store.tasks import TASKS, TaskRecord, read_records, redo
-from fairbits.words import spoken
+from fairbits.text import spoken
 
 Figures = Mapping[str, Any]
 #: Gives the figures of people that follow from their codes alone.

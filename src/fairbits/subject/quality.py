@@ -14,8 +14,8 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema, Table, rule_words, shortened
 from fairbits.errors import ModelError, rows_named
 from fairbits.models import HasClassScores, Model, Network, speaks_of
-from fairbits.numerals import percent
 from fairbits.randomness import sampled_rows
+from fairbits.text import percent
 
 #: Both ends of a 95 % interval of the normal distribution.
 Z_95 = 1.959963984540054
