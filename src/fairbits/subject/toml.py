@@ -208,7 +208,8 @@ def _max_twins(section: Mapping[str, Any]) -> int:
     return max_twins
 
 
-_SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
+_SECTIONS = ("name", "about", "rules", "justified", "model", "table", "limits", "attributes")
+_ABOUT = ("purpose", "owner", "version")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
     *("person", "split", "test"),
@@ -237,6 +238,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     document = read_document(file)
     _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
+    about = _about(document)
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
     _check_texts(table_section)
@@ -249,7 +251,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
     schema = _with_missing(schema, table_section.get("missing"), data)
     if "score" in table_section:
-        return _of_scores(document, data, schema, place, file)
+        return replace(_of_scores(document, data, schema, place, file), about=about)
     options = _options(model_section, grants)
     source = _source(model_section, file)
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
@@ -271,7 +273,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
                 f"takes its columns.",
             )
     name = str(document.get("name", file.stem))
-    return make_subject(
+    made = make_subject(
         name,
         loaded,
         schema,
@@ -284,6 +286,17 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         original=source,
         raw=raw,
     )
+    return replace(made, about=about)
+
+
+def _about(document: Mapping[str, Any]) -> dict[str, str]:
+    """What the owner says of the model, for people to read."""
+    section = section_of(document, "about")
+    _known_keys(section, _ABOUT, "[about]")
+    strange = next((key for key in section if not isinstance(section[key], str)), None)
+    if strange is not None:
+        raise SchemaError(f"[about] {strange} is {str(section[strange])[:40]!r}; it must be text in quotes.")
+    return {key: section[key] for key in _ABOUT if key in section}
 
 
 def _check_texts(section: Any) -> None:
