@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairbits.data import load_subject
     from fairbits.domain import Attribute, Category, Decoder, Encoding, Integer, Real, Schema, Table, Twins
     from fairbits.errors import FairbitsError
+    from fairbits.estimators import GuardedClassifier, bits_scorer, flip_rate_scorer
     from fairbits.gates import gate
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
@@ -36,6 +37,7 @@ _HOMES = {
     "Encoding": "domain",
     "FairbitsError": "errors",
     "Guard": "repair",
+    "GuardedClassifier": "estimators",
     "Integer": "domain",
     "Network": "models",
     "Real": "domain",
@@ -43,6 +45,8 @@ _HOMES = {
     "Subject": "subject",
     "Table": "domain",
     "Twins": "domain",
+    "bits_scorer": "estimators",
+    "flip_rate_scorer": "estimators",
     "gate": "gates",
     "infer_schema": "subject",
     "load_model": "models",
@@ -65,6 +69,7 @@ __all__ = [
     "Encoding",
     "FairbitsError",
     "Guard",
+    "GuardedClassifier",
     "Integer",
     "Network",
     "Real",
@@ -73,6 +78,8 @@ __all__ = [
     "Table",
     "Twins",
     "__version__",
+    "bits_scorer",
+    "flip_rate_scorer",
     "gate",
     "infer_schema",
     "load_model",
@@ -91,7 +98,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"fairbits.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
-    return getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+    globals()[name] = found = getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:

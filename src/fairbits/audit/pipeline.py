@@ -23,7 +23,7 @@ from fairbits.domain import Codes
 from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError
 from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators
-from fairbits.models import Do, HasActivations, HasTrees, Network
+from fairbits.models import Do, HasActivations, HasTrees, Network, TwinScores
 from fairbits.options import AuditOptions, CertifyOptions, RepairOptions
 from fairbits.proxies import ProxyStudy
 from fairbits.report import (
@@ -369,6 +369,8 @@ class Pipeline:
             # No twin can score otherwise, by structure: 0 bits exactly, for everybody. A search, a cause and a repair
             # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
             self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair"})
+        if isinstance(subject.model, TwinScores):  # nobody but the people of the table can be scored
+            self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair", "certify"})
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.clock = StageClock(self.shares, self.folder, progress)
         self.stop = stop or _never

@@ -223,6 +223,7 @@ class _Ladder:
         people = sum(counts)
         if people == 0:
             return
+        whom = replace(whom, where=self.subject.where)
         certified, falsified, unknown = counts
         if property_ == "k" and k is not None and k >= self.limit:
             self._note(f"nobody has more than {self.limit} classes, whatever the model is; at most {k} says nothing.")

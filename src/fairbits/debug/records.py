@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairbits.blocks import Shown
+from fairbits.debug.who import Description
 from fairbits.domain import Codes
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
@@ -459,6 +460,8 @@ class DebugResult(Shown):
         Which protected attributes the bits come from; None where there is one.
     origin
         How much comes with the data, and how much with the single training.
+    who
+        Which people it happens to, in rules.
     units
         What ``layers`` are: a network's layers with neurons, or trees with splits.
     regression
@@ -488,6 +491,7 @@ class DebugResult(Shown):
     measure: Measure = "q_inf"
     vote: Vote | None = None
     sets: NeuronSets | None = None
+    who: Description | None = None
     neurons: tuple[NeuronEffect, ...] = field(default=(), repr=False, metadata=_APART)
     cases: Codes = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
     k: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32), repr=False, metadata=_APART)

@@ -33,6 +33,7 @@ from .reading import read_arrow as read_arrow
 from .rule import NUMPY as NUMPY
 from .rule import Rule as Rule
 from .rule import Truth as Truth
+from .rule import columns_of as columns_of
 from .rule import evaluated as evaluated
 from .schema import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .schema import MAX_TWINS as MAX_TWINS
@@ -43,8 +44,6 @@ from .schema import rule_words as rule_words
 from .schema import twins_of as twins_of
 from .table import Table as Table
 from .table import check_domain as check_domain
-from .table import check_names as check_names
-from .table import check_target as check_target
 from .table import numbers as numbers
 from .table import numpy_of as numpy_of
 from .table import one_row_each as one_row_each
@@ -55,7 +54,6 @@ from .table import scores_of_column as scores_of_column
 from .table import spells_labels as spells_labels
 from .table import table_from_arrow as table_from_arrow
 from .table import text_of as text_of
-from .table import with_nulls as with_nulls
 from .twins import MIN_ROWS as MIN_ROWS
 from .twins import FigureKind as FigureKind
 from .twins import Limit as Limit

@@ -57,11 +57,12 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         yield Paragraph((Strong(f"{subject.name}: "), Strong(direct)))
         yield Paragraph(f"That holds for everybody, examined or not: {BLIND}.")
     else:
-        yield Paragraph(Strong(f"{subject.name}: {words.people_sentence(measured)}"))
+        yield Paragraph(Strong(f"{subject.name}: {words.people_sentence(measured, about.people)}"))
         yield Paragraph(direct)
     sizes = " × ".join(f"{name} {size}" for name, size in zip(about.protected, about.sizes, strict=True))
     terms = f"ε = {about.epsilon:g}, {about.partition} partition"
-    yield Paragraph(f"{number(len(found))} people, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
+    people = "people" if about.people is None else f"rows of {number(about.people)} people"
+    yield Paragraph(f"{number(len(found))} {people}, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
     yield from paragraphs(subject.lines(), "small")
     if found.schema.rules:
         count = len(found.schema.rules)
@@ -71,11 +72,11 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
     yield from paragraphs((f"Note: {note}" for note in noise), "warning")
     if not about.blind:
         yield from flip_blocks(measured)
-        people = people_of(found, top) if bits else []
-        yield People(people[:1])
+        worst = people_of(found, top) if bits else []
+        yield People(worst[:1])
         yield bits_table(measured)
-        if people[1:]:
-            yield Fold("More people treated differently", [People(people[1:])])
+        if worst[1:]:
+            yield Fold("More people treated differently", [People(worst[1:])])
     if groups:
         yield Heading("Impact: what groups get", "statistical")
         yield from impact_blocks({"groups": documents_of(groups)})

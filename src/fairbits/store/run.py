@@ -412,7 +412,7 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
             f"hand over the subject, as Audit(…).open(folder) does."
         )
     subject = given if given is not None else load_subject(str(source), **grants)
-    subject = subject.with_protected(run.manifest["protected"])
+    subject = subject.with_protected(run.manifest["protected"]).within(run.manifest.get("where"))
     if subject.repeats == 1:
         subject = subject.with_repeats(run.manifest.get("repeats", 1))
     check_identity(run.manifest, subject.identity, what=f"the run in {str(run.folder)!r}")
