@@ -30,6 +30,7 @@ from .reading import as_arrow as as_arrow
 from .reading import is_there as is_there
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
+from .rule import KEYWORDS as KEYWORDS
 from .rule import NUMPY as NUMPY
 from .rule import Rule as Rule
 from .rule import Truth as Truth

@@ -111,6 +111,9 @@ class Schema:
         The class whose probability is the score; None for a regression.
     rules
         Which people there can be; given as text, see docs/own.md.
+    plausible
+        Which twins of a person are plausible, as text too: the others are asked about, but figures among plausible
+        twins leave them out. ``own age`` is the person's own value.
     scores
         What twins are compared in: "favourable", the probability of the favourable class, or "vector", the
         probabilities of all classes.
@@ -147,6 +150,7 @@ class Schema:
     justified: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
     score_range: float | None = None
+    plausible: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -165,8 +169,10 @@ class Schema:
         self._settle_scores()
         self._settle_threshold()
         self.check_justified(self.justified)
-        texts = [rule.text if isinstance(rule, Rule) else rule for rule in self.rules]
-        object.__setattr__(self, "rules", tuple(Rule.of(text, self.attributes) for text in texts))
+        for name in ("rules", "plausible"):
+            texts = [rule.text if isinstance(rule, Rule) else rule for rule in getattr(self, name)]
+            parsed = (Rule.of(text, self.attributes, own=name == "plausible") for text in texts)
+            object.__setattr__(self, name, tuple(parsed))
 
     def __repr__(self) -> str:
         shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])

@@ -42,7 +42,7 @@ def people_sentence(about: About, measured: Measured) -> str:
         measured.flip_rate,
         epsilon=about.epsilon,
         complete=measured.complete,
-        supported=measured.flip_rate_supported,
+        plausible=measured.flip_rate_plausible,
         bounded=measured.bounded,
     )
 

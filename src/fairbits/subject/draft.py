@@ -37,6 +37,7 @@ from fairbits.errors import FairbitsError, OptionError, SchemaError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
+from fairbits.subject.proposals import Proposal, proposed_rules
 from fairbits.subject.quality import Quality, against_labels, quality_of
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import subject_of_toml
@@ -46,9 +47,15 @@ if TYPE_CHECKING:
 
 
 _RULES = (
-    "Rules that every person must keep, over names and labels. For example:",
+    "Rules that every person must keep, over names and labels: twins that break one are never asked. For example:",
     'rules = [\'age < 18 -> marital_status != "Married"\', "years_employed <= age - 16"]',
 )
+_PLAUSIBLE = (
+    "Rules for plausible twins: everybody is asked, and figures among plausible twins stand beside those among all.",
+    "Those below are pairs of values that hardly ever meet in the table. Another kind:",
+)
+#: Proposed rules that a file shows.
+MAX_PROPOSED = 100
 #: Keys of [model] that help where a model does not fit at once.
 _MODEL_HINTS = (
     'score_of = "approved"                  the class that a single output speaks of',
@@ -79,8 +86,19 @@ def draft_text(draft: Draft, out: Path) -> str:
     document.add(tomlkit.comment(f"  fairbits measure {out.name}"))
     document.add("name", draft.table.stem)
     document.add(tomlkit.nl())
-    for line in _RULES:
+    for line in (*_RULES, *_PLAUSIBLE):
         document.add(tomlkit.comment(line))
+    numbers = [a.name for a in draft.schema.attributes if a.protected and a.kind != "category" and not a.labels]
+    name = numbers[0] if numbers else "age"
+    document.add(tomlkit.comment(f'  "{name} >= own {name} - 10 and {name} <= own {name} + 10"'))
+    proposed = tomlkit.array()
+    for one in draft.proposed[:MAX_PROPOSED]:
+        quoted = tomlkit.string(one.text, literal="'" not in one.text)
+        proposed.add_line(quoted, indent="  ", comment=one.evidence)
+    proposed.add_line(indent="")
+    document.add("plausible", proposed if draft.proposed else tomlkit.array())
+    if len(draft.proposed) > MAX_PROPOSED:
+        document.add(tomlkit.comment(f"{len(draft.proposed) - MAX_PROPOSED} weaker ones are left out."))
     document.add(tomlkit.nl())
     document.add("model", _model(draft, folder))
     described = document_of_schema(draft.schema)
@@ -262,6 +280,8 @@ class Draft:
     said_by_labels: float | None = None
     trouble: str | None = None
     others: tuple[Schema, ...] = ()
+    data: pa.Table | None = None
+    proposed: tuple[Proposal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +444,9 @@ def write_draft(
 
     try:
         found = Drafted(draft) if draft.model is None else _tried(draft, loaded, as_is=as_is)
+        if draft.data is not None:
+            codes = table_from_arrow(draft.data, found.draft.schema, file=draft.table).codes
+            found = replace(found, draft=replace(found.draft, proposed=(*proposed_rules(found.draft.schema, codes),)))
         trial.write_text(draft_text(found.draft, out), encoding="utf-8")
         trial.replace(out)
     except OSError as error:

@@ -58,10 +58,11 @@ def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlk
 def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
     """The sections of a subject file about people: rules, [table], [limits] and [attributes]."""
     document = tomlkit.document()
-    if schema.rules:
-        rules = tomlkit.array()
-        rules.extend(rule.text for rule in schema.rules)
-        document.add("rules", rules.multiline(True))
+    for key, rules in (("rules", schema.rules), ("plausible", schema.plausible)):
+        if rules:
+            texts = tomlkit.array()
+            texts.extend(rule.text for rule in rules)
+            document.add(key, texts.multiline(True))
     if schema.justified:
         document.add("justified", list(schema.justified))
     table = tomlkit.table()

@@ -171,7 +171,8 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
         target=section.get("target"),
         classes=named,
         favourable=None if favourable is None else text_of(favourable),
-        rules=_rules(document.get("rules", [])),  # type: ignore[arg-type]  # the schema parses them
+        rules=_rules(document, "rules"),  # type: ignore[arg-type]  # the schema parses them
+        plausible=_rules(document, "plausible"),  # type: ignore[arg-type]
         scores=section.get("scores", "favourable"),
         max_twins=_max_twins(section_of(document, "limits")),
         threshold=section.get("threshold"),
@@ -189,12 +190,13 @@ def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-def _rules(stated: object) -> tuple[str, ...]:
+def _rules(document: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    stated = document.get(name, [])
     if not isinstance(stated, list | tuple):
-        raise SchemaError(f"rules must be a list of texts, but the subject says rules = {stated!r}.")
+        raise SchemaError(f"{name} must be a list of texts, but the audit file says {name} = {stated!r}.")
     strange = next((rule for rule in stated if not isinstance(rule, str)), None)
     if strange is not None:
-        raise SchemaError(f"a rule must be text in quotes, but the subject has the rule {strange!r}.")
+        raise SchemaError(f"a rule must be text in quotes, but the audit file has the rule {strange!r}.")
     return tuple(str(rule) for rule in stated)
 
 
@@ -208,7 +210,7 @@ def _max_twins(section: Mapping[str, Any]) -> int:
     return max_twins
 
 
-_SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
+_SECTIONS = ("name", "rules", "plausible", "justified", "model", "table", "limits", "attributes")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
     *("person", "split", "test"),
