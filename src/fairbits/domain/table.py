@@ -266,6 +266,8 @@ class Table:
         The rows' own names in the owner's table (a pandas index), (n,); None where they are only counted.
     person
         A number for each row, the same for rows of one person, (n,); None where the table does not say.
+    weight
+        How many people of the population each row stands for, in any unit, (n,); None where rows count alike.
     """
 
     codes: Codes
@@ -277,6 +279,7 @@ class Table:
     scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
     index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
     person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
+    weight: npt.NDArray[np.float64] | None = None  # survey weights; None where rows count alike
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -304,6 +307,7 @@ class Table:
             None if self.scores is None else self.scores[chosen],
             None if self.index is None else self.index[chosen],
             None if self.person is None else self.person[chosen],
+            None if self.weight is None else self.weight[chosen],
         )
 
     def names(self) -> npt.NDArray[Any]:
@@ -366,8 +370,9 @@ def table_from_arrow(
     file: str | Path | None = None,
     person: str | None = None,
     split: str | None = None,
+    weight: str | None = None,
 ) -> Table:
-    """Codes of a table with the schema's columns; of the others the person's id and who was held out, where named."""
+    """Codes of a table with the schema's columns; of the others the person's id, who was held out, and the weight."""
     origin = None if file is None else Path(file)
 
     def place(row: int) -> str:
@@ -379,6 +384,8 @@ def table_from_arrow(
             table = replace(table, person=_persons(data, person))
         if split is not None:
             table = replace(table, held_out=_held_out(data, split))
+        if weight is not None:
+            table = replace(table, weight=_weights(data, weight))
     check_domain(table.codes, schema, place)
     return table
 
@@ -444,6 +451,18 @@ def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """The number of the person of each row, from 0, by the column of their ids."""
     ids = np.array(_whole(data, name, "person").to_pylist())
     return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+
+
+def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
+    """The survey weight of each row."""
+    values = numbers(_whole(data, name, "weight"), name)
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise TableError.of_row(f"weight {name!r} is {values[row]:g} in {ROW}; it must be 0 or more.", row)
+    if not values.any():
+        raise TableError(f"weight {name!r} is 0 in every row, so nobody counts; name another column.")
+    return values
 
 
 def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
@@ -558,15 +577,23 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
     """What must be known about rows and people to read intervals."""
     people = people_of(schema, table)
     count = len(table) if people is None else int(people.max()) + 1
+    weighted: tuple[str, ...] = ()
+    if table.weight is not None:
+        worth = table.weight.sum() ** 2 / (table.weight**2).sum()
+        weighted = (
+            f"rates and means are weighted: {len(table):,} rows are worth {worth:,.0f} of equal weight (effective "
+            f"sample size); AUC, bits in the score and what a search finds are not weighted.",
+        )
     if table.person is not None:
         return (
+            *weighted,
             f"the table has {len(table):,} rows of {count:,} people: rates and means are those of rows, and their "
             f"intervals, splits and tests draw people.",
         )
     free, _ = _kinds(schema, table)
     sizes = np.bincount(free)
     if not _noticed(sizes, len(table)):
-        return ()
+        return weighted
     repeated = int(sizes[sizes > 1].sum())
     taken = (
         f"intervals, splits and tests take rows that repeat in every column for one person ({count:,} people)"
@@ -574,6 +601,7 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
         else "people of other protected values are alike in them too, so they are taken for different people"
     )
     return (
+        *weighted,
         f"{repeated:,} of {len(table):,} rows repeat in all unprotected columns; {taken}. Where rows belong to the "
         f'same people, name the column of their id: person = "…" under [table].',
     )

@@ -39,7 +39,7 @@ from fairbits.domain import (
 from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
-from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
+from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
 from fairbits.models import HasClassScores, fresh_scores
 
 if TYPE_CHECKING:
@@ -444,6 +444,7 @@ class Measurement:
         figures: dict[str, Any] = {
             "rows": len(self),
             "people": self.persons,
+            "effective_rows": None if self.table.weight is None else effective_size(self.table.weight),
             "m": self.evaluator.m,
             "bits_limit": self.evaluator.bits_limit,
             "epsilon": self.evaluator.epsilon,
@@ -568,20 +569,19 @@ def measure_table(
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
     people = people_of(schema, table)
-    k_mean, q_inf_mean, q_1_mean = bounded_means(
-        columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
-    )
-    split = rate_of(evaluation.k > 1, people=people)
+    drawn: dict[str, Any] = {"people": people, "weight": table.weight}
+    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), **drawn)
+    split = rate_of(evaluation.k > 1, **drawn)
     measured = Measurement(
         evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
     )
     measured = replace(measured, supported=support.count)
     if schema.regression:
         return measured
-    rates = [rate_of(one, people=people) for one in narrow]
+    rates = [rate_of(one, **drawn) for one in narrow]
     return replace(
         measured,
-        flip_rate=rate_of(evaluation.flips, people=people),
+        flip_rate=rate_of(evaluation.flips, **drawn),
         flip_rate_supported=rates[0],
         flip_rate_plausible=rates[1],
         flip_rate_by=dict(zip(names, rates[2:], strict=False)),

@@ -315,6 +315,7 @@ def subject_of_table(
     threshold: float | None = None,
     name: str = "subject",
     person: str | None = None,
+    weight: str | None = None,
     test: Any = None,
     options: ModelOptions | None = None,
     as_is: bool = False,
@@ -327,7 +328,7 @@ def subject_of_table(
     options = options or ModelOptions()
     data = arrow_of(table, max_rows=options.max_rows)
     unseen = None if test is None else arrow_of(test, max_rows=options.max_rows)
-    ignored = (*ignored, *(() if person is None or person in ignored else (person,)))
+    ignored = (*ignored, *(name for name in (person, weight) if name is not None and name not in ignored))
     asked: dict[str, Any] = {
         "target": target,
         "protected": (protected,) if isinstance(protected, str) else tuple(protected),
@@ -340,7 +341,8 @@ def subject_of_table(
     schema, raw = draft_schema(data, **asked), RawTable(table, data)
 
     def coded(found: pa.Table, given: Any, one: Schema) -> Table:
-        return table_from_arrow(found, one, file=given if isinstance(given, str | Path) else None, person=person)
+        file = given if isinstance(given, str | Path) else None
+        return table_from_arrow(found, one, file=file, person=person, weight=weight)
 
     def made(one: Schema, chosen: ModelOptions) -> Subject:
         one = one if unseen is None else widened_schema(one, unseen)

@@ -213,7 +213,7 @@ def _max_twins(section: Mapping[str, Any]) -> int:
 _SECTIONS = ("name", "rules", "plausible", "justified", "model", "table", "limits", "attributes")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
-    *("person", "split", "test"),
+    *("person", "split", "test", "weight"),
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
@@ -261,7 +261,8 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     if "test" in table_section:
         apart = file.parent / table_section["test"]
         found = read_arrow(apart, delimiter=delimiter, max_rows=max_rows)
-        test = table_from_arrow(found, schema, file=apart, person=table_section.get("person"))
+        about = {key: table_section.get(key) for key in ("person", "weight")}
+        test = table_from_arrow(found, schema, file=apart, **about)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
     notes = _outside_notes(file, source, table_section)
@@ -290,7 +291,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
 
 def _check_texts(section: Any) -> None:
     """Keys of [table] that are names or paths."""
-    for key in ("target", "scores", "score", "person", "split", "test"):
+    for key in ("target", "scores", "score", "person", "split", "test", "weight"):
         if not isinstance(section.get(key, ""), str):
             raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
     if "split" in section and "test" in section:
@@ -299,12 +300,13 @@ def _check_texts(section: Any) -> None:
 
 def _coded(data: Any, schema: Schema, place: Path, section: Any) -> Table:
     """The table's people, with what [table] says about its rows."""
-    for key in ("split", "score"):
+    for key in ("split", "score", "weight"):
         if key in section and section[key] in (schema.target, *schema.names, *(one.name for one in schema.observed)):
             raise SchemaError(
                 f"[table] {key} is {section[key]!r}, which is an attribute or the target too; name another column."
             )
-    return table_from_arrow(data, schema, file=place, person=section.get("person"), split=section.get("split"))
+    about = {key: section.get(key) for key in ("person", "split", "weight")}
+    return table_from_arrow(data, schema, file=place, **about)
 
 
 def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
