@@ -37,6 +37,7 @@ from .rule import Truth as Truth
 from .rule import evaluated as evaluated
 from .schema import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .schema import MAX_TWINS as MAX_TWINS
+from .schema import Chances as Chances
 from .schema import DecisionRule as DecisionRule
 from .schema import Schema as Schema
 from .schema import coarsened as coarsened

@@ -95,6 +95,23 @@ MAX_TWINS = 100_000
 Compared = Literal["favourable", "vector"]
 
 
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """A protected attribute that is known as probabilities only, such as those of BISG: a column for each group.
+
+    What they leave of 1 is the last group. ``likely`` names the observed attribute that takes the likeliest group.
+    """
+
+    attribute: str
+    columns: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def likely(self) -> str:
+        """The observed attribute that holds the group of probability one half or more, where there is one."""
+        return f"{self.attribute} (most likely)"
+
+
 @dataclass(frozen=True, repr=False)
 class Schema:
     """The attributes of a person in column order, and the target that the model predicts.
@@ -135,6 +152,8 @@ class Schema:
         What was left out of the schema, and why, as sentences.
     score_range
         How far scores spread (1 to 99 %) that decide between two classes and are no probabilities; None where they are.
+    chances
+        Protected attributes of which the table has probabilities only; the likeliest group of each is in ``observed``.
     """
 
     attributes: tuple[Attribute, ...]
@@ -151,6 +170,7 @@ class Schema:
     notes: tuple[str, ...] = field(default=(), compare=False)
     score_range: float | None = None
     plausible: tuple[Rule, ...] = ()
+    chances: tuple[Chances, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
-from fairbits.domain.schema import Schema
+from fairbits.domain.schema import Chances, Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
 
 if TYPE_CHECKING:
@@ -268,6 +268,8 @@ class Table:
         A number for each row, the same for rows of one person, (n,); None where the table does not say.
     weight
         How many people of the population each row stands for, in any unit, (n,); None where rows count alike.
+    chances
+        For each attribute that is known as probabilities only: those of its groups, (n, groups); NaN where unknown.
     """
 
     codes: Codes
@@ -280,6 +282,7 @@ class Table:
     index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
     person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
     weight: npt.NDArray[np.float64] | None = None  # survey weights; None where rows count alike
+    chances: tuple[npt.NDArray[np.float64], ...] = ()  # (n, groups) for each attribute known as probabilities only
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -308,6 +311,7 @@ class Table:
             None if self.index is None else self.index[chosen],
             None if self.person is None else self.person[chosen],
             None if self.weight is None else self.weight[chosen],
+            tuple(one[chosen] for one in self.chances),
         )
 
     def names(self) -> npt.NDArray[Any]:
@@ -393,7 +397,8 @@ def table_from_arrow(
 def _coded(data: pa.Table, schema: Schema) -> Table:
     names = data.column_names
     check_names(names)
-    for attribute in (*schema.attributes, *schema.observed):
+    soft = {one.likely: _chances(data, one) for one in schema.chances}
+    for attribute in (*schema.attributes, *(one for one in schema.observed if one.name not in soft)):
         for name in attribute.own_columns:
             if name not in names:
                 what = "protected attribute" if attribute.protected else "attribute"
@@ -403,12 +408,57 @@ def _coded(data: pa.Table, schema: Schema) -> Table:
         raise TableError(f"the table has {len(names)} columns but no rows; at least one person is needed.")
     columns = [codes_of_group(data, a) if a.columns else codes_of_column(data[a.name], a) for a in schema.attributes]
     codes = np.column_stack(columns) if columns else np.empty((data.num_rows, 0))
-    observed = [_observed(data, attribute) for attribute in schema.observed]
+    observed = [
+        _likeliest(soft[attribute.name]) if attribute.name in soft else _observed(data, attribute)
+        for attribute in schema.observed
+    ]
     return Table(
         np.ascontiguousarray(codes),
         target_of(data, schema),
         observed=np.column_stack(observed) if observed else None,
+        chances=tuple(soft.values()),
     )
+
+
+#: Probabilities of one person may exceed 1 together by so much, from rounding.
+_ROUNDED = 0.01
+
+
+def _chances(data: pa.Table, about: Chances) -> Codes:
+    """The probabilities of each person's groups, the rest as the last one; NaN where one of them is missing."""
+    found = np.full((data.num_rows, len(about.labels)), np.nan)
+    for place, name in enumerate(about.columns):
+        if name not in data.column_names:
+            raise TableError(
+                f"column {name!r} of protected attribute {about.attribute!r} is not in the table; "
+                f"{choose_from(name, data.column_names)}"
+            )
+        column = with_nulls(plain(data[name]))
+        there = ~numpy_of(column.is_null())
+        found[there, place] = numbers(column.drop_null(), name)
+    given = found[:, : len(about.columns)]
+    known = ~np.isnan(given).any(axis=1)
+    total = given.sum(axis=1)
+    wrong = known & ((given < 0).any(axis=1) | (total > 1 + _ROUNDED))
+    if wrong.any() or not known.any():
+        row = int(np.argmax(wrong)) if wrong.any() else 0
+        raise TableError.of_row(
+            f"the probabilities of {about.attribute!r} ({', '.join(about.columns)}) are "
+            f"{', '.join(f'{value:g}' for value in given[row])} in {ROW}; each must be 0 or more and they must add up "
+            f"to at most 1.",
+            row,
+        )
+    found[:, -1] = np.where(total < 1 - _ROUNDED, 1 - total, 0.0)
+    found[~known] = np.nan
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _likeliest(chances: Codes) -> Codes:
+    """The group of probability one half or more; NaN where there is none."""
+    found = np.full(len(chances), np.nan)
+    sure = np.nan_to_num(chances).max(axis=1) >= 0.5
+    found[sure] = chances[sure].argmax(axis=1)
+    return found
 
 
 def _observed(data: pa.Table, attribute: Attribute) -> Codes:

@@ -12,6 +12,7 @@ from typing import Any
 from fairbits.domain import (
     MAX_TWINS,
     Attribute,
+    Chances,
     Encoding,
     GrantOptions,
     RawTable,
@@ -33,8 +34,11 @@ from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
 
-#: What `protected` says of an attribute that is in the table and no input of the model.
-OBSERVED = "observed"
+#: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
+#: probabilities of its groups only.
+OBSERVED, PROBABILITIES = "observed", "probabilities"
+#: The group of what probabilities leave of 1.
+REST = "(rest)"
 
 _KEYS = (
     *("kind", "low", "high", "step", "labels", "values", "ranges", "cuts", "columns", "protected", "immutable"),
@@ -57,7 +61,7 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
             raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; they must be a list.")
     for key in ("protected", "immutable"):
         if not isinstance(fields.get(key, False), bool) and not (key == "protected" and is_observed(fields)):
-            also = ', or "observed" for a column that is no input of the model' if key == "protected" else ""
+            also = ', "observed" for a column that is no input of the model, or "probabilities"' * (key == "protected")
             raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; use true or false{also}.")
     if "kind" not in fields:
         raise SchemaError(f"attribute {name!r} has no kind; use integer, category or real.")
@@ -78,6 +82,28 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
 def is_observed(fields: object) -> bool:
     """Whether a section describes a protected attribute that the model does not take."""
     return isinstance(fields, Mapping) and fields.get("protected") == OBSERVED
+
+
+def _is_soft(fields: object) -> bool:
+    return isinstance(fields, Mapping) and fields.get("protected") == PROBABILITIES
+
+
+def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
+    """The attribute that a section describes by columns of probabilities; what they leave of 1 is a group too."""
+    unknown = next((key for key in fields if key not in ("kind", "protected", "columns", "labels")), None)
+    if unknown is not None:
+        raise SchemaError(
+            f"attribute {name!r} is known as probabilities and has the key {unknown!r}; it takes columns and labels."
+        )
+    columns = fields.get("columns", ())
+    labels = fields.get("labels", columns)
+    texts = isinstance(columns, list | tuple) and all(isinstance(column, str) for column in columns)
+    if not texts or not isinstance(labels, list | tuple) or not 0 < len(columns) == len(labels):
+        raise SchemaError(
+            f"attribute {name!r} is known as probabilities; name their columns, and as many labels if any: "
+            f'columns = ["p_black", "p_white"].'
+        )
+    return Chances(name, tuple(columns), (*(text_of(label) for label in labels), REST))
 
 
 def _ranges(attribute: Attribute, stated: object) -> tuple[tuple[str, float], ...]:
@@ -148,11 +174,14 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
     """The schema in a subject document. ``classes`` are the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
-    read = {name: attribute_of_section(name, fields) for name, fields in described.items()}
+    chances = tuple(_chances_of_section(name, fields) for name, fields in described.items() if _is_soft(fields))
+    hard = {name: fields for name, fields in described.items() if not _is_soft(fields)}
+    read = {name: attribute_of_section(name, fields) for name, fields in hard.items()}
     watched = {name for name, fields in described.items() if is_observed(fields)}
     if "score" in section:  # nobody knows what a model that is not there takes
         watched |= {name for name, attribute in read.items() if attribute.protected}
     attributes = tuple(attribute for name, attribute in read.items() if name not in watched)
+    likely = tuple(Attribute(name=one.likely, kind="category", labels=one.labels, protected=True) for one in chances)
     if not read:
         raise SchemaError("the subject has no attributes; describe each column under [attributes.NAME].")
     stated = section.get("classes", [])
@@ -177,7 +206,8 @@ def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = 
         max_twins=_max_twins(section_of(document, "limits")),
         threshold=section.get("threshold"),
         order_guessed=not section.get("classes"),
-        observed=tuple(attribute for name, attribute in read.items() if name in watched),
+        observed=(*(attribute for name, attribute in read.items() if name in watched), *likely),
+        chances=chances,
         justified=tuple(justified),
     )
 
