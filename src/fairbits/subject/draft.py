@@ -72,6 +72,7 @@ _ATTRIBUTES = (
     "  values = [3, 6, 7]          only these values exist",
     "  immutable = true            not protected, but a search may not change it either",
     '  protected = "observed"      protected, in the table, and no input of the model',
+    '  protected = "probabilities" the columns are probabilities of its groups: columns = ["p_black", "p_white"]',
     '  ranges = {"young" = 21}     the values that twins of a protected number take',
     '  missing = "model"           people may lack it, and the model fills its own gaps',
     '  missing = "value"           the same, and twins of a protected attribute may lack it too',
