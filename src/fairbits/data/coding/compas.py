@@ -13,7 +13,6 @@ import numpy as np
 
 from fairbits.data.coding.raw import (
     OWN_DECADE,
-    Coded,
     Raw,
     finish,
     listed,
@@ -23,7 +22,7 @@ from fairbits.data.coding.raw import (
     rules,
     whole,
 )
-from fairbits.domain import Category, Integer, Schema
+from fairbits.domain import Category, Integer, Schema, Table
 
 AGES = ("Less than 25", "25 - 45", "Greater than 45")
 LEAKS = ("is_recid", "is_violent_recid")
@@ -62,7 +61,7 @@ def read(path: Path) -> Raw:
     return read_text(path)
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding."""
     need_columns(raw, RAW_COLUMNS, "compas")
     columns = [
