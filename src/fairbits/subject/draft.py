@@ -36,7 +36,7 @@ from fairbits.errors import FairbitsError, OptionError, SchemaError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
-from fairbits.subject.proposals import Proposal, proposed_rules
+from fairbits.subject.proposals import ProposedRule, proposed_rules
 from fairbits.subject.quality import Quality, against_labels, quality_of
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import subject_of_toml
@@ -281,7 +281,7 @@ class Draft:
     trouble: str | None = None
     others: tuple[Schema, ...] = ()
     data: pa.Table | None = None
-    proposed: tuple[Proposal, ...] = ()
+    proposed: tuple[ProposedRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

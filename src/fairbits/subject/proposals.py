@@ -27,7 +27,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class ProposedRule:
     """A rule about plausible twins, and its evidence: rows that break it, and how many independence would give."""
 
     text: str
@@ -41,7 +41,7 @@ class Proposal:
         return f"{many}; {self.expected:,.0f} would if the values were independent"
 
 
-def proposed_rules(schema: Schema, codes: Codes) -> list[Proposal]:
+def proposed_rules(schema: Schema, codes: Codes) -> list[ProposedRule]:
     """The rules that a table supports, the one with the strongest evidence first."""
     from scipy.special import pdtr
 
@@ -58,7 +58,7 @@ def proposed_rules(schema: Schema, codes: Codes) -> list[Proposal]:
             here = np.ix_(values, barred)
             left = [place for place in range(len(_codes(other))) if place not in barred]
             text = f"{_among(one, values)} -> {_among(other, left)}"
-            found.append(Proposal(text, int(rows[here].sum()), float(expected[here].sum())))
+            found.append(ProposedRule(text, int(rows[here].sum()), float(expected[here].sum())))
     return sorted(found, key=lambda proposal: proposal.rows - proposal.expected)
 
 
