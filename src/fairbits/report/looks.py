@@ -154,7 +154,7 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     about, measured = data.about, data.measured
     rows = [] if about.blind else flip_rows(measured)
     if len(rows) > 1:
-        alone = [f"{percent(value)} if {what} differed" for what, value, _ in rows[: len(about.protected)]]
+        alone = [f"{percent(value)} if {what} differed" for what, value, *_ in rows[: len(about.protected)]]
         yield "people", f"{', '.join(alone)}"
     person = next((one for one in data.people if one.k > 1), None)
     if person is not None:

@@ -79,7 +79,7 @@ class Measured:
     stakes: tuple[Stake, ...]
     bound: Mapping[str, float]
     noise: Noise | None = None
-    flip_rate_supported: Estimate | None = None
+    flip_rate_plausible: Estimate | None = None
     limits: tuple[Limit, ...] = ()
     harms: tuple[Harm, ...] = ()
     harmed_people: int = 0
