@@ -39,6 +39,7 @@ from fairbits.engine import Evaluation
 from fairbits.errors import MissingDependencyError, TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
+from fairbits.measure.tail import Tail, tail_of
 from fairbits.models import HasClassScores, fresh_scores
 
 if TYPE_CHECKING:
@@ -325,6 +326,8 @@ class Measurement:
     people
         The number of the person of each row, where people have several; None where each row is somebody else. Figures
         are those of rows; their intervals draw people.
+    tail
+        The largest gaps between twins' scores.
     """
 
     evaluation: Evaluation
@@ -340,6 +343,7 @@ class Measurement:
     supported: int = 0
     noise: Noise | None = None  # None where the model always answers the same
     people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+    tail: Tail | None = None
 
     @property
     def persons(self) -> int:
@@ -456,6 +460,7 @@ class Measurement:
             # A model that always answers the same shows no bits where nothing protected differs.
             "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
+            "tail": None if self.tail is None else self.tail.document(),
         }
         for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_supported"):
             figures |= Estimate.named(name, getattr(self, name))
@@ -560,7 +565,9 @@ def measure_table(
     measured = Measurement(
         evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
     )
-    measured = replace(measured, supported=support.count)
+    highest = 1.0 if evaluator.schema.probabilities else None
+    tail = tail_of(evaluation.span, rng, highest=highest, people=people)
+    measured = replace(measured, supported=support.count, tail=tail)
     if evaluator.schema.regression:
         return measured
     supported, *each = (rate_of(one, people=people) for one in narrow)

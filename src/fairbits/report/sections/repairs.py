@@ -36,6 +36,8 @@ _FIGURES = (
     ("balanced_accuracy", "balanced accuracy on rows", "share"),
     ("k_mean_rows", "mean k of rows", "number"),
     ("k_max_rows", "largest k of rows", "whole"),
+    ("gap_tail", "gap that 99 % of rows stay below", "number"),
+    ("gap_max", "largest gap of rows", "number"),
     ("id_rate", "cases whose decision flips", "share"),
     ("k_mean", "mean k of cases", "number"),
     ("k_max", "largest k of cases", "whole"),
@@ -155,7 +157,7 @@ def table(result: RepairResult) -> Block:
 
 def _tags(one: RepairCandidate) -> Iterator[tuple[str, bool]]:
     yield "may cost more than allowed", not one.within_budget
-    yield f"raises {one.raises}", bool(one.raises)
+    yield f"raises {one.raises or one.worse_tail}", bool(one.raises or one.worse_tail)
     yield "for comparison only", one.yardstick
 
 
