@@ -275,6 +275,33 @@ class Page:
     heading: str = ""
 
 
+class Shown:
+    """A result that a notebook shows as the page does, and that becomes a figure or a data frame.
+
+    Results stand in layers below the report, which they must not import: they ask the front of the package, which
+    knows where everything is and loads it when it is asked for (``fairbits.report.notebook``).
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from fairbits import notebook
+
+        return str(notebook.html_of(self))
+
+    def plot(self) -> Any:
+        """The result as a matplotlib figure."""
+        from fairbits import notebook
+
+        return notebook.figure_of(self)
+
+    def to_frame(self) -> Any:
+        """The result as a frame: of pandas or polars as the user's own table was, else of whichever is installed."""
+        from fairbits import notebook
+
+        return notebook.frame_of(self)
+
+
 def paragraphs(lines: Iterable[str], tone: str = "") -> list[Block]:
     """Sentences, a paragraph each, which begin with a capital letter."""
     return [Paragraph(f"{line[:1].upper()}{line[1:]}", tone=tone) for line in lines]

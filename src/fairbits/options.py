@@ -349,6 +349,22 @@ class SubjectOptions(RegionOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TwinsOptions:
+    """Which columns of a table of twins say whose, and with which score."""
+
+    person: str | None = option(
+        None,
+        "The column of people's ids, of a table of twins (with --score).",
+        metavar="COLUMN",
+        group="Tables of twins",
+    )
+    score: str | None = option(None, "The column of scores.", metavar="COLUMN", group="Tables of twins")
+    threshold: float | None = option(
+        None, "A decision is favourable from this score on.", shown="0.5 for probabilities", group="Tables of twins"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadOptions:
     """How many threads work."""
 

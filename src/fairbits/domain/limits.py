@@ -43,33 +43,22 @@ def granted_in(options: Mapping[str, Any]) -> GrantOptions:
     return cast(GrantOptions, {name: value for name, value in options.items() if name in known})
 
 
-def check_rows(rows: int, columns: int, max_rows: int, name: str) -> None:
-    """Refuse a table that is larger than granted, before it is unpacked."""
+def check_size(
+    name: str, max_rows: int, *, rows: int = 0, columns: int = 0, cells: int | None = None, size: int = 0
+) -> None:
+    """Refuse a table that is larger than granted, before it is unpacked: in rows, columns, cells or bytes."""
+    allowed, cells = max_rows * CELLS_PER_ROW, rows * columns if cells is None else cells
     if rows > max_rows:
-        raise TableError(
-            f"the table {name!r} has {rows:,} rows, and {max_rows:,} are allowed; raise --max-rows if it is yours."
-        )
-    if columns > MAX_COLUMNS:
+        what = f"{rows:,} rows, and {max_rows:,}"
+    elif cells > allowed + CELLS_PER_ROW * MAX_COLUMNS:
+        what = f"about {cells:,} cells, and {allowed:,}"
+    elif size > max_table_bytes(max_rows):
+        what = f"{size:,} bytes in memory, and {max_table_bytes(max_rows):,}"
+    elif columns > MAX_COLUMNS:
         raise TableError(f"the table {name!r} has {columns:,} columns; at most {MAX_COLUMNS:,} can be read.")
-    check_cells(rows * columns, max_rows, name)
-
-
-def check_cells(cells: int, max_rows: int, name: str) -> None:
-    """Refuse a table with more cells than the allowed number of rows can have."""
-    if cells > max_rows * CELLS_PER_ROW + CELLS_PER_ROW * MAX_COLUMNS:
-        raise TableError(
-            f"the table {name!r} has about {cells:,} cells, and {max_rows * CELLS_PER_ROW:,} are allowed; raise "
-            f"--max-rows if it is yours."
-        )
-
-
-def check_bytes(size: int, max_rows: int, name: str) -> None:
-    """Refuse a table that takes more memory than the allowed number of rows can take."""
-    if size > max_table_bytes(max_rows):
-        raise TableError(
-            f"the table {name!r} takes {size:,} bytes, and {max_table_bytes(max_rows):,} are allowed; raise "
-            f"--max-rows if it is yours."
-        )
+    else:
+        return
+    raise TableError(f"the table {name!r} has {what} are allowed; raise --max-rows if it is yours.")
 
 
 def max_table_bytes(max_rows: int) -> int:

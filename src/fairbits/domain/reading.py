@@ -7,7 +7,7 @@ leave it as zeros in all columns of the others.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
-from fairbits.domain.limits import MAX_ROWS, check_bytes, check_cells, check_limit, check_rows, max_table_bytes
-from fairbits.domain.table import BINARY, check_names, numpy_of
+from fairbits.domain.limits import MAX_ROWS, check_size, max_table_bytes
+from fairbits.domain.table import BINARY, numpy_of
 from fairbits.errors import TableError
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_RO
     """A CSV, Parquet, Feather or Arrow file as an Arrow table."""
     import pyarrow as pa
 
-    check_limit("max_rows", max_rows)
-
     file = Path(path)
     if not is_there(file):
         raise TableError(f"the table {str(file)!r} does not exist; check the path.")
@@ -50,13 +48,13 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_RO
     if file.stat().st_size == 0:
         raise TableError(f"the table {str(file)!r} is empty; it needs a header and at least one row.")
     try:
-        table = _read(file, delimiter, max_rows)
+        table = _read_binary(file, max_rows) if file.suffix.lower() in BINARY else _read_csv(file, delimiter, max_rows)
         table.validate(full=True)
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError, MemoryError, OverflowError) as error:
         raise TableError(
             f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}{_fault(error)}; {_remedy(file)}."
         ) from None
-    check_rows(table.num_rows, table.num_columns, max_rows, str(file))
+    check_size(str(file), max_rows, rows=table.num_rows, columns=table.num_columns, size=table.nbytes)
     _check_columns(table, max_rows, str(file))
     check_names(table.column_names)
     if table.num_rows == 0:
@@ -70,6 +68,13 @@ def is_there(file: Path) -> bool:
         return file.exists()
     except (OSError, ValueError):
         return False
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse a table with two columns of the same name, since a name must mean one column."""
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
 
 
 def _fault(error: BaseException) -> str:
@@ -97,27 +102,17 @@ def _remedy(file: Path) -> str:
     return "mend that line, and see that the file is CSV in UTF-8"
 
 
-def _read(file: Path, delimiter: str, max_rows: int) -> pa.Table:
-    suffix = file.suffix.lower()
-    if suffix in BINARY:
-        if suffix in _PARQUET:
-            _check_parquet(file, max_rows)
-        _try_out(file, max_rows)
-        return _read_binary(file)
-    if len(delimiter) != 1:
-        raise TableError(f"the delimiter is {delimiter!r}; it must be a single character.")
-    check_bytes(file.stat().st_size, max_rows, str(file))
-    return _read_csv(file, delimiter, zeros=_scan_csv(file, delimiter, max_rows))
-
-
-def _read_binary(file: Path) -> pa.Table:
+def _read_binary(file: Path, max_rows: int) -> pa.Table:
     if file.suffix.lower() in _PARQUET:
         from pyarrow import parquet
 
+        _check_parquet(file, max_rows)
+        _try_out(file, max_rows)
         with file.open("rb") as opened:  # as a stream: a name such as "s3://…" is a file here, and nothing else
             return parquet.ParquetFile(opened, page_checksum_verification=True).read()
     from pyarrow import feather
 
+    _try_out(file, max_rows)
     with file.open("rb") as opened:
         return feather.read_table(opened, memory_map=False)
 
@@ -128,11 +123,10 @@ def _check_parquet(file: Path, max_rows: int) -> None:
 
     with file.open("rb") as opened:
         footer = parquet.read_metadata(opened)
-        check_rows(max(footer.num_rows, 0), footer.num_columns, max_rows, str(file))
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        check_rows(sum(max(group.num_rows, 0) for group in groups), footer.num_columns, max_rows, str(file))
+        rows = max(footer.num_rows, sum(max(group.num_rows, 0) for group in groups))
         size = sum(max(group.total_byte_size, 0) for group in groups)
-    check_bytes(size, max_rows, str(file))
+        check_size(str(file), max_rows, rows=rows, columns=footer.num_columns, size=size)
 
 
 def _scan_csv(file: Path, delimiter: str, max_rows: int) -> bool:
@@ -157,10 +151,8 @@ def _scan_csv(file: Path, delimiter: str, max_rows: int) -> bool:
             size += len(piece)
             lines += piece.count(b"\n")
             marks += piece.count(mark)
-            check_bytes(size, max_rows, str(file))
-            check_rows(max(lines - 1, 0), 1, max_rows, str(file))
-            check_rows(1, first + 1, max_rows, str(file))
-            check_cells(lines + marks, max_rows, str(file))
+            rows = max(lines - 1, 0)
+            check_size(str(file), max_rows, rows=rows, columns=first + 1, cells=lines + marks, size=size)
     return zeros
 
 
@@ -169,7 +161,6 @@ def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    check_bytes(table.nbytes, max_rows, name)
     for column in table.itercolumns():
         if pa.types.is_run_end_encoded(column.type):
             raise TableError(f"the table {name!r} has run-end encoded columns, which are not read; write them plain.")
@@ -179,7 +170,7 @@ def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:
         for chunk in column.chunks:
             if pa.types.is_string(chunk.dictionary.type) or pa.types.is_large_string(chunk.dictionary.type):
                 longest = max(longest, pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0)
-        check_bytes(longest * len(column), max_rows, name)
+        check_size(name, max_rows, size=longest * len(column))
 
 
 def _try_out(file: Path, max_rows: int) -> None:
@@ -211,9 +202,12 @@ def first_reading(given: tuple[str, int], _notify: sandbox.Notify) -> None:
     read_arrow(path, max_rows=max_rows)
 
 
-def _read_csv(file: Path, delimiter: str, *, zeros: bool) -> pa.Table:
+def _read_csv(file: Path, delimiter: str, max_rows: int) -> pa.Table:
     from pyarrow import csv
 
+    if len(delimiter) != 1:
+        raise TableError(f"the delimiter is {delimiter!r}; it must be a single character.")
+    zeros = _scan_csv(file, delimiter, max_rows)
     table = csv.read_csv(
         file,
         parse_options=csv.ParseOptions(delimiter=delimiter),
@@ -290,6 +284,7 @@ def as_arrow(data: Any) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(data, pa.Table):
+        check_names(data.column_names)
         return data
     try:
         if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):

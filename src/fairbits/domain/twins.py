@@ -75,17 +75,9 @@ class Twins:
         mine = np.isnan(every).any(axis=1)
         #: All combinations, those at a person's own value last; NaN where it is the person's own.
         self.patterns: Codes = np.concatenate([every[~mine], every[mine]])
+        #: How many combinations everybody has, and how many a person can have with those at values of their own.
+        self.m, self.most = len(self.values), len(self.patterns)
         self._place_of = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
-
-    @property
-    def m(self) -> int:
-        """How many combinations everybody has (the person included, where twins take all values)."""
-        return len(self.values)
-
-    @property
-    def most(self) -> int:
-        """How many twins a person can have, those at the person's own values included."""
-        return len(self.patterns)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -390,20 +382,12 @@ class Validity:
         protected = set(schema.protected_columns)
         self._of_people = [rule for rule in schema.rules if not protected.intersection(rule.columns)]
         self._of_twins = [rule for rule in schema.rules if protected.intersection(rule.columns)]
+        #: Whether there are rules at all, and whether some look at protected attributes: fewer than m twins for some.
+        self.any, self.about_twins = bool(schema.rules), bool(self._of_twins)
         self._free = np.array(schema.free_columns, dtype=np.int64)
         self._multipliers = np.random.default_rng(0).integers(0, 2**63, len(self._free), dtype=np.uint64) * 2 + 1
         self._places = {column: place for place, column in enumerate(schema.protected_columns)}
         self.rows = rows
-
-    @property
-    def any(self) -> bool:
-        """Whether there are rules at all."""
-        return bool(self.schema.rules)
-
-    @property
-    def about_twins(self) -> bool:
-        """Whether some rule looks at protected attributes, so that people may have fewer than m twins."""
-        return bool(self._of_twins)
 
     def twins(self, codes: Codes) -> Truth:
         """Which twins of these people can exist under the rules, or occur in the table.

@@ -51,6 +51,7 @@ from fairbits.models import (
     HasTwinScores,
     Model,
     Network,
+    TwinScores,
     no_model,
     require,
     wrap_foreign,
@@ -102,6 +103,8 @@ class Evaluator:
                 f"check that the model belongs to this table."
             )
         self.twins = Twins(schema, own=own)
+        #: How many twins a person can have, those at the person's own values included.
+        self.m = self.twins.most
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
@@ -114,6 +117,8 @@ class Evaluator:
         self._trees: TreePlan | None = (
             tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
         )
+        #: Whether the compiled kernels do the work.
+        self.native = self._plan is not None or self._trees is not None
         #: A model that scores all twins of a person at once, if it means the same ones.
         self._at_once: HasTwinScores | None = model if isinstance(model, HasTwinScores) and model.fits(self) else None
         many = len(schema.classes) > 2  # with two classes, one probability says it all
@@ -123,6 +128,8 @@ class Evaluator:
             require(model, HasClassScores, 'scores = "vector"')
             if self.partition != "constrained":
                 raise OptionError(f"partition is {partition!r}, but whole vectors have no grid; use 'constrained'.")
+        #: The most bits that anyone can show here.
+        self.bits_limit = bits_limit(self.m, epsilon, regression=not schema.probabilities or self.by_vector)
         self._knows_classes = many and isinstance(model, HasClassScores)
         #: The model that `with_model` was last asked for, and its evaluator.
         self._latest: tuple[Model, Evaluator] | None = None
@@ -163,16 +170,6 @@ class Evaluator:
             threads=self.threads,
             own=own,
         )
-
-    @property
-    def m(self) -> int:
-        """How many twins a person can have, those at the person's own values included."""
-        return self.twins.most
-
-    @property
-    def bits_limit(self) -> float:
-        """The most bits that anyone can show here."""
-        return bits_limit(self.m, self.epsilon, regression=not self.schema.probabilities or self.by_vector)
 
     @cached_property
     def blind(self) -> bool:
@@ -303,11 +300,6 @@ class Evaluator:
         return None if found is None else found.astype(np.int64)
 
     @property
-    def native(self) -> bool:
-        """Whether the compiled kernels do the work."""
-        return self._plan is not None or self._trees is not None
-
-    @property
     def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
         """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
         return {} if self._trees is None else self._trees.thresholds
@@ -346,7 +338,12 @@ class Evaluator:
 
     def valid_twins(self, codes: Codes) -> Truth | None:
         """Which twins can exist under the rules, and which of those at people's own values are theirs."""
-        return self.validity.twins(codes) if self.validity.about_twins or self.twins.most > self.twins.m else None
+        found = self.validity.twins(codes) if self.validity.about_twins or self.twins.most > self.twins.m else None
+        if isinstance(self.model, TwinScores):
+            rows = [self.twins.as_twins(codes, np.full(len(codes), twin)) for twin in range(self.twins.most)]
+            known = np.stack([self.model.known(self.encoding.encode(each)) for each in rows], axis=1)
+            return known if found is None else known & found
+        return found
 
     @cached_property
     def _lone_plan(self) -> Plan | None:
@@ -407,11 +404,15 @@ class Evaluator:
         return np.where(twins < self.twins.m, twins, self.twins.index_of(self.twins.as_twins(codes, twins)))
 
     def _evaluate(self, codes: Codes) -> Evaluation:
-        if self.by_vector:
-            return self._in_blocks(codes, len(self.schema.classes))
-        if not self._at_once_by_kernel(codes):
-            return self._in_blocks(codes, 1)
-        assert self._plan is not None  # noqa: S101 - just asked
+        found = self._by_kernel(codes)
+        return self._in_blocks(codes, len(self.schema.classes) if self.by_vector else 1) if found is None else found
+
+    def _by_kernel(self, codes: Codes) -> Evaluation | None:
+        """The figures by a compiled kernel that scores and counts in one go; None where people have different twins."""
+        if self._plan is None or self.by_vector or self.validity.about_twins:
+            return None
+        if self.twins.most > self.twins.m and self.twins.has_own(codes).any():
+            return None
         found = evaluate(
             self._plan,
             codes,
@@ -423,12 +424,6 @@ class Evaluator:
         if self.twins.most == self.twins.m:
             return found
         return replace(found, m=self.m, twins=np.full(len(codes), self.twins.m, np.int32))
-
-    def _at_once_by_kernel(self, codes: Codes) -> bool:
-        """Whether a compiled kernel scores and counts in one go: all these people have the same twins."""
-        if self._plan is None or self.by_vector or self.validity.about_twins:
-            return False
-        return self.twins.most == self.twins.m or not self.twins.has_own(codes).any()
 
     def _in_blocks(self, codes: Codes, width: int) -> Evaluation:
         """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
@@ -447,8 +442,9 @@ class Evaluator:
         for start in range(0, len(codes), people):
             piece = slice(start, min(start + people, len(codes)))
             with rows_named(start):
-                if self._at_once_by_kernel(codes[piece]):
-                    yield piece, self._evaluate(codes[piece]), self.decided(codes[piece])
+                found = self._by_kernel(codes[piece])
+                if found is not None:
+                    yield piece, found, self.decided(codes[piece])
                 else:  # a foreign model is asked once: it may answer otherwise the next time
                     yield piece, *self._answers(codes[piece])
             if progress is not None:

@@ -136,7 +136,8 @@ def bounded_means(
     if len(sums) >= many:
         half = _normal_halves((sums - centre * sizes[:, None]) / usual, level, nearness)
         if half is not None:
-            return _estimates(centre, np.maximum(centre - half, bottom), np.minimum(centre + half, top))
+            ends = np.array([np.maximum(centre - half, bottom), np.minimum(centre + half, top)])
+            return [Estimate(*map(float, one)) for one in zip(centre, *ends, strict=True)]
     counts = np.ones(len(sums), np.int64)
     if len(sums) > ALIKE:  # people alike share one weight
         kinds, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
@@ -156,13 +157,8 @@ def bounded_means(
         drawn[1, some] = (summed + one_more * top) / total
     outside = 0.5 - level / 2
     ends = np.quantile(drawn, (outside, 1 - outside), axis=1)
-    return _estimates(centre, np.clip(ends[0, 0], bottom, centre), np.clip(ends[1, 1], centre, top))
-
-
-def _estimates(
-    values: npt.NDArray[np.float64], lows: npt.NDArray[np.float64], highs: npt.NDArray[np.float64]
-) -> list[Estimate]:
-    return [Estimate(float(c), float(low), float(high)) for c, low, high in zip(values, lows, highs, strict=True)]
+    low, high = np.clip(ends[0, 0], bottom, centre), np.clip(ends[1, 1], centre, top)
+    return [Estimate(*map(float, one)) for one in zip(centre, low, high, strict=True)]
 
 
 def _normal_halves(centred: npt.NDArray[np.float64], level: float, nearness: float) -> npt.NDArray[np.float64] | None:
@@ -208,7 +204,7 @@ def bootstrap_means(
         means[i] = drawn @ sums / (drawn @ sizes)
     lows, highs = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     centre = values.mean(axis=0)
-    return [Estimate(float(c), float(lo), float(hi)) for c, lo, hi in zip(centre, lows, highs, strict=True)]
+    return [Estimate(*map(float, one)) for one in zip(centre, lows, highs, strict=True)]
 
 
 def student_mean(values: npt.ArrayLike, *, level: float = 0.95, people: Integers | None = None) -> Estimate:

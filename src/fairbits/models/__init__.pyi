@@ -77,11 +77,12 @@ from .registry import save_as_original as save_as_original
 from .registry import settled_original as settled_original
 from .sklearn import last_step as last_step
 from .torch.module import TorchModel as TorchModel
-from .trees import TreeModel as TreeModel
 from .trees.ensemble import NAN as NAN
 from .trees.ensemble import ZERO as ZERO
 from .trees.ensemble import ZERO_WIDTH as ZERO_WIDTH
 from .trees.ensemble import Ensemble as Ensemble
 from .trees.ensemble import Link as Link
+from .trees.ensemble import TreeModel as TreeModel
 from .trees.ensemble import apply_link as apply_link
 from .trees.ensemble import exact_link as exact_link
+from .twins import TwinScores as TwinScores

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -319,6 +320,17 @@ def numbers_in(answer: Any, rows: int, name: str) -> npt.NDArray[np.float64]:
     if table.shape != (rows,) and not (table.ndim == 2 and len(table) == rows):
         raise ModelError(f"{name} was asked about {rows:,} rows and answered with an array of shape {table.shape}.")
     return table
+
+
+@contextmanager
+def foreign(what: str, kind: type[FairbitsError] = ModelError) -> Iterator[None]:
+    """Whatever another library raises within the block, an exit included, as one sentence that begins with ``what``."""
+    try:
+        yield
+    except FairbitsError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
+        raise kind(f"{what}: {reason(error)}") from None
 
 
 def reason(error: BaseException) -> str:

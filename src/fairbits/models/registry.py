@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from fairbits.models.black_box import attribute, homes_of, is_model, reason, wra
 from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import Loaded, fit_to_schema, read_output
+from fairbits.models.outputs import Loaded, Owner, fit_to_schema, read_output
 from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -298,19 +299,9 @@ def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import check_references, plain_skops, read_skops, refuse_untrusted
-
-    try:
-        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
-    except ModelError:
-        if not options.trust_pickle:
-            raise
-    else:
-        check_references(file)
     if not options.trust_pickle:
-        refuse_untrusted(file)
-    if not plain_skops(file):
-        options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
+        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
+    options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
     return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
@@ -319,6 +310,25 @@ def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded
         # Imported here while the child imports it, and not counted as the model's own time.
         options = options_after_trial(file, schema, options, needs=("joblib", "pandas", "sklearn.ensemble"))
     return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
+
+
+def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A booster's own file, its trees held against its library on the inputs that the schema makes."""
+    from fairbits.models.trees.adapter import library_of_file, opened_booster
+    from fairbits.models.trees.ensemble import TreeModel
+    from fairbits.models.trees.xgboost import missing_notes
+
+    library = library_of_file(file)
+    options = options_after_trial(file, schema, options, needs=(library,))
+    booster = opened_booster(library, file)
+    loaded = _in_file(booster, file, schema, options)
+    if schema is None or loaded.owner is None or not isinstance(loaded.model, TreeModel):
+        return loaded
+    ask = booster.predict_proba if loaded.model.classes and hasattr(booster, "predict_proba") else booster.predict
+    taken = [one for i, one in enumerate(schema.attributes) if loaded.encoding and i not in loaded.encoding.unseen]
+    notes = missing_notes(taken) if library == "xgboost" else ()
+    owner = Owner(ask, (), "inputs", library=loaded.owner.library)
+    return replace(loaded, notes=(*loaded.notes, *notes), owner=owner)
 
 
 def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -342,7 +352,7 @@ _READERS = {
     ".pt2": "torch.files:read_pt2",
     **dict.fromkeys((".pt", ".pth"), "torch.files:read_weights"),
     ".keras": "keras:read_file",
-    **dict.fromkeys((".txt", ".json", ".ubj", ".cbm"), "trees.adapter:read_booster"),
+    **dict.fromkeys((".txt", ".json", ".ubj", ".cbm"), "registry:_booster"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -148,7 +148,7 @@ Names = tuple[str, ...] | None
 
 #: Steps that look at one column at a time. Tables are asked for, so their settings do not matter here.
 _COLUMNWISE = {
-    *("ColumnTransformer", "Pipeline", "FunctionTransformer", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
+    *("FunctionTransformer", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
     *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer", "KBinsDiscretizer"),
     *("PowerTransformer", "QuantileTransformer", "Binarizer", "MissingIndicator", "VarianceThreshold"),
     *("SplineTransformer", "SelectKBest", "SelectPercentile", "SelectFromModel", "RFE", "RFECV", "SelectFpr"),
@@ -280,14 +280,14 @@ def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema |
         return from_booster(final, schema, options)
     if not steps and not prepares:
         return from_booster(final, schema, options)
-    read = settled(read_object(final, schema), schema, options)
+    read = settled(read_object(final), schema, options)
 
     def behind(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
-        return trees_behind(read.ensemble, transform, schema, tuple(columns), steps)
+        return trees_behind(read.ensemble, transform, schema, tuple(columns), single_steps(steps))
 
     ensemble, encoding = _behind(estimator, steps, schema, options, behind, exact=True)
     read = replace(read, ensemble=ensemble)
-    return with_encoding(read, encoding, schema, (*read.notes, *_order_note(estimator, schema, options)))
+    return with_encoding(read, encoding, _order_note(estimator, schema, options))
 
 
 def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | None:
@@ -310,7 +310,7 @@ def _behind(
     exact: bool = False,
 ) -> _Read:
     """What is read off the encoders, asked with rows as they take them; NotColumnwise where a step mixes columns."""
-    if not all(_columnwise(step) for step in steps):
+    if not all(_columnwise(step) for step in single_steps(steps)):
         raise NotColumnwise
     names = getattr(estimator, "feature_names_in_", None)
     columns = checked_columns(names, schema) if names is not None else options.columns or table_columns(schema)
@@ -384,12 +384,17 @@ def _check_width(estimator: Any, columns: tuple[str, ...], schema: Schema) -> No
         )
 
 
+def single_steps(steps: Iterable[Any]) -> Iterator[Any]:
+    """The steps inside pipelines and column transformers, one by one."""
+    for step in steps:
+        if step in (None, "passthrough", "drop"):
+            continue
+        if type(step).__name__ in ("Pipeline", "ColumnTransformer") and _of_sklearn(step):
+            yield from single_steps([entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", ()))])
+        else:
+            yield step
+
+
 def _columnwise(step: Any) -> bool:
-    if step in (None, "passthrough", "drop"):
-        return True
-    if type(step).__name__ not in _COLUMNWISE or not type(step).__module__.startswith("sklearn."):
-        return False
-    if type(step).__name__ == "FunctionTransformer":
-        return step.func is None
-    inner = [entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", []))]
-    return all(_columnwise(entry) for entry in inner)
+    known = type(step).__name__ in _COLUMNWISE and type(step).__module__.startswith("sklearn.")
+    return known and getattr(step, "func", None) is None  # what a FunctionTransformer calls may look at anything

@@ -70,7 +70,7 @@ def undominated(candidates: Sequence[RepairCandidate], measure: Measure = "q_inf
             -(r.plan.id_rate_rows or 0.0),
             *(-rank for rank in _proved(r)),
             float(r.within_budget),
-            float(not (r.raises or r.worse_tail)),
+            float(not r.worse),
         )
         for r in candidates
     ]
@@ -120,7 +120,7 @@ def pick(
         useful = [r for r in candidates if r.plan.lowered(measure) < before.lowered(measure)]
     else:
         useful = [r for r in candidates if r.proof is not None and r.proof.bound <= guarantee]
-    best = [r for r in useful if r.within_budget and not (r.raises or r.worse_tail) and not r.dominated]
+    best = [r for r in useful if r.within_budget and not r.worse and not r.dominated]
     if not best:
         return None, _why(candidates, useful, before, budget, guarantee, rows, measure)
 
@@ -159,7 +159,7 @@ def _why(
             f"--with, or take one of the table with --choose."
         )
     by = quality(regression=before.balanced_accuracy is None)
-    kept = [r for r in useful if r.within_budget and (r.raises or r.worse_tail)]
+    kept = [r for r in useful if r.within_budget and r.worse]
     rest = [r for r in useful if not r.within_budget]
     nearest = _nearest(rest, budget, rows) if rest else ""
     more = "give more rows that the model has not seen"
@@ -170,7 +170,7 @@ def _why(
         others = f"; of the others, {nearest}; {more}," if nearest else ";"
         return (
             f"the only repairs{asked} that keep {by} {what}: {lowest.name}, the one with the lowest mean {k}, has "
-            f"{lowest.raises or lowest.worse_tail}{others} raise --max-accuracy-loss, or take one with --choose."
+            f"{lowest.worse}{others} raise --max-accuracy-loss, or take one with --choose."
         )
     return (
         f"no repair{asked} is sure to keep {by} within a loss of {budget:g}: {nearest}; raise --max-accuracy-loss, "

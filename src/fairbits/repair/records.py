@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from fairbits._version import __version__
+from fairbits.blocks import Shown
 from fairbits.data import Fitted
 from fairbits.domain import quality
 from fairbits.measure import Estimate, Measure
@@ -233,6 +234,11 @@ class RepairCandidate:
     fitted: Fitted | None = field(default=None, repr=False, metadata=_IN_MEMORY)
 
     @property
+    def worse(self) -> str:
+        """What there is more of, for which it is not chosen, in words."""
+        return self.raises or self.worse_tail
+
+    @property
     def k_max_proved(self) -> int | None:
         """The most classes that anybody can have, where that is proved."""
         return None if self.proof is None else self.proof.bound
@@ -312,7 +318,7 @@ class FileCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class RepairResult:
+class RepairResult(Shown):
     """Everything that ``fairbits repair`` found, and the files that it wrote.
 
     ``chosen`` is None where no repair keeps the budget: then ``reason`` says so, and no model is written.

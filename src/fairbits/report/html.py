@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from fairbits import blocks as b
 from fairbits._version import __version__
 from fairbits.domain import harmless, shortened
-from fairbits.report.figures.palette import stylesheet
+from fairbits.report.figures.palette import stylesheet, variables
 from fairbits.report.sections.paperwork import CITATION, DOI
 
 #: Letters of one cell or label, and of one paragraph: a hostile label fills no page.
@@ -45,6 +45,18 @@ def render_page(page: b.Page) -> str:
             script=Markup(script),  # noqa: S704 - ours
             script_hash=f"sha256-{digest}",
         )
+    )
+
+
+def render_fragment(found: Iterable[b.Block]) -> str:
+    """Blocks for a notebook: the page's look, kept to themselves; dark where a notebook says that it is."""
+    light, dark = variables()
+    dark_themes = ("body[data-jp-theme-light=false] &", ".vscode-dark &", "[data-theme=dark] &")
+    style = f".fairbits.fairbits {{ {light} {', '.join(dark_themes)} {{ {dark} }}\n{_file('report.css')}\n"
+    style += _file("notebook.css") + "\n}"
+    return Markup('<style>{}</style><div class="fairbits">{}</div>').format(
+        Markup(style),  # noqa: S704 - ours
+        _all(found, {}),
     )
 
 

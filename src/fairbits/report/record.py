@@ -35,6 +35,7 @@ class About:
     notes: tuple[str, ...]
     quality: Quality
     blind: bool = False
+    people: int | None = None  # whose the rows are, where the table says so
 
 
 @dataclass(frozen=True, slots=True)

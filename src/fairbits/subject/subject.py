@@ -19,6 +19,7 @@ from fairbits.models import (
     ModelOptions,
     Network,
     Repeated,
+    TwinScores,
     adapt,
     fit_to_schema,
     names_decide,
@@ -189,7 +190,7 @@ class Subject:
         notes = (*self.notes, note)
         return replace(self, schema=schema, table=table, test=test, quality=quality, notes=notes, where=where)
 
-    def with_repeats(self, repeats: int) -> Subject:
+    def with_repeats(self, repeats: int | None) -> Subject:
         """The same subject with the mean of several answers of the model as its score.
 
         A native network gives the same answer every time, so it stays as it is.
@@ -209,6 +210,8 @@ class Subject:
         OptionError
             If the number is less than 1.
         """
+        if repeats is None:
+            return self
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
         return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
@@ -225,7 +228,8 @@ class Subject:
 
     def asked_lines(self) -> tuple[str, ...]:
         """Whether the model is asked as its owner asks it, in a sentence; nothing where it is ours or not here."""
-        if self.scores_only or (self.original is None and self.source is not None):
+        looked_up = self.scores_only or isinstance(self.model, TwinScores)
+        if looked_up or (self.original is None and self.source is not None):
             return ()
         said = self.round_trip.sentence()
         return (f"{said[:1].upper()}{said[1:]}.",)
@@ -323,7 +327,7 @@ def make_subject(
         *from_model,
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
-        *check_rules(schema, table.codes),
+        *(check_rules(schema, table.codes) if schema.rules else ()),
         *people_notes(schema, table),
     )
     return Subject(
@@ -394,19 +398,14 @@ def _with_score_range(schema: Schema, fitted: FittedModel, table: Table) -> Sche
 
 def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
     """What must be known about the protected attributes to read the figures."""
-    return (*_unseen_notes(schema, encoding), *between_notes(schema))
+    names = [schema.names[i] for i in encoding.unseen if schema.attributes[i].protected]
+    blind = (
+        f"the model never sees {', '.join(names)}, so twins cannot differ in it; check whether other attributes "
+        f"stand in for it.",
+    )
+    return (*(blind if names else ()), *between_notes(schema))
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
     """What twins leave out of protected attributes, as notes."""
     return tuple(f"{limit.text[:1].lower()}{limit.text[1:]}" for limit in twin_limits(schema))
-
-
-def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
-    names = [schema.names[i] for i in encoding.unseen if schema.attributes[i].protected]
-    if not names:
-        return ()
-    return (
-        f"the model never sees {', '.join(names)}, so twins cannot differ in it; check whether other attributes "
-        f"stand in for it.",
-    )

@@ -31,7 +31,8 @@ def certify(
 
     Ends with the budget or Ctrl-C; what is certain by then is said. In a run's folder it goes to certify.json.
     """
-    if (Path(subject) / "run.json").is_file():
+    of_run = (Path(subject) / "run.json").is_file()
+    if of_run:
         from fairbits.audit import AuditRun
 
         if about.protected is not None or about.where is not None:
@@ -52,7 +53,8 @@ def certify(
         from fairbits.report import certificate_blocks
 
         head = [Paragraph(Strong(f"{loaded.name}: what can be said about everybody"))]
-        show([*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)])
+        nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}"
+        show([*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)], nearby)
     if found.contradictions:
         raise ContradictionError(found.contradictions[0].said())
     if found.stopped:

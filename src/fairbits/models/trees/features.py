@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits.domain import (
     MISSING,
@@ -37,7 +36,6 @@ class Features:
     ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
     where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
     ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
-    ``seen`` are the texts that the model has seen of a feature, where its library takes categories as text alone.
     """
 
     names: tuple[str, ...]
@@ -45,7 +43,6 @@ class Features:
     categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
     unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
-    seen: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,10 +158,6 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if categorical:
         known = features.categories[place] or _unplaced(attribute, features)
         if known is not None:
-            seen = features.seen.get(place)
-            if seen is not None:
-                by_text, notes = _by_text(attribute, known, seen, name)
-                return Lookup(np.array([place]), by_text, int(attribute.low)), notes if used else []
             return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
         return number, notes
@@ -233,40 +226,6 @@ def _by_value(
         )
     table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
     return Lookup(np.array([place]), table, int(attribute.low)), notes
-
-
-def _by_text(
-    attribute: Attribute, known: tuple[Any, ...], seen: frozenset[str], name: str
-) -> tuple[npt.NDArray[np.float64], list[str]]:
-    """The model's number for each value, by the text that it was given for it, which may be another spelling.
-
-    Only categories that some split asks about are known; others make no difference.
-    """
-    number = {text_of(value): i for i, value in enumerate(known)}
-    if attribute.kind == "integer":
-        texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
-    else:
-        texts = list(attribute.labels)
-    found: list[float] = []
-    notes: list[str] = []
-    for text in texts:
-        ways = tuple(one for one in MISSING_TEXTS if one not in texts) if text == MISSING else spellings(text)
-        chosen = next((one for one in ways if one in seen), None)
-        if chosen is None and text == MISSING:
-            notes.append(
-                f"{name} knows a missing {attribute.name!r} under none of the usual names (nan, NA, …), so that it is "
-                f"read as a category new to it; write the text that it was trained on into the table."
-            )
-        elif text == MISSING and chosen not in (None, "nan"):
-            notes.append(f"{name} knows {chosen!r} of {attribute.name!r}, which is taken to stand for a missing one.")
-        found.append(number.get(ways[0] if chosen is None else chosen, np.nan))
-    return np.array(found, dtype=np.float64)[:, None], notes
-
-
-#: What people write for a missing category where a library takes text alone.
-MISSING_TEXTS = (
-    *("nan", "NaN", "NA", "N/A", "None", "none", "missing", "Missing", "unknown", "Unknown", "", "?", "null", "<NA>"),
-)
 
 
 def spellings(text: str) -> tuple[str, ...]:
