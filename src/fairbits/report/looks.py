@@ -76,7 +76,7 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         worst = people_of(found, top) if bits else []
         yield People(worst[:1])
         yield bits_table(measured)
-        yield from tail_blocks(measured.tail)
+        yield from tail_blocks(measured.tail, measured.kind)
         if worst[1:]:
             yield Fold("More people treated differently", [People(worst[1:])])
     if groups:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 DIGITS = 3
 
 
-def tail_blocks(found: Tail | None) -> Iterator[Block]:
+def tail_blocks(found: Tail | None, kind: str = "exact") -> Iterator[Block]:
     """Upper quantiles of the gap between twins' scores with their intervals, the largest, and what lies beyond."""
     if found is None or found.largest <= 0:
         return
     rows: list[tuple[object, ...]] = [
         (f"{100 * one.level:g} % of people", one.value, (one.low, one.high), "statistical") for one in found.quantiles
     ]
-    rows.append((f"all {number(found.people)}", found.largest, None, "exact"))
+    rows.append((f"all {number(found.people)}", found.largest, None, kind))
     if found.extreme is not None:
         gap = found.extreme.gap
         beyond = f"all but one in {number(found.extreme.one_in)}, extrapolated"

@@ -251,7 +251,7 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     )
     yield bits_table(measured)
     yield near_table(near, about.bits_limit, varies=measured.noise is not None)
-    yield from tail_blocks(measured.tail)
+    yield from tail_blocks(measured.tail, measured.kind)
     for limit in measured.limits:
         yield Paragraph(limit.text, tone="small")
     yield bound_paragraph(measured)
