@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from fairbits.domain import Attribute, Codes, Rule, Schema, Table, people_of
 from fairbits.measure import Estimate, Evaluator, rate_of
-from fairbits.numerals import percent
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 Flags = npt.NDArray[np.bool_]
 
@@ -131,12 +131,12 @@ class Description:
             return self.why
         one, many = self.together, len(self.rules)
         such = "the decision flips" if self.target == "flips" else f"k is above {self.above}"
+        share, precision, coverage = (percent(each.value, 0) for each in (one.share, one.precision, one.coverage))
         return (
             f"{'One rule tells' if many == 1 else f'{many} rules tell'} people {self.what}: "
-            f"{'it holds' if many == 1 else 'they hold'} for {percent(one.share.value, 0)} of people. Among those {such} "
-            f"for {percent(one.precision.value, 0)} ({_ends(one.precision)}), among everybody for "
-            f"{percent(self.base.value, 0)}; {percent(one.coverage.value, 0)} ({_ends(one.coverage)}) of all such people "
-            f"are among them."
+            f"{'it holds' if many == 1 else 'they hold'} for {share} of people. Among those {such} for {precision} "
+            f"({_ends(one.precision)}), among everybody for {percent(self.base.value, 0)}; {coverage} "
+            f"({_ends(one.coverage)}) of all such people are among them."
         )
 
     def __str__(self) -> str:
