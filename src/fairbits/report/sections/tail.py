@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairbits.blocks import Block, Paragraph, TableBlock, Tag, between, figure, label
-from fairbits.numerals import number
+from fairbits.text import number
 
 if TYPE_CHECKING:
     from fairbits.measure import Tail
