@@ -58,3 +58,5 @@ from .population import measure_table as measure_table
 from .population import noise_of as noise_of
 from .population import people_headline as people_headline
 from .population import quality_limits as quality_limits
+from .tail import Tail as Tail
+from .tail import tail_of as tail_of

@@ -28,6 +28,7 @@ from fairbits.report.sections.details import search_blocks
 from fairbits.report.sections.people import card_of
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.summary import flip_blocks, flip_rows
+from fairbits.report.sections.tail import tail_blocks
 from fairbits.report.sections.treatment import (
     BLIND,
     bits_table,
@@ -75,6 +76,7 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         worst = people_of(found, top) if bits else []
         yield People(worst[:1])
         yield bits_table(measured)
+        yield from tail_blocks(measured.tail, measured.kind)
         if worst[1:]:
             yield Fold("More people treated differently", [People(worst[1:])])
     if groups:
