@@ -582,6 +582,11 @@ class Measurement:
         return found
 
 
+def _made_of_twins(table: Table, m: int) -> bool:
+    """Whether everybody is in the table under every combination: somebody made these twins, and meant them all."""
+    return table.person is not None and len(table) == m * len(np.unique(table.person))
+
+
 def measure_table(
     evaluator: Evaluator,
     table: Table,
@@ -593,7 +598,8 @@ def measure_table(
     """Evaluate everybody in a table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
-    support = Support(evaluator, table.codes if evaluator.validity.rows is None else evaluator.validity.rows)
+    rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows
+    support = Support(evaluator, rows, least=1 if _made_of_twins(table, evaluator.m) else MIN_ROWS)
     names, twins = evaluator.schema.protected, evaluator.twins
     narrow = np.zeros((1 + len(names), len(table)), np.bool_)  # who flips among supported twins, and by each attribute
     figures = []

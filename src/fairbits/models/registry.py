@@ -218,6 +218,23 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
     return _reader(_checked(file, options))(file, schema, options)
 
 
+def read_object(source: str | Path, options: ModelOptions) -> Any:
+    """What a reference names or a file of scikit-learn holds, before anything is known about its inputs."""
+    file = Path(source)
+    if isinstance(source, str) and is_reference(source) and not is_there(file):
+        return named_model(source, trust_code=options.trust_code)
+    ending = _checked(file, options).suffix.lower()
+    if ending in PICKLES:
+        return read_pickle(file, trust_pickle=options.trust_pickle)
+    if ending != ".skops":
+        raise ModelError(
+            f"the decider {str(file)!r} is a {ending or 'nameless'} file; texts take a .skops file, a pickle, "
+            f"module:function, or an address that ends in /v1."
+        )
+    _check_skops(file, options)
+    return read_skops(file, trust_pickle=options.trust_pickle)
+
+
 def is_url(text: str) -> bool:
     """Whether a text is the address of a service."""
     return text.startswith(("http://", "https://"))
@@ -297,8 +314,9 @@ def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
     )
 
 
-def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import check_references, plain_skops, read_skops, refuse_untrusted
+def _check_skops(file: Path, options: ModelOptions) -> None:
+    """Refuse a .skops file that is too large, refers to itself, or holds types that nobody trusts."""
+    from fairbits.models.pickles import check_references, refuse_untrusted
 
     try:
         check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
@@ -309,6 +327,12 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
         check_references(file)
     if not options.trust_pickle:
         refuse_untrusted(file)
+
+
+def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    from fairbits.models.pickles import plain_skops
+
+    _check_skops(file, options)
     if not plain_skops(file):
         options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
     return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)

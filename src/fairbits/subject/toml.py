@@ -33,6 +33,7 @@ from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output
 from fairbits.shape import fits
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
+from fairbits.subject.texts import subject_of_text_file
 from fairbits.subject.twins import subject_of_twins
 
 #: What `protected` says of an attribute that is in the table and no input of the model.
@@ -210,9 +211,9 @@ def _max_twins(section: Mapping[str, Any]) -> int:
     return max_twins
 
 
-#: What an audit file is about: a model and a table, or a table of twins.
-KINDS = ("table", "twins")
-_SECTIONS = ("name", "kind", "rules", "justified", "model", "table", "limits", "attributes")
+#: What an audit file is about: a model and a table, a table of twins, or people put into words.
+KINDS = ("table", "twins", "text")
+_SECTIONS = ("name", "kind", "text", "rules", "justified", "model", "table", "limits", "attributes")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
     *("person", "split", "test"),
@@ -245,6 +246,9 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
     if kind == "twins":
         return _of_twins(document, file, grants)
+    if kind == "text":
+        _known_keys(document, ("name", "kind", "text", "model", "table"), "an audit file of texts")
+        return subject_of_text_file(document, file, grants)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
