@@ -93,7 +93,7 @@ def test_answers_are_counted_where_there_are_no_log_probabilities(fake: Fake, au
 
 def test_prose_is_named(fake: Fake, audit_file: Write) -> None:
     model = fake(lambda _: {"As": 0.6, "I": 0.4})
-    with pytest.raises(FairbitsError, match="answered 'As' to '.*' was expected; say in the template"):
+    with pytest.raises(FairbitsError, match=r"answered 'As' to '.*' was expected; say in the template"):
         Audit.of(audit_file(model.url))
 
 

@@ -60,6 +60,13 @@ def test_every_text_is_asked_and_averaged() -> None:
     assert found.evaluation.high.max() == pytest.approx(0.7)
 
 
+def test_signs_of_percent_and_braces_stay_as_they_are() -> None:
+    made = audit(template="{who}: 50%({amount})s, %s %(x)s {{why}} {why}")
+    model = text_model(made.subject)
+    assert model is not None
+    assert model.text_of(made.subject.table.codes[-1], 0) == "Ann: 50%(20)s, %s %(x)s {why} a 10% share"
+
+
 def test_forms_and_capitals() -> None:
     made = audit(template="{Who} takes {who.possessive} {amount}.", families={"pronouns": {"who": "pronouns-sex"}})
     model = text_model(made.subject)
@@ -112,7 +119,7 @@ def test_a_pipeline_over_text() -> None:
 
 
 def test_search_moves_through_the_template(tmp_path: Path) -> None:
-    run = audit().search(evaluations=60, out=tmp_path / "run", seed=0)
+    run = audit().search(evaluations=200, out=tmp_path / "run", seed=0)
     assert run.summary["k_max"] == 2
     assert run.summary["cases"] > 3
 

@@ -102,7 +102,6 @@ class Chat:
         self.url, self.chat, self.options, self.answers = url.rstrip("/"), chat, options, answers
         self.classes = chat.options
         self._kept = {} if answers is None else _read(answers, options.max_model_bytes)
-        self._client: Client | None = None
         self._lock = threading.Lock()
         #: Requests sent from here, and tokens in and out.
         self.requests, self.tokens = 0, [0, 0]
@@ -115,9 +114,9 @@ class Chat:
         """The probability of the favourable option for each text; kept answers are not asked for again."""
         wanted = {text: [self._key(text, number) for number in self._numbers(again)] for text in dict.fromkeys(texts)}
         missing = [(key, text) for text, keys in wanted.items() for key in keys if key not in self._kept]
-        for start in range(0, len(missing), CHUNK):
-            self._check_limits(len(missing) - start, missing[start][1])
-            self._ask(missing[start : start + CHUNK])
+        if missing:
+            self._check_limits(len(missing), missing[0][1])
+            self._ask_all(missing)
         found = {text: self._score(text, keys) for text, keys in wanted.items()}
         return np.array([found[text] for text in texts])
 
@@ -176,14 +175,20 @@ class Chat:
                 f"{limit.max_cost:g} are spent; raise --max-cost: what was answered is kept."
             )
 
-    def _ask(self, missing: Sequence[tuple[str, str]]) -> None:
-        if self._client is None:
-            headers = headers_for(self.url, self.options)
-            name = self.options.credential_header
-            if name == "Authorization" and name in headers and " " not in headers[name]:
-                headers[name] = f"Bearer {headers[name]}"
-            self._client = Client(f"{self.url}/chat/completions", self.options, headers)
+    def _ask_all(self, missing: Sequence[tuple[str, str]]) -> None:
+        headers = headers_for(self.url, self.options)
+        name = self.options.credential_header
+        if name == "Authorization" and name in headers and " " not in headers[name]:
+            headers[name] = f"Bearer {headers[name]}"
+        client = Client(f"{self.url}/chat/completions", self.options, headers)
+        try:
+            for start in range(0, len(missing), CHUNK):
+                self._check_limits(len(missing) - start, missing[start][1])
+                self._ask(client, missing[start : start + CHUNK])
+        finally:
+            client.close()
 
+    def _ask(self, client: Client, missing: Sequence[tuple[str, str]]) -> None:
         def body(place: int) -> bytes:
             return json.dumps(self.chat.body(missing[place][1])).encode()
 
@@ -194,7 +199,7 @@ class Chat:
                 self.tokens = [mine + more for mine, more in zip(self.tokens, answer["tokens"], strict=True)]
                 self._keep(missing[place][0], answer)
 
-        self._client.send(len(missing), body, lambda _: MAX_ANSWER, read)
+        client.send(len(missing), body, lambda _: MAX_ANSWER, read)
 
     def _answer_in(self, content: bytes) -> dict[str, Any]:
         """What is kept of an answer: its first words, the probabilities of options, and tokens."""

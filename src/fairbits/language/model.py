@@ -73,11 +73,12 @@ class TextModel(BlackBox):
 
     def _scores(self, codes: Codes) -> Floats:
         rows, back = np.unique(codes, axis=0, return_inverse=True)
-        formats = self.wording.formats(self.decoder, rows)
-        words = self.wording.words
+        free = rows[:, self.schema.free_columns]
+        other = np.concatenate([[True], (free[1:] != free[:-1]).any(axis=1)])  # protected columns are the last
+        formats, words = self.wording.formats(self.decoder, rows[other]), self.wording.words
         texts = [
-            [text % one for one in words[place]]
-            for text, place in zip(formats, self.wording.places(self.schema, rows), strict=True)
+            [formats[person] % one for one in words[place]]
+            for person, place in zip(np.cumsum(other) - 1, self.wording.places(self.schema, rows), strict=True)
         ]
         sizes = np.array([len(each) for each in texts])
         found = self.decider.scores(list(chain.from_iterable(texts)))

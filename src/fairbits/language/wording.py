@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from string import Formatter
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,34 +28,36 @@ from fairbits.language.cues import CueFamily, combinations, each_combination
 REALISATIONS = 8
 #: Letters of a template, at most.
 MAX_LETTERS = 100_000
+Piece = Literal["text", "column", "slot"]
+Template = tuple[tuple[Piece, str], ...]
 #: The words of one realisation, by slot and form: what the second step puts in.
 Words = Mapping[str, str]
 
 
-def read_template(text: str, columns: Sequence[str], slots: Sequence[str]) -> str:
-    """A template for the first step: ``%(column)s`` now, ``%%(slot)s`` later."""
+def read_template(text: str, columns: Sequence[str], slots: Sequence[str]) -> Template:
+    """The pieces of a template: what is text, a column of the table, or a slot of cues."""
     if len(text) > MAX_LETTERS:
         raise SchemaError(f"the template has {len(text):,} letters; at most {MAX_LETTERS:,} can be asked.")
     try:
         pieces = list(Formatter().parse(text))
     except ValueError as error:
         raise SchemaError(f"the template is wrong: {error}; write {{{{ and }}}} for braces that are no slot.") from None
-    found = []
+    found: list[tuple[Piece, str]] = []
     for literal, field, more, conversion in pieces:
-        found.append(literal.replace("%", "%%%%"))
+        found.append(("text", literal))
         if field is None:
             continue
         name = field.partition(".")[0]
         if more or conversion:
             raise SchemaError(f"the template has the slot {field!r} with a format; write {{{field}}} alone.")
         if field in columns:
-            found.append(f"%({field})s")
+            found.append(("column", field))
         elif name in slots or f"{name[:1].lower()}{name[1:]}" in slots:
-            found.append(f"%%({field})s")
+            found.append(("slot", field))
         else:
             known = [*slots, *columns]
             raise SchemaError(f"the template has the unknown slot {field!r}; {choose_from(field, known)}")
-    return "".join(found)
+    return tuple(found)
 
 
 def _spelled(slots: Mapping[str, Mapping[str, str]]) -> Words:
@@ -72,22 +75,28 @@ def _spelled(slots: Mapping[str, Mapping[str, str]]) -> Words:
 class Wording:
     """The words of one family, and the templates that they go into.
 
-    ``templates`` are for the first step: one for everybody, or one for each value of the attribute ``column``, in the
-    order of its labels.
+    There is one ``template`` for everybody, or a text for each label of the attribute ``column``, in which the first
+    step is done already.
     """
 
     family: str
     slots: Mapping[str, CueFamily]
-    templates: tuple[str, ...]
+    template: Template = ()
     column: str | None = None
+    texts: tuple[str, ...] = ()
     realisations: int = REALISATIONS
 
     def __post_init__(self) -> None:
-        needed = {field for template in self.templates for field in re.findall(r"%%\(([^)]*)\)s", template)}
-        unknown = next((field for field in sorted(needed) if field not in self.words[0][0]), None)
+        needed = [field for piece, field in self.template if piece == "slot"]
+        unknown = next((field for field in needed if field not in self.words[0][0]), None)
         if unknown is not None:
             known = [name for name in self.words[0][0] if name[:1].islower()]
             raise SchemaError(f"the cues of {self.family!r} have no {unknown!r}; {choose_from(unknown, known)}")
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the table that the template takes."""
+        return [name for piece, name in self.template if piece == "column"]
 
     @cached_property
     def values(self) -> dict[str, tuple[str, ...]]:
@@ -115,10 +124,20 @@ class Wording:
     def formats(self, decoder: Decoder, codes: Codes) -> list[str]:
         """The first step for people: their own values are in, the words of cues are not."""
         if self.column is not None:
-            return [self.templates[int(code)] for code in codes[:, decoder.names.index(self.column)]]
-        names = [column.name for column in decoder.columns if column.name not in self.values]
-        rows = [{name: str(row[name]).replace("%", "%%") for name in names} for row in decoder.records(codes)]
-        return [self.templates[0] % row for row in rows]
+            return [self.texts[int(code)] for code in codes[:, decoder.names.index(self.column)]]
+        columns = {column.name: column for column in decoder.columns}
+        order = self.columns
+        template = "".join(
+            "%s" if piece == "column" else f"%%({text})s" if piece == "slot" else text.replace("%", "%%%%")
+            for piece, text in self.template
+        )
+        values = {
+            name: [str(one).replace("%", "%%") for one in decoder.values(columns[name], codes).tolist()]
+            for name in set(order)
+        }
+        if not order:
+            return [template % ()] * len(codes)
+        return [template % row for row in zip(*(values[name] for name in order), strict=True)]
 
     def places(self, schema: Schema, codes: Codes) -> npt.NDArray[np.int64]:
         """Which combination each row of codes has."""

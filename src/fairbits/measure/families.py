@@ -15,7 +15,7 @@ from fairbits.domain import Codes
 from fairbits.errors import OptionError
 from fairbits.language import Chat, TextModel, Wording
 from fairbits.measure.bits import DEFAULT_EPSILON
-from fairbits.measure.nulls import WordBits, word_bits
+from fairbits.measure.nulls import ENOUGH, WordBits, word_bits
 from fairbits.numerals import number
 from fairbits.randomness import generator, sampled_rows
 
@@ -77,16 +77,20 @@ class FamilyBits:
     means: dict[str, float]
     pair: TextPair
 
-    def sentence(self) -> str:
-        """What is claimed, in a sentence."""
+    def sentence(self, epsilon: float) -> str:
+        """What is claimed, in a sentence; ``epsilon`` is the tolerance that was asked for."""
         bits, above = self.found.bits, self.found.above
         words = f"{self.family}: {number(bits.value, 2)} bits of {', '.join(self.attributes)} on average"
         if above is None:
             return f"{words}; nothing is claimed: with one realisation, the word and the group cannot be told apart."
+        few = "" if self.realisations >= ENOUGH else f", with fewer than {ENOUGH} realisations"
         largest = max((null for null in self.found.nulls if null.bits is not None), key=lambda one: one.bits or 0)
         null = f"{number(largest.bits, 2)} by {largest.null} alone" if largest.bits else "none by the nulls"
-        ends = f"{number(above.value, 2)} above that (99 % interval {number(above.low, 2)} to {number(above.high, 2)})"
-        return f"{words}, {null}; {ends}: {'claimed' if self.found.claimed else 'nothing is claimed'}."
+        wide = self.found.tolerance
+        apart = f" among scores further apart than {wide:.2g}" if wide > epsilon else ""
+        ends = f"99 % interval {number(above.low, 2)} to {number(above.high, 2)}"
+        verdict = "claimed" if self.found.claimed else f"nothing is claimed{few}"
+        return f"{words}, {null}; {number(above.value, 2)} above that{apart} ({ends}): {verdict}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ class WordStudy:
 
     def sentences(self) -> tuple[str, ...]:
         """What is claimed about each family."""
-        return tuple(one.sentence() for one in self.families)
+        return tuple(one.sentence(self.epsilon) for one in self.families)
 
 
 def text_model(subject: Subject) -> TextModel | None:

@@ -166,8 +166,8 @@ def _of_template(
         told = {one for family in cues.values() for one in family.attributes}
         columns = [column for column in data.column_names if column not in {*told, *cues}]
         read = read_template(text["template"] if template is None else template, columns, list(cues))
-        wordings[name] = Wording(name, cues, (read,), realisations=count)
-    used = [one for one in data.column_names if any(f"%({one})s" in each.templates[0] for each in wordings.values())]
+        wordings[name] = Wording(name, cues, read, realisations=count)
+    used = [one for one in data.column_names if any(one in each.columns for each in wordings.values())]
     protected = next(iter(wordings.values())).values
     known = [name for name in protected if name in data.column_names]
     inferred = infer_schema(data.select(used), everything=True).attributes if used else ()
@@ -219,7 +219,7 @@ def _of_column(
     unique = {template: place for place, template in enumerate(dict.fromkeys(templates[i] for i in kept))}
     labels = [f"{place + 1}: {shortened(template, 60)}" for template, place in unique.items()]
     count = text.get("realisations", REALISATIONS)
-    wording = Wording(name, cues, tuple(unique), column=column, realisations=count)
+    wording = Wording(name, cues, column=column, texts=tuple(unique), realisations=count)
     protected = [Category(name=one, labels=values, protected=True) for one, values in wording.values.items()]
     schema = Schema((Category(name=column, labels=tuple(labels)), *protected), **decided)
     codes = np.array(

@@ -47,8 +47,8 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
     """Claims, bits and nulls by family, words side by side, and one prompt in full."""
     yield from paragraphs(study.sentences())
     nulls = [null.null for null in study.families[0].found.nulls]
-    columns = [label("family"), figure("bits", 2), *(figure(one, 2) for one in nulls), figure("above", 2)]
-    columns += [between("99 % interval", lambda one: number(one, 2)), label("")]
+    columns = [label("family"), figure("bits", 2), *(figure(one, 2) for one in nulls), figure("tolerance", 3)]
+    columns += [figure("above", 2), between("99 % interval", lambda one: number(one, 2)), label("")]
     yield TableBlock(columns, [_row(one) for one in study.families], _caption(study))
     for family in study.families:
         yield from _pair(family)
@@ -66,7 +66,10 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
 
 def _caption(study: WordStudy) -> str:
     sizes = [f"{one.family}: {one.people} people × {one.twins} × {one.realisations} words" for one in study.families]
-    return f"Mean bits, the three nulls, and bits above the largest of them (ε = {study.epsilon:g}; {'; '.join(sizes)})"
+    return (
+        f"Mean bits and their three nulls at ε = {study.epsilon:g}; bits above the largest null, at a tolerance that "
+        f"words alone do not reach ({'; '.join(sizes)})"
+    )
 
 
 def _row(family: FamilyBits) -> tuple[object, ...]:
@@ -76,7 +79,7 @@ def _row(family: FamilyBits) -> tuple[object, ...]:
     verdict = Strong("claimed") if found.claimed else "not claimed"
     nulls = [null.bits for null in found.nulls]
     value = None if above is None else above.value
-    return (family.family, found.bits.value, *nulls, value, ends, verdict)
+    return (family.family, found.bits.value, *nulls, found.tolerance, value, ends, verdict)
 
 
 def _pair(family: FamilyBits) -> Iterator[Block]:
