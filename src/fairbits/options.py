@@ -330,7 +330,16 @@ class ProtectedOptions(AcceptOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubjectOptions(ProtectedOptions):
+class RegionOptions(ProtectedOptions):
+    """How a subject is taken by a stage that can look at some people only."""
+
+    where: str | None = option(
+        None, "Only people for whom this rule holds, e.g. 'hours >= 40 and job = \"Sales\"'.", metavar="RULE"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectOptions(RegionOptions):
     """How a subject is taken."""
 
     repeats: int | None = option(

@@ -16,8 +16,8 @@ from fairbits.errors import OptionError
 from fairbits.language import Chat, TextModel, Wording
 from fairbits.measure.bits import DEFAULT_EPSILON
 from fairbits.measure.nulls import ENOUGH, WordBits, word_bits
-from fairbits.numerals import number
 from fairbits.randomness import generator, sampled_rows
+from fairbits.text import number
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject

@@ -127,10 +127,11 @@ def compute_report(
         contradictions=against,
         proxies=study,
         opening=Opening(
-            people=words.people_sentence(facts, measured),
+            people=words.people_sentence(measured, facts.people),
             kind=words.people_kind(facts, measured),
             sources=sources_of(about),
             made_by=run.made_by,
+            about=about.about,
         ),
         gate=gate,
         gate_of_another=gate_of_another,

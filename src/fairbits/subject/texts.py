@@ -27,7 +27,7 @@ from fairbits.language import (
     read_template,
     templates_of_texts,
 )
-from fairbits.models import Loaded, ModelOptions, is_url, read_object, secret_note
+from fairbits.models import Loaded, ModelOptions, is_url, read_decider, secret_note
 from fairbits.shape import fits
 from fairbits.subject.infer import infer_schema
 from fairbits.subject.subject import Subject, make_subject
@@ -149,7 +149,7 @@ def _decider(
         return Chat(decider, asked, options, answers)
     if chat:
         raise SchemaError(f"[model] has {next(iter(chat))!r}, which only a language model takes; leave it out.")
-    found = read_object(decider, options) if isinstance(decider, str | Path) else decider
+    found = read_decider(decider, options) if isinstance(decider, str | Path) else decider
     if hasattr(found, "scores") and hasattr(found, "classes"):
         return found
     return FunctionDecider(found, favourable=favourable)

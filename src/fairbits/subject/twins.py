@@ -24,7 +24,6 @@ from fairbits.domain import (
     plain,
     read_arrow,
     text_of,
-    with_nulls,
 )
 from fairbits.errors import SchemaError, TableError, choose_from
 from fairbits.models import ModelOptions, TwinScores
@@ -88,7 +87,7 @@ def subject_of_twins(
 def _column(data: Any, name: str, what: str) -> Any:
     if name not in data.column_names:
         raise TableError(f"{what} {name!r} is not in the table; {choose_from(name, data.column_names)}")
-    column = with_nulls(plain(data[name]))
+    column = plain(data[name])
     if column.null_count:
         raise TableError(f"{what} {name!r} has {column.null_count:,} missing values; fill them, or drop those rows.")
     return column

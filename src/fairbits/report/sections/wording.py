@@ -23,9 +23,9 @@ from fairbits.blocks import (
 )
 from fairbits.language import marked
 from fairbits.measure import FamilyBits, WordStudy
-from fairbits.numerals import number
 from fairbits.shape import reading
 from fairbits.store import read_json, record_from_json
+from fairbits.text import number
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject
