@@ -25,6 +25,7 @@ from fairbits.report.sections.summary import summary_blocks
 from fairbits.report.sections.treatment import pictures as period_pictures
 from fairbits.report.sections.treatment import plainly, treatment_blocks
 from fairbits.report.sections.who import who_blocks
+from fairbits.report.sections.wording import wording_blocks
 from fairbits.report.summary import summary_of
 from fairbits.store import write_json, write_whole
 from fairbits.text import shortened
@@ -39,6 +40,7 @@ def _repairs(data: ReportData) -> Iterable[Block]:
 #: Name, title and blocks of each part; one without blocks is left out. The last ones are folded.
 PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
     ("summary", "Summary", summary_blocks),
+    ("words", "Words and their nulls", lambda data: () if data.words is None else wording_blocks(data.words)),
     ("affected", "Who is affected", lambda data: () if data.about.blind else affected_blocks(data)),
     ("who", "Who, in words", lambda data: who_blocks(None if data.debugged is None else data.debugged.who)),
     ("treatment", "Treatment, proxies, impact", treatment_blocks),
