@@ -17,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.evaluation import Partition, run_batch
+from fairbits.engine.evaluation import Partition, count_classes, run_batch
 from fairbits.engine.kernels.compiler import compiled
 from fairbits.engine.kernels.interventions import Counts, Decision, Held, Missing, accuracy_chunk, study_chunk
 from fairbits.engine.kernels.lanes import PEOPLE
-from fairbits.engine.kernels.partition import ruler_of
+from fairbits.engine.kernels.partition import Ruler, ruler_of
 from fairbits.engine.plan import Head, Plan, plan_of, scratch
 from fairbits.engine.threads import spread, writeable
+from fairbits.engine.wide import BLOCK
 from fairbits.errors import ModelError, TableError
+from fairbits.functions import expit
 from fairbits.models import Do, Network
 
 ROUNDING = 1e-5
@@ -144,7 +146,7 @@ def study(
             flips=np.empty(len(chosen) * n, np.bool_),
         )
 
-        def run(
+        def fused(
             part: NDArray[np.float64],
             count: int,
             start: int,
@@ -154,6 +156,10 @@ def study(
         ) -> int:
             return int(study_chunk(plan.program, scratch(size), part, count, start, held, ruler, counts, n, missing))
 
+        def wide(part: NDArray[np.float64], count: int, start: int, held: Held = held, counts: Counts = counts) -> int:
+            return _study_wide(plan, part[:count], start, held, ruler, counts, valid)
+
+        run = fused if plan.fused else wide
         run_batch(plan, people, run, work=plan.m * len(chosen) * _work(plan, layer), threads=threads)
         effects.k[chosen] = counts.k.reshape(len(chosen), n)
         effects.flips[chosen] = counts.flips.reshape(len(chosen), n)
@@ -202,7 +208,10 @@ def accuracies(
             total: NDArray[np.int64] = total,
         ) -> int:
             hits = np.zeros(len(total), np.int64)
-            faulty = accuracy_chunk(plan.program, scratch(size), part, truth, count, start, held, decision, hits)
+            if plan.fused:
+                faulty = accuracy_chunk(plan.program, scratch(size), part, truth, count, start, held, decision, hits)
+            else:
+                faulty = _hits_wide(plan, part[:count], truth, start, held, decision, hits)
             with lock:  # whole numbers: the order of the chunks does not matter
                 total += hits
             return int(faulty)
@@ -210,6 +219,63 @@ def accuracies(
         run_batch(plan, codes, run, work=len(chosen) * _work(plan, layer), threads=threads)
         found[chosen] = total / n
     return found
+
+
+def _study_wide(
+    plan: Plan,
+    people: NDArray[np.float64],
+    start: int,
+    held: Held,
+    ruler: Ruler,
+    counts: Counts,
+    valid: NDArray[np.bool_] | None,
+) -> int:
+    """As ``study_chunk``, through NumPy."""
+    n, dos = len(people), len(held.neurons)
+    there = np.ones((n, plan.m), np.bool_) if valid is None else valid[start : start + n]
+    for low in range(0, dos, max(1, BLOCK // (n * plan.m))):
+        block = slice(low, min(low + max(1, BLOCK // (n * plan.m)), dos))
+        shape = block.stop - low, n, plan.m
+        table, favoured, sound = np.empty(shape, np.float32), np.empty(shape, np.bool_), np.ones(n, np.bool_)
+        for do, rows, twins, margins, usable in plan.layers.held(
+            people, held.layer, held.neurons[block], held.values[block]
+        ):
+            table[do, rows, twins], favoured[do, rows, twins], fine = plan.layers.head(margins, ruler.threshold)
+            sound[rows] &= usable & fine.all(axis=(0, 2))
+        if not sound.all():
+            return start + int(sound.argmin())
+        found = count_classes(table.reshape(-1, plan.m), np.tile(there, (shape[0], 1)), ruler)
+        favourable = (favoured & there).sum(axis=2)
+        for target, values in (
+            (counts.k, found.k),
+            (counts.q_1, found.q_1),
+            (counts.flips, (favourable > 0) & (favourable < there.sum(axis=1))),
+        ):
+            if target.size:
+                target.reshape(dos, -1)[block, start : start + n] = values.reshape(shape[:2])
+    return -1
+
+
+def _hits_wide(
+    plan: Plan,
+    people: NDArray[np.float64],
+    labels: NDArray[np.float32],
+    start: int,
+    held: Held,
+    decision: Decision,
+    hits: NDArray[np.int64],
+) -> int:
+    """As ``accuracy_chunk``, through NumPy."""
+    for dos, rows, _, margins, usable in plan.layers.held(people, held.layer, held.neurons, held.values):
+        if not usable.all():
+            return start + rows.start + int(usable.argmin())
+        outputs = margins[:, :, 0]
+        if len(decision.order) == 2:
+            best = np.where(expit(outputs[..., 0]) >= decision.threshold, 0, 1)
+        else:  # logits against the favourable one's; the first of equals is decided
+            best = np.concatenate([np.zeros((*outputs.shape[:2], 1), np.float32), -outputs], axis=2).argmax(axis=2)
+        hits[dos] += (decision.order[best] == labels[start + rows.start : start + rows.stop]).sum(axis=1)
+    return -1
 
 
 def _missing(valid: NDArray[np.bool_] | None) -> Missing:
