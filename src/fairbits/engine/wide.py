@@ -27,11 +27,17 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 Truth = NDArray[np.bool_]
 
-ROWS = 512
-"""About how many rows are multiplied at a time: BLAS is at 95 % of its best or more, and the layers stay in cache."""
+ROWS = 256
+"""About how many rows are multiplied at a time: BLAS is at 92 % of its best or more, and the layers stay in cache."""
+
+PART = 64
+"""Rows that are multiplied at a time where there is one for each person: a tile may have few people."""
+
+CACHED = 2**18
+"""Numbers in a layer of the interventions that run through the network together: they stay in cache."""
 
 BLOCK = 2**21
-"""Numbers, scores or outputs of a layer, that are kept at once: a few megabytes."""
+"""Scores that are kept at once: a few megabytes."""
 
 WIDE = 2**19
 """Weights of one layer (2 MB) up to which the fused kernels are faster."""
@@ -59,13 +65,13 @@ class Layers:
         self.people, self.part = tile_of(plan.m)
         self.rows = self.people * self.part
         #: One row for every numeric attribute, then one for every value of each categorical one.
-        self.first = np.concatenate([program.numeric_slopes.reshape(-1, h), plan.tables])
+        self.first = _broad(np.concatenate([program.numeric_slopes.reshape(-1, h), plan.tables]))
         self.twins: Floats = program.twins.reshape(-1, h)
         self.weights: list[Floats] = []
         self.biases: list[Floats] = []
         at = bias = 0
         for inputs, outputs in zip(self.widths, self.widths[1:], strict=False):
-            self.weights.append(program.weights[at : at + inputs * outputs].reshape(inputs, outputs))
+            self.weights.append(_broad(program.weights[at : at + inputs * outputs].reshape(inputs, outputs)))
             self.biases.append(program.biases[bias : bias + outputs])
             at, bias = at + inputs * outputs, bias + outputs
         names = [_names()[code] for code in plan.activations.tolist()]
@@ -73,8 +79,9 @@ class Layers:
 
     @cached_property
     def back(self) -> list[Floats]:
-        """The weights the other way round."""
-        return [np.ascontiguousarray(weights.T) for weights in self.weights]
+        """The weights of all layers the other way round."""
+        shown = zip((self.first, *self.weights), self.widths, strict=True)
+        return [_broad(np.ascontiguousarray(weights[:, :width].T)) for weights, width in shown]
 
     def before(self, codes: NDArray[np.float64]) -> tuple[Floats, NDArray[np.int64], Truth]:
         """First pre-activation of people without their twins' part, the index of their values, whose codes are usable.
@@ -89,7 +96,7 @@ class Layers:
         rows[:, : numbers.shape[1]] = numbers
         np.put_along_axis(rows, self.places(index), np.float32(1), axis=1)
         usable = np.isfinite(numbers).all(axis=1) & (values == index).all(axis=1)
-        return product(rows, self.first, ROWS) + plan.program.bias, index, usable
+        return product(rows, self.first, PART)[:, : self.widths[0]] + plan.program.bias, index, usable
 
     def places(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of the first layer for values of the categorical attributes."""
@@ -97,7 +104,7 @@ class Layers:
 
     def layer(self, x: Floats, number: int) -> Floats:
         """The pre-activation of a layer, from that of the one before it, which is overwritten."""
-        x = product(self.active(x, number - 1), self.weights[number - 1], self.rows)
+        x = product(self.active(x, number - 1), self.weights[number - 1], self.rows)[:, : self.widths[number]]
         x += self.biases[number - 1]
         return x
 
@@ -150,17 +157,18 @@ class Layers:
 
         With them come which interventions, people and twins they are about, and whose codes are usable.
         """
-        following = self.weights[layer][neurons]
+        following = self.weights[layer][neurons, : self.widths[layer + 1]]
         for people, twins, x, usable in self.tiles(codes):
             for number in range(1, layer + 1):
                 x = self.layer(x, number)  # noqa: PLW2901 - its memory is used again
             outputs = self.active(x, layer)
             shifts = values[:, None] - outputs[:, neurons].T
-            after = product(outputs, self.weights[layer], self.rows) + self.biases[layer]
-            step = max(1, BLOCK // (len(after) * max(self.widths[layer + 1 :])))
+            after = product(outputs, self.weights[layer], self.rows)[:, : following.shape[1]] + self.biases[layer]
+            step = max(1, CACHED // (len(after) * max(self.widths[layer + 1 :])))
             for low in range(0, len(neurons), step):
                 dos = slice(low, min(low + step, len(neurons)))
-                changed = after + shifts[dos, :, None] * following[dos, None]
+                changed = shifts[dos, :, None] * following[dos, None]
+                changed += after
                 margins = self.through(changed.reshape(-1, after.shape[1]), layer + 1)
                 shape = dos.stop - dos.start, people.stop - people.start, twins.stop - twins.start, -1
                 yield dos, people, twins, margins.reshape(shape), usable
@@ -179,8 +187,9 @@ class Layers:
             befores.append(self.layer(befores[-1].copy(), number))
         slope = self._head_slope(befores[-1], score)
         for number in range(len(self.widths) - 2, -1, -1):
-            slope = product(slope, self.back[number], self.rows) * self.activations[number].slope(befores[number])
-        by_input = product(slope, self.first.T, ROWS)
+            slope = product(slope, self.back[number + 1], self.rows)[:, : self.widths[number]]
+            slope *= self.activations[number].slope(befores[number])
+        by_input = product(slope, self.back[0], PART)
         up, down = np.minimum(index + 1, plan.lookup_sizes - 1), np.maximum(index - 1, 0)
         there, here = (np.take_along_axis(by_input, self.places(end), axis=1) for end in (up, down))
         result = np.zeros(codes.shape, np.float32)
@@ -206,12 +215,14 @@ def _names() -> Sequence[str]:
     return [code.name.lower() for code in ActivationCode]
 
 
+def _broad(weights: Floats) -> Floats:
+    return np.pad(weights, ((0, 0), (0, max(0, COLUMNS - weights.shape[1]))))
+
+
 def product(rows: Floats, weights: Floats, size: int) -> Floats:
-    """rows @ weights, ``size`` rows at a time and at least ``COLUMNS`` columns: see the head of this module."""
-    missing, columns = -len(rows) % size, weights.shape[1]
-    if columns < COLUMNS:
-        weights = np.pad(weights, ((0, 0), (0, COLUMNS - columns)))
+    """rows @ weights, ``size`` rows at a time: see the head of this module."""
+    missing = -len(rows) % size
     if missing:
         rows = np.concatenate([rows, np.zeros((missing, rows.shape[1]), np.float32)])
     found: Floats = rows.reshape(len(rows) // size, size, rows.shape[1]) @ weights
-    return found.reshape(len(rows), weights.shape[1])[: len(rows) - missing, :columns]
+    return found.reshape(len(rows), weights.shape[1])[: len(rows) - missing]
