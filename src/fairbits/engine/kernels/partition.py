@@ -72,8 +72,8 @@ def to_bins(scores, start, m, epsilon, last):
 
 
 @inlined
-def sweep(scores, start, m, tolerance, terms, scratch, figures, first, people):  # noqa: PLR0912 - two sweeps in one
-    """Write k and Q1 of the tile's `people`, from row `first` on. Overwrites the scores.
+def sweep(scores, start, m, tolerance, terms, scratch, classes, shown, first, people):  # noqa: PLR0912 - two in one
+    """Write k (``classes``) and Q1 (``shown``) of the tile's `people`, from row `first` on. Overwrites the scores.
 
     Two scores are in different classes when ``score - opened > tolerance`` in float32; `scores` may be bins.
     """
@@ -123,13 +123,13 @@ def sweep(scores, start, m, tolerance, terms, scratch, figures, first, people): 
             store(counts, 0, k)
             for person in range(people):
                 own = max(np.int32(counts[person]), np.int32(1))
-                figures.k[first + person] = own
+                classes[first + person] = own
                 most = max(most, own)
     whole = terms[m] / m
     for person in range(people):
         # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
         fewest = min(bits[person], bits[PEOPLE + person])
-        figures.q_1[first + person] = 0.0 if figures.k[first + person] <= 1 else np.float32(whole - fewest / m)
+        shown[first + person] = 0.0 if classes[first + person] <= 1 else np.float32(whole - fewest / m)
 
 
 @compiled
