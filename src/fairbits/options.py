@@ -326,7 +326,16 @@ class ProtectedOptions(AcceptOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubjectOptions(ProtectedOptions):
+class RegionOptions(ProtectedOptions):
+    """How a subject is taken by a stage that can look at some people only."""
+
+    where: str | None = option(
+        None, "Only people for whom this rule holds, e.g. 'hours >= 40 and job = \"Sales\"'.", metavar="RULE"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectOptions(RegionOptions):
     """How a subject is taken."""
 
     repeats: int | None = option(
@@ -336,6 +345,22 @@ class SubjectOptions(ProtectedOptions):
         metavar="R",
         shown="1",
         rare=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinsOptions:
+    """Which columns of a table of twins say whose, and with which score."""
+
+    person: str | None = option(
+        None,
+        "The column of people's ids, of a table of twins (with --score).",
+        metavar="COLUMN",
+        group="Tables of twins",
+    )
+    score: str | None = option(None, "The column of scores.", metavar="COLUMN", group="Tables of twins")
+    threshold: float | None = option(
+        None, "A decision is favourable from this score on.", shown="0.5 for probabilities", group="Tables of twins"
     )
 
 

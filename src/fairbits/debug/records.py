@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairbits.blocks import Shown
+from fairbits.debug.who import Description
 from fairbits.domain import Codes
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
@@ -437,7 +439,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DebugResult:
+class DebugResult(Shown):
     """Everything that was found about a sample of cases of a run.
 
     Parameters
@@ -458,6 +460,8 @@ class DebugResult:
         Which protected attributes the bits come from; None where there is one.
     origin
         How much comes with the data, and how much with the single training.
+    who
+        Which people it happens to, in rules.
     units
         What ``layers`` are: a network's layers with neurons, or trees with splits.
     regression
@@ -487,6 +491,7 @@ class DebugResult:
     measure: Measure = "q_inf"
     vote: Vote | None = None
     sets: NeuronSets | None = None
+    who: Description | None = None
     neurons: tuple[NeuronEffect, ...] = field(default=(), repr=False, metadata=_APART)
     cases: Codes = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
     k: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32), repr=False, metadata=_APART)
@@ -498,22 +503,6 @@ class DebugResult:
     def __repr__(self) -> str:
         suspect = "" if self.suspect is None else f", suspect {self.units.removesuffix('s')} {self.suspect}"
         return f"<DebugResult of {self.subject!r}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}{suspect}>"
-
-    def _repr_html_(self) -> str:
-        from fairbits.domain import html_table
-
-        trees = self.units == "trees"
-        rows = [("suspect tree" if trees else "suspect layer", "–" if self.suspect is None else str(self.suspect))]
-        for one in (*self.top(1), *self.top(-1)):
-            name = f"neuron {one.neuron}"
-            if trees:
-                name = f"{f'tree {one.layer}' if one.layer else 'all trees'}, {one.label}"
-            verb = "deciding it" if trees else "activating it"
-            rows.append((name, f"{verb} {'lowers' if one.positive else 'raises'} k ({one.acd:+.3f})"))
-        if self.attribution is not None:
-            rows += [(f"bits of {name}", f"{bits:.2f}") for name, bits in self.attribution.q_inf.items()]
-        rows.append(("data or training", self.origin.words))
-        return html_table(f"{self.subject}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}", rows)
 
     @property
     def k_mean(self) -> float:

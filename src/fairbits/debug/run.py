@@ -50,6 +50,7 @@ from fairbits.debug.records import (
     write_result,
 )
 from fairbits.debug.trees import TreeEffects, tree_effects
+from fairbits.debug.who import describe_people
 from fairbits.domain import Codes, GrantOptions
 from fairbits.errors import CapabilityError, OptionError, UsageError
 from fairbits.measure import Evaluator, Measure, check_measure, evaluator_of
@@ -159,6 +160,8 @@ def debug_run(
     evaluator = evaluator_of(
         subject, epsilon=run.manifest["epsilon"], partition=run.manifest["partition"], threads=threads
     )
+    say("describing people in rules")
+    who = describe_people(evaluator, subject, generator(seed, "debug", "who"))
     evaluator = evaluator.over_values  # attributes, layers and neurons are compared in values that everybody can take
     figures = evaluator.evaluate(cases)
     work = _Work(evaluator, subject, cases, chains_of(run, cases), seed, say, chosen_rule, measure, try_out, train_out)
@@ -212,6 +215,7 @@ def debug_run(
         measure=measure if trees is None else "q_inf",
         vote=vote,
         sets=held,
+        who=who,
         q_1=figures.q_1.astype(np.float64),
     )
     write_result(run, result)

@@ -36,6 +36,7 @@ from .kernels.moves import Domain as Domain
 from .kernels.moves import Outlook as Outlook
 from .kernels.moves import change_some as change_some
 from .kernels.moves import margins as margins
+from .kernels.partition import ruler_of as ruler_of
 from .kernels.partition import tolerance_of as tolerance_of
 from .nearest import NearestRow as NearestRow
 from .plan import ActivationCode as ActivationCode

@@ -56,10 +56,10 @@ def rate_of(hits: npt.NDArray[np.bool_], *, people: Integers | None = None, leve
     """The share of rows that are hit, with Wilson's interval over rows, or over as many independent ones as the people
     are worth: the variance of the share among people says how many (Kish 1965, "design effect").
     """
-    count, n = int(np.count_nonzero(hits)), len(hits)
-    if people is None or n == 0:
-        return wilson(count, n, level=level)
-    return _wilson(count / n, worth_of(hits, people), level)
+    n = len(hits)
+    if n == 0:
+        raise OptionError("a rate needs at least one person, but got none.")
+    return _wilson(int(np.count_nonzero(hits)) / n, n if people is None else worth_of(hits, people), level)
 
 
 def worth_of(hits: npt.NDArray[np.bool_], people: Integers) -> float:
@@ -136,7 +136,8 @@ def bounded_means(
     if len(sums) >= many:
         half = _normal_halves((sums - centre * sizes[:, None]) / usual, level, nearness)
         if half is not None:
-            return _estimates(centre, np.maximum(centre - half, bottom), np.minimum(centre + half, top))
+            ends = np.array([np.maximum(centre - half, bottom), np.minimum(centre + half, top)])
+            return [Estimate(*map(float, one)) for one in zip(centre, *ends, strict=True)]
     counts = np.ones(len(sums), np.int64)
     if len(sums) > ALIKE:  # people alike share one weight
         kinds, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
@@ -156,13 +157,8 @@ def bounded_means(
         drawn[1, some] = (summed + one_more * top) / total
     outside = 0.5 - level / 2
     ends = np.quantile(drawn, (outside, 1 - outside), axis=1)
-    return _estimates(centre, np.clip(ends[0, 0], bottom, centre), np.clip(ends[1, 1], centre, top))
-
-
-def _estimates(
-    values: npt.NDArray[np.float64], lows: npt.NDArray[np.float64], highs: npt.NDArray[np.float64]
-) -> list[Estimate]:
-    return [Estimate(float(c), float(low), float(high)) for c, low, high in zip(values, lows, highs, strict=True)]
+    low, high = np.clip(ends[0, 0], bottom, centre), np.clip(ends[1, 1], centre, top)
+    return [Estimate(*map(float, one)) for one in zip(centre, low, high, strict=True)]
 
 
 def _normal_halves(centred: npt.NDArray[np.float64], level: float, nearness: float) -> npt.NDArray[np.float64] | None:
@@ -208,7 +204,7 @@ def bootstrap_means(
         means[i] = drawn @ sums / (drawn @ sizes)
     lows, highs = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     centre = values.mean(axis=0)
-    return [Estimate(float(c), float(lo), float(hi)) for c, lo, hi in zip(centre, lows, highs, strict=True)]
+    return [Estimate(*map(float, one)) for one in zip(centre, lows, highs, strict=True)]
 
 
 def student_mean(values: npt.ArrayLike, *, level: float = 0.95, people: Integers | None = None) -> Estimate:
@@ -364,18 +360,3 @@ def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> fl
     from scipy import special
 
     return 1.0 if found == examined else float(special.betaincinv(found + 1, examined - found, confidence))
-
-
-def bayes_factor(examined: int, found: int, rate: float) -> float:
-    """How strongly the examined people speak for a true rate below ``rate`` rather than above it.
-
-    Posterior odds over prior odds under a uniform prior: the Jeffreys test that the paper asks for. Above 100 is called
-    decisive (Jeffreys 1961). The property and ``rate`` must have been stated in advance.
-    """
-    if not 0 < rate < 1:
-        raise OptionError(f"rate is {rate}; it must lie between 0 and 1, e.g. 0.001.")
-    from scipy import special
-
-    below = special.betainc(1 + found, 1 + examined - found, rate)
-    above = special.betaincc(1 + found, 1 + examined - found, rate)
-    return float(np.inf if above == 0 else below / above / (rate / (1 - rate)))

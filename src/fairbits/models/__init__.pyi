@@ -26,7 +26,6 @@ from .black_box import numbers_in as numbers_in
 from .black_box import reason as reason
 from .black_box import wrap_foreign as wrap_foreign
 from .estimator import Feed as Feed
-from .estimator import Refitted as Refitted
 from .estimator import classes_in_order as classes_in_order
 from .estimator import drops_protected as drops_protected
 from .estimator import estimator_ending as estimator_ending
@@ -77,11 +76,12 @@ from .registry import save_as_original as save_as_original
 from .registry import settled_original as settled_original
 from .sklearn import last_step as last_step
 from .torch.module import TorchModel as TorchModel
-from .trees import TreeModel as TreeModel
 from .trees.ensemble import NAN as NAN
 from .trees.ensemble import ZERO as ZERO
 from .trees.ensemble import ZERO_WIDTH as ZERO_WIDTH
 from .trees.ensemble import Ensemble as Ensemble
 from .trees.ensemble import Link as Link
+from .trees.ensemble import TreeModel as TreeModel
 from .trees.ensemble import apply_link as apply_link
 from .trees.ensemble import exact_link as exact_link
+from .twins import TwinScores as TwinScores

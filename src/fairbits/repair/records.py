@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from fairbits._version import __version__
+from fairbits.blocks import Shown
 from fairbits.data import Fitted
 from fairbits.domain import quality
 from fairbits.measure import Estimate, Measure
@@ -307,7 +308,7 @@ class FileCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class RepairResult:
+class RepairResult(Shown):
     """Everything that ``fairbits repair`` found, and the files that it wrote.
 
     ``chosen`` is None where no repair keeps the budget: then ``reason`` says so, and no model is written.

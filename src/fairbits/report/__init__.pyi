@@ -15,6 +15,7 @@ from .fleet import Fleet as Fleet
 from .fleet import FleetMember as FleetMember
 from .fleet import fleet_page as fleet_page
 from .fleet import write_fleet as write_fleet
+from .html import render_fragment as render_fragment
 from .html import render_page as render_page
 from .looks import audit_look as audit_look
 from .looks import measure_look as measure_look

@@ -22,7 +22,7 @@ from fairbits.certify import (
 from fairbits.debug import read_debug
 from fairbits.domain import GrantOptions, joined
 from fairbits.measure import Evaluator, Progress, evaluator_of
-from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, kind_of
+from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, TwinScores, kind_of
 from fairbits.repair import RepairResult, read_repair
 from fairbits.report import words
 from fairbits.report.commands import commands
@@ -122,10 +122,11 @@ def compute_report(
         contradictions=against,
         proxies=study,
         opening=Opening(
-            people=words.people_sentence(facts, measured),
+            people=words.people_sentence(measured, facts.people),
             kind=words.people_kind(facts, measured),
             sources=sources_of(about),
             made_by=run.made_by,
+            about=about.about,
         ),
         gate=gate,
         gate_of_another=gate_of_another,
@@ -194,12 +195,15 @@ def about_of(subject: Subject, evaluator: Evaluator) -> About:
         quality=subject.quality
         or quality_of(subject.model, subject.encoding, schema, subject.table, test=subject.test),
         blind=evaluator.blind,
+        people=None if subject.table.person is None else len(set(subject.table.person.tolist())),
     )
 
 
 def _model_words(subject: Subject) -> str:
     """What the model is, where it is ours; otherwise what it lets one see and do."""
     model = subject.model
+    if isinstance(model, TwinScores):
+        return "scores of a table of twins"
     if isinstance(model, Network):
         shape = " – ".join(str(width) for width in (model.inputs, *model.widths))
         return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"

@@ -81,27 +81,25 @@ def measure_rows(
     found = measure_table(evaluator, table, rng, noise=noise_of(subject, evaluator), progress=progress)
     hurried = max_rows is not None and not evaluator.native  # then a quarter of them is asked about once more
     people = harmed_people(evaluator, table.codes, generator(seed, "report", "harm"), share=0.25 if hurried else 1.0)
-    document = document_of(found, subject, seed, chosen)
     harms = [asdict(harm) for harm in harms_of(evaluator, people)]
-    return {**document, "harms": {"people": len(people), "values": harms}}
-
-
-def document_of(
-    found: Measurement, subject: Subject, seed: int, chosen: np.ndarray[Any, np.dtype[np.int64]] | None = None
-) -> dict[str, Any]:
-    """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured."""
-    rows = [person.position for person in found.worst(PEOPLE)]
     return {
         "subject": subject.name,
         "identity": subject.identity.document(),
         "seed": seed,
         "rows_total": len(subject.table),
+        **_document_of(found),
+        "worst_rows": [int(chosen[person.position]) for person in found.worst(PEOPLE)],
+        "harms": {"people": len(people), "values": harms},
+    }
+
+
+def _document_of(found: Measurement) -> dict[str, Any]:
+    return {
         "figures": found.summary(),
         "noise": None if found.noise is None else found.noise.document(),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "stakes": [asdict(stake) for stake in found.stakes()],
-        "worst_rows": [int(row if chosen is None else chosen[row]) for row in rows],
     }
 
 
@@ -126,6 +124,11 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
 def keep_measurement(folder: Path, document: dict[str, Any]) -> None:
     """Write measure.json."""
     write_json(folder / NAME, document)
+
+
+def measured_now(found: Measurement) -> Measured:
+    """The record of a measurement that is at hand, of all rows that were asked for."""
+    return measured_of({**_document_of(found), "rows_total": len(found), "harms": {"people": 0, "values": []}})
 
 
 def measured_of(document: dict[str, Any]) -> Measured:

@@ -24,6 +24,7 @@ from fairbits.report.sections.repairs import repair_blocks
 from fairbits.report.sections.summary import summary_blocks
 from fairbits.report.sections.treatment import pictures as period_pictures
 from fairbits.report.sections.treatment import plainly, treatment_blocks
+from fairbits.report.sections.who import who_blocks
 from fairbits.report.summary import summary_of
 from fairbits.store import write_json, write_whole
 from fairbits.text import shortened
@@ -39,6 +40,7 @@ def _repairs(data: ReportData) -> Iterable[Block]:
 PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
     ("summary", "Summary", summary_blocks),
     ("affected", "Who is affected", lambda data: () if data.about.blind else affected_blocks(data)),
+    ("who", "Who, in words", lambda data: who_blocks(None if data.debugged is None else data.debugged.who)),
     ("treatment", "Treatment, proxies, impact", treatment_blocks),
     (
         "people",
@@ -104,6 +106,7 @@ def page_of(data: ReportData, pictures: dict[str, str] | None = None) -> Page:
         parts=parts_of(data),
         pictures=pictures or {},
         made_from="the run's own files",
+        glossary=True,
     )
 
 

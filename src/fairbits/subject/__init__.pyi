@@ -33,3 +33,4 @@ from .toml import read_document as read_document
 from .toml import schema_of_document as schema_of_document
 from .toml import section_of as section_of
 from .toml import subject_of_toml as subject_of_toml
+from .twins import subject_of_twins as subject_of_twins

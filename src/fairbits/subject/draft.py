@@ -31,7 +31,6 @@ from fairbits.domain import (
     plain,
     table_from_arrow,
     with_held,
-    with_nulls,
 )
 from fairbits.errors import FairbitsError, OptionError, SchemaError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
@@ -166,7 +165,7 @@ def draft_schema(data: pa.Table, *, max_twins: int, **asked: Any) -> Schema:
 
 
 def _numbers(data: pa.Table, attribute: Attribute) -> Codes:
-    return numbers(with_nulls(plain(data[attribute.name])).drop_null(), attribute.name)
+    return numbers(plain(data[attribute.name]).drop_null(), attribute.name)
 
 
 def widened_schema(schema: Schema, data: pa.Table) -> Schema:
@@ -324,7 +323,7 @@ def subject_of_table(
 
     def made(one: Schema, chosen: ModelOptions) -> Subject:
         one = one if unseen is None else widened_schema(one, unseen)
-        people = replace(coded(data, table, one), index=raw.index)
+        people = replace(coded(data, table, one), index=raw.index, library=raw.library)
         one = with_held(one, people.codes, raw)
         held_out = None if unseen is None else coded(unseen, test, one)
         loaded = read_model(model, one, chosen)

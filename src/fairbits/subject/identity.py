@@ -37,6 +37,7 @@ from fairbits.models import (
     Repeated,
     TorchModel,
     TreeModel,
+    TwinScores,
     attribute,
     fresh_scores,
     is_reference,
@@ -194,6 +195,8 @@ def _model_digest(model: Model) -> str:
     if isinstance(model, TorchModel):
         held = ", ".join(f"{do.layer}.{do.neuron}={do.value:.9g}" for do in model.held)
         return digest(*_state(model.module), model.output, model.outputs, model.favourable, held)
+    if isinstance(model, TwinScores):
+        return digest(model.pairs, model.pair, model.answers)
     return NONE
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairbits.cli.arguments import JSON, audit_of, subject_argument
 from fairbits.cli.output import print_json
-from fairbits.options import LoadingOptions, MeasureOptions, SubjectOptions, arguments_of, option
+from fairbits.errors import OptionError
+from fairbits.options import LoadingOptions, MeasureOptions, SubjectOptions, TwinsOptions, arguments_of, option
 
 if TYPE_CHECKING:
     from fairbits.audit import Audit
@@ -23,10 +24,11 @@ def measure(
     about: SubjectOptions,
     top: int = option(10, "How many of the worst people to list.", low=0),
     as_json: bool = JSON,
+    twins: TwinsOptions,
     loading: LoadingOptions,
 ) -> None:
     """How many bits of protected information the decisions about the people in a table use."""
-    audit = audit_of(subject, about, loading)
+    audit = audit_of(subject, about, loading) if twins == TwinsOptions() else _of_twins(subject, about, twins)
     if audit.subject.scores_only or not audit.subject.schema.protected:
         return _without_twins(audit, options.seed, as_json)
     from fairbits.cli.progress import progress_bar
@@ -41,8 +43,25 @@ def measure(
         from fairbits.cli.terminal import show
         from fairbits.report import measure_look
 
-        show(measure_look(audit.subject, found, groups, top=top), f"next  fairbits audit {subject}")
+        nearby = f"next  fairbits audit {subject}"
+        if twins != TwinsOptions():
+            nearby = 'next  an audit file with kind = "twins" has a page and a gate, see docs/twins.md'
+        show(measure_look(audit.subject, found, groups, top=top), nearby)
     return None
+
+
+def _of_twins(table: str, about: SubjectOptions, twins: TwinsOptions) -> Audit:
+    """A table of twins that somebody else made."""
+    from fairbits.audit import Audit
+
+    if twins.person is None or twins.score is None or about.protected is None:
+        raise OptionError(
+            "a table of twins needs --person, --protected and --score: the columns that say whose twin, of which "
+            "protected values, and with which score."
+        )
+    return Audit.from_twins(
+        table, person=twins.person, protected=about.protected, score=twins.score, threshold=twins.threshold
+    )
 
 
 def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:

@@ -134,12 +134,11 @@ def _check(run: str, threads: int | None, workers: int | None, loading: LoadingO
     """Make the run again, say whether it came out the same, and with what it was made."""
     from dataclasses import asdict
 
-    from fairbits.audit import settings_again
     from fairbits.cli.progress import live
     from fairbits.cli.signals import gentle_stop
 
     opened = open_run(run, "report", loading)
-    with live(settings_again(opened)[0], shown=not as_json) as progress, gentle_stop() as stop:
+    with live(shown=not as_json) as progress, gentle_stop() as stop:
         found = opened.check(threads=threads, workers=workers, progress=progress, stop=stop)
         stopped = stop()
     if stopped:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Raw, finish, listed, need_columns, positions, read_text, whole
-from fairbits.domain import Category, Integer, Schema
+from fairbits.data.coding.raw import Raw, finish, listed, need_columns, positions, read_text, whole
+from fairbits.domain import Category, Integer, Schema, Table
 
 AGES = ("Less than 25", "25 - 45", "Greater than 45")
 LEAKS = ("is_recid", "is_violent_recid")
@@ -49,7 +49,7 @@ def read(path: Path) -> Raw:
     return read_text(path)
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding."""
     need_columns(raw, RAW_COLUMNS, "compas")
     columns = [

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import (
-    Coded,
     Raw,
     bin_labels,
     equal_bins,
@@ -18,7 +17,7 @@ from fairbits.data.coding.raw import (
     read_text,
     whole_bin_labels,
 )
-from fairbits.domain import Attribute, Integer, Schema
+from fairbits.domain import Attribute, Integer, Schema, Table
 
 #: name: (raw column, its name at OpenML, smallest and largest value of the 768 rows, digits of a label)
 COLUMNS: dict[str, tuple[str, str, float, float, int]] = {
@@ -60,7 +59,7 @@ def from_openml(raw: Raw) -> Raw:
     return renamed
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding: every column in nine bins of equal width between its smallest and largest value."""
     need_columns(raw, [*(column for column, *_ in COLUMNS.values()), OUTCOME], "diabetes")
     columns = [equal_bins(floats(raw, column), low, high, 9) for column, _, low, high, _ in COLUMNS.values()]

@@ -22,7 +22,6 @@ from typing import IO, Any
 import numpy as np
 
 from fairbits.data.coding.raw import (
-    Coded,
     Floats,
     Ints,
     bin_labels,
@@ -34,7 +33,7 @@ from fairbits.data.coding.raw import (
     read_text,
     whole_bin_labels,
 )
-from fairbits.domain import Category, Integer, Schema
+from fairbits.domain import Category, Integer, Schema, Table
 from fairbits.errors import MissingDependencyError, TableError
 
 _ADULTS = ((-1, "not asked"), (1, "yes"), (2, "no"))
@@ -176,7 +175,7 @@ def read_csv(path: Path) -> Numbers:
     return {name: floats(raw, name) for name in (*RAW_COLUMNS, UTILISATION)}
 
 
-def code(numbers: Numbers, year: Year) -> Coded:
+def code(numbers: Numbers, year: Year) -> Table:
     """The selected rows in the paper's coding: bins for age and the two scores, positions for everything else."""
     region, *others = (_position(numbers, column, [raw for raw, _ in words]) for _, column, words in CATEGORIES)
     columns = [

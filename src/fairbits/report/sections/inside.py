@@ -23,7 +23,8 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.measure import symbol_of
-from fairbits.numerals import number, percent, signed
+from fairbits.report.sections.who import who_blocks
+from fairbits.text import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.debug import Attribution, DebugResult, NeuronEffect, NeuronSet, Origin, Vote
@@ -41,7 +42,7 @@ _RULES = {
 
 
 def debug_blocks(found: DebugResult) -> Iterator[Block]:
-    """Everything that debugging found, attributes first."""
+    """Everything that debugging found: who, then through what, attributes first."""
     drawn = number(len(found.cases) - found.worst)
     flips = "" if found.id_rate is None else f"; the decision flips for {percent(found.id_rate)} of them"
     yield Paragraph(
@@ -49,6 +50,9 @@ def debug_blocks(found: DebugResult) -> Iterator[Block]:
         f"mean k {number(found.k_mean, 2)}{flips}.",
         tone="lead",
     )
+    if found.who is not None:
+        yield Heading("Who, in words", "statistical")
+        yield from who_blocks(found.who)
     if found.attribution is not None:
         yield Heading("Which attribute", "exact")
         yield from attribute_blocks(found.attribution)
