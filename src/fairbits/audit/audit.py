@@ -458,7 +458,13 @@ class Audit:
         from fairbits.measure import evaluator_of, measure_table, noise_of
 
         asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
-        evaluator = evaluator_of(subject, epsilon=asked.epsilon, partition=asked.partition, threads=asked.threads)
+        evaluator = evaluator_of(
+            subject,
+            epsilon=asked.epsilon,
+            partition=asked.partition,
+            threads=asked.threads,
+            people=len(subject.table),
+        )
         noise = noise_of(subject, evaluator)
         return measure_table(
             evaluator, subject.table, np.random.default_rng(asked.seed), noise=noise, progress=progress
