@@ -1,4 +1,4 @@
-"""Branch and bound over boxes of people, for dense ReLU networks: who certainly does not flip, and who certainly does.
+"""Branch and bound over boxes of people, for dense networks: who certainly does not flip, and who certainly does.
 
 Boxes are bounded by the engine (CROWN over all twins at once); the box with the most open people is split next. What
 is certain inside an open box is counted, so that certified, falsified and open people add up at every moment. A real
@@ -240,6 +240,7 @@ class Question:
     k: int | None = None
     epsilon: float = 0.025
     linear: bool = False
+    classes: int = 2
 
     @property
     def under(self) -> float:
@@ -441,7 +442,7 @@ class _Proof:
             steepest = special.expit(nearest) * special.expit(-nearest)
             lows, highs, spread = special.expit(lows), special.expit(highs), spread * steepest
         sizes = 1.0 + np.maximum(np.abs(lows), np.abs(highs)).max(axis=1)
-        rounding = SCORE_ROUNDING * np.where(np.isfinite(sizes), sizes, 0.0)
+        rounding = SCORE_ROUNDING * max(1.0, (question.classes + 8) / 16) * np.where(np.isfinite(sizes), sizes, 0.0)
         lows, highs = lows - rounding[:, None], highs + rounding[:, None]
         fewest, most = class_bounds(lows, highs, question.epsilon, spans=spread + 2.0 * rounding)
         return np.where(most <= question.k, STEADY, np.where(fewest > question.k, FLIPPING, OPEN))
