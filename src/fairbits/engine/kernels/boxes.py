@@ -589,8 +589,8 @@ def lower(  # noqa: PLR0912 - one pass through the layers
             factor = here[k]
             if factor == 0.0:
                 continue
-            if level == 0 and blur.shape[0]:
-                blur[k] += abs(factor) * lines[6, begin + k]
+            if blur.shape[0]:
+                blur[begin + k] += abs(factor) * lines[6, begin + k]
             side = 0 if factor > 0.0 else 2
             constant += factor * lines[side + 1, begin + k]
             here[k] = factor * lines[side, begin + k]
@@ -702,6 +702,7 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
     rows: Any,
     slopes: Any,
     front: Any,
+    tilts: Any,
 ) -> None:
     """Bounds of every hidden neuron's pre-activation over a box and all twins, their lines, and the neurons' states."""
     widths = layers.widths
@@ -749,6 +750,7 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
             open_sign = low[after + k] < 0.0 < high[after + k] and state[after + k] == EITHER
             if bent or (open_sign and kind != IDENTITY):
                 base = start + k * before
+                tilts[after + k] = 0.0
                 for sign in (1.0, -1.0):
                     for j in range(before):
                         rows[0, j] = sign * layers.down[base + j]
@@ -757,6 +759,8 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
                         masks, slopes, front, none,
                     )  # fmt: skip
                     found += _least_twin(layers, front) - layers.slacks[level]
+                    for i in range(slopes.shape[0]):
+                        tilts[after + k, i] += 0.5 * abs(slopes[i])
                     if sign > 0.0:
                         low[after + k] = max(low[after + k], found)
                         if found >= 0.0 and not bent:
@@ -845,7 +849,9 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     lines, work = np.empty((7, neurons)), np.empty((2, 2 * POINTS + 6))
     chain = np.empty(2 * POINTS + 6, np.int64)
     rows = np.empty((3, widest))
-    front, blur = np.empty(layers.widths[0]), np.empty(layers.widths[0])
+    front, blur = np.empty(layers.widths[0]), np.empty(neurons)
+    tilts = np.zeros((neurons, inputs))
+    tilts[: layers.widths[0]] = np.abs(layers.steps)
     slopes, between = np.empty((2, inputs)), np.empty(inputs)
     # Row 0 bounds the margin from below, row 1 its opposite: the margin is at most what that leaves.
     added = np.empty((2, m))  # what each twin adds to the bound
@@ -869,7 +875,7 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
         forward(layers, first, last, mask, centre)
         bound_neurons(
             layers, first, last, mask, states[box], low, high, centre, lines, (work[0], work[1], chain), rows,
-            slopes[0], front,
+            slopes[0], front, tilts,
         )  # fmt: skip
         blur[:] = 0.0
         for side in range(2):
@@ -891,14 +897,14 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
                 between[i] = slopes[0, i] + slopes[1, i]
             apart = constants[0] + constants[1] + least_value(layers, between, first, last, mask)
             gaps[box] = max(0.0, below - cut - apart - lowest_below - lowest_above)
-            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur)
+            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur, tilts)
         if floors[0] + lowest_below >= 0.0 or floors[1] + lowest_above > 0.0:
             status[box], steady[box] = STEADY, 1.0
         elif floors[0] + added[0].max() >= 0.0 and floors[1] + added[1].max() > 0.0:
             status[box], flipping[box] = FLIPPING, 1.0
         else:
             status[box] = OPEN
-            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur)
+            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur, tilts)
             if bins == 0:
                 continue
             calm = 0.0
@@ -938,14 +944,15 @@ def _side(
 
 
 @linked
-def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any) -> Any:
+def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any, tilts: Any) -> Any:
     """The attribute over whose range the two bounds change most; numeric ones first; -1 where the box is one person."""
     best, chosen = -1.0, -1
     for i in range(layers.numeric):
         reach = last[i] - first[i]
         weight = SLOPES * (abs(below[i]) + abs(above[i])) * reach
         for k in range(blur.shape[0]):
-            weight += blur[k] * abs(layers.steps[k, i]) * reach
+            if blur[k] > 0.0:
+                weight += blur[k] * tilts[k, i] * reach
         if reach >= 1.0 and weight > best:
             best, chosen = weight, i
     for a in range(mask.shape[0]):
