@@ -416,17 +416,7 @@ class HeldValues:
 
 
 class RawTable:
-    """A table before anything was made of it.
-
-    Parameters
-    ----------
-    given
-        A pandas or polars frame, an Arrow table, a dict of columns, or a file.
-    data
-        The same as Arrow, as it was read for the schema.
-    delimiter
-        Of a CSV file.
-    """
+    """A table before anything was made of it: what somebody gave (a file, a frame), and the same as Arrow."""
 
     def __init__(self, given: Any, data: pa.Table, *, delimiter: str = ","):
         import pyarrow as pa
