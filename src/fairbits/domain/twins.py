@@ -79,6 +79,18 @@ class Twins:
         self.m, self.most = len(self.values), len(self.patterns)
         self._place_of = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
 
+    @property
+    def axes(self) -> tuple[tuple[str, ...], ...]:
+        """The values along each protected attribute, in words; where people may have one of their own, it is last."""
+        attributes = [self.schema.attributes[i] for i in self.columns]
+        named = zip(attributes, self._domains, self._open, strict=True)
+        return tuple((*(a.read_twin(code) for code in d), *([f"own {a.name}"] if own else [])) for a, d, own in named)
+
+    @property
+    def grid(self) -> npt.NDArray[np.int64]:
+        """Where each combination along the axes, the last one changing fastest, stands among all combinations."""
+        return self._place_of
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Each combination as people read it, e.g. "30–39, White, Female"."""

@@ -256,7 +256,7 @@ def details(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"the model does not take {entry['attribute']}: direct bits are exactly 0, all of this is indirect"
     if entry["copies"]:
         yield f"a copy of {entry['attribute']} is among the columns: {', '.join(entry['copies'])}"
-    carriers = [one for one in entry["by_column"] if (one["fall_low"] or 0.0) > 0]
+    carriers = [one for one in entry["by_column"] if (one["fall_low"] or 0.0) > 0 and one["fall"] >= 0.005]
     if carriers:
         parts = [f"{one['column']} (−{one['fall']:.2f})" for one in carriers[:3]]
         yield f"the bits of the score fall most without {', '.join(parts)}"

@@ -208,14 +208,15 @@ def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 #: What an audit file is about: a model and a table, or a table of twins.
 KINDS = ("table", "twins")
-_SECTIONS = ("name", "kind", "rules", "justified", "model", "table", "limits", "attributes")
+_SECTIONS = ("name", "kind", "about", "rules", "justified", "model", "table", "limits", "attributes")
+_ABOUT = ("purpose", "owner", "version")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
     *("person", "split", "test"),
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "factory", "layers", "batch"),
     "inputs",
     *(
         "authorization_env",
@@ -239,8 +240,9 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     if kind not in KINDS:
         raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), KINDS)}")
     _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
+    about = _about(document)
     if kind == "twins":
-        return _of_twins(document, file, grants)
+        return replace(_of_twins(document, file, grants), about=about)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
@@ -258,7 +260,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     person, split = table_section.get("person"), table_section.get("split")
     if "score" in table_section:
         table = table_from_arrow(data, schema, file=place, person=person, split=split)
-        return _of_scores(document, data, schema, table, file)
+        return replace(_of_scores(document, data, schema, table, file), about=about)
     source = _source(model_section, "model", file)
     try:
         stated = ModelOptions.of({key: model_section[key] for key in model_section if key not in ("path", "encoding")})
@@ -290,7 +292,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
                 f"takes its columns.",
             )
     name = str(document.get("name", file.stem))
-    return make_subject(
+    made = make_subject(
         name,
         loaded,
         schema,
@@ -303,6 +305,17 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         original=source,
         raw=raw,
     )
+    return replace(made, about=about)
+
+
+def _about(document: Mapping[str, Any]) -> dict[str, str]:
+    """What the owner says of the model, for people to read."""
+    section = section_of(document, "about")
+    _known_keys(section, _ABOUT, "[about]")
+    strange = next((key for key in section if not isinstance(section[key], str)), None)
+    if strange is not None:
+        raise SchemaError(f"[about] {strange} is {str(section[strange])[:40]!r}; it must be text in quotes.")
+    return {key: section[key] for key in _ABOUT if key in section}
 
 
 def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:

@@ -62,6 +62,8 @@ def summary_blocks(data: ReportData) -> Iterator[Block]:
     yield Cards(cards(data))
     if data.repaired is not None:
         yield Paragraph((cost_words(data.repaired), " ", Link("All repairs", "#repairs"), "."))
+    if data.opening.about:
+        yield Facts(list(data.opening.about.items()))
     yield Paragraph(("Approved, or not: ", Link("sign-off", "#sign-off"), "."), tone="small")
     yield Fold("Model, table, and who ran this when", [Facts(facts(data))])
 

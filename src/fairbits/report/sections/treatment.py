@@ -332,7 +332,11 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     )
     for one in document["groups"]:
         if not is_single(one):
-            yield Fold(f"By {one['attribute']}", [_groups([one])])
+            large = [group for group in one["groups"] if not group["small"]]
+            left = len(one["groups"]) - len(large)
+            small = f"{number(left)} groups of fewer than 30 people are left out here; proxies.json has them."
+            said = [Paragraph(small, tone="small")] if left else []
+            yield Fold(f"By {one['attribute']}", [_groups([{**one, "groups": large}]), *said])
 
 
 def study_blocks(document: Mapping[str, Any], lines: Iterable[str]) -> Iterator[Block]:
