@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Schema
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.language.wording import Wording, Words
+from fairbits.language.template import Wording, Words
 from fairbits.models import BlackBox, attribute, classes_of, reason
 
 Floats = npt.NDArray[np.float64]

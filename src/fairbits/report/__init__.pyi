@@ -50,8 +50,8 @@ from .sections.subjects import draft_blocks as draft_blocks
 from .sections.subjects import draft_document as draft_document
 from .sections.summary import gate_look as gate_look
 from .sections.summary import waiver_blocks as waiver_blocks
+from .sections.texts import wording_blocks as wording_blocks
 from .sections.treatment import lead as lead
 from .sections.treatment import proxies_of as proxies_of
-from .sections.wording import wording_blocks as wording_blocks
 from .summary import json_schema as json_schema
 from .summary import summary_of as summary_of

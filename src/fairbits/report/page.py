@@ -23,10 +23,10 @@ from fairbits.report.sections.paperwork import filing_page, sign_off_blocks
 from fairbits.report.sections.people import people_blocks
 from fairbits.report.sections.repairs import repair_blocks
 from fairbits.report.sections.summary import summary_blocks
+from fairbits.report.sections.texts import wording_blocks
 from fairbits.report.sections.treatment import pictures as period_pictures
 from fairbits.report.sections.treatment import plainly, treatment_blocks
 from fairbits.report.sections.who import who_blocks
-from fairbits.report.sections.wording import wording_blocks
 from fairbits.report.summary import summary_of
 from fairbits.store import write_json, write_whole
 from fairbits.text import shortened

@@ -116,7 +116,8 @@ def identity_of(
         (a.name, a.kind, a.low, a.upper, a.stride, a.labels, a.allowed, a.columns, a.immutable, a.missing, a.holds)
         for a in schema.attributes
     ]
-    rules = [rule.text for rule in schema.rules]
+    # Plausible twins change no score, but figures that a run keeps.
+    rules = [rule.text for rule in schema.rules] + [f"plausible: {rule.text}" for rule in schema.plausible]
     values = [[schema[name].twin_values().tolist(), schema[name].ranges] for name in schema.protected]
     target = f"{schema.target}: {schema.favourable or 'a number'} of {', '.join(schema.classes)}"
     known = (table.codes, table.labels, table.held_out, table.scores)
