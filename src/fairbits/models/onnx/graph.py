@@ -58,8 +58,6 @@ def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:
 
 def side_files(path: Path) -> tuple[str, ...]:
     """Files beside a model that hold some of its weights, as ONNX may; paths from its folder."""
-    if path.suffix.lower() != ".onnx":
-        return ()
     from google.protobuf.message import DecodeError
 
     try:
