@@ -37,7 +37,6 @@ from .harm import Harm as Harm
 from .harm import harmed_people as harmed_people
 from .harm import harms_of as harms_of
 from .intervals import Estimate as Estimate
-from .intervals import bayes_factor as bayes_factor
 from .intervals import bootstrap_means as bootstrap_means
 from .intervals import bounded_means as bounded_means
 from .intervals import bounded_ratio as bounded_ratio
@@ -45,6 +44,7 @@ from .intervals import clustered_ratio as clustered_ratio
 from .intervals import lowest_ratio as lowest_ratio
 from .intervals import rate_bound as rate_bound
 from .intervals import rate_of as rate_of
+from .intervals import ratio_ends as ratio_ends
 from .intervals import student_mean as student_mean
 from .intervals import student_ratio as student_ratio
 from .intervals import wilson as wilson

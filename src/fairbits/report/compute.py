@@ -68,7 +68,14 @@ def compute_report(
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
         check_record(measured)
-        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool, "kind": str}
+        texts = {
+            "partition": str,
+            "protected": list[str],
+            "rules": list[str],
+            "plausible": list[str],
+            "blind": bool,
+            "kind": str,
+        }
         texts |= {"limits": list[dict[str, Any]]} | dict.fromkeys(FLIPS_BY, dict[str, float])
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
         check_fields(measured.figures, figures, run.folder / MEASURED)
@@ -126,6 +133,7 @@ def compute_report(
             kind=words.people_kind(facts, measured),
             sources=sources_of(about),
             made_by=run.made_by,
+            about=about.about,
         ),
         gate=gate,
         gate_of_another=gate_of_another,

@@ -21,7 +21,6 @@ from fairbits.blocks import (
 )
 from fairbits.domain import joined, shortened
 from fairbits.measure import documents_of
-from fairbits.numerals import number, percent
 from fairbits.report import words
 from fairbits.report.compute import about_of
 from fairbits.report.evidence import measured_now, near_of
@@ -38,6 +37,7 @@ from fairbits.report.sections.treatment import (
     study_blocks,
 )
 from fairbits.subject import Quality
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from fairbits.measure import GroupTable, Measurement
@@ -154,7 +154,7 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     about, measured = data.about, data.measured
     rows = [] if about.blind else flip_rows(measured)
     if len(rows) > 1:
-        alone = [f"{percent(value)} if {what} differed" for what, value, _ in rows[: len(about.protected)]]
+        alone = [f"{percent(value)} if {what} differed" for what, value, *_ in rows[: len(about.protected)]]
         yield "people", f"{', '.join(alone)}"
     person = next((one for one in data.people if one.k > 1), None)
     if person is not None:

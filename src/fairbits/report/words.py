@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import joined, shortened
 from fairbits.measure import people_headline
-from fairbits.numerals import number, power
+from fairbits.text import number, power
 
 if TYPE_CHECKING:
     from fairbits.measure import Noise
@@ -42,7 +42,7 @@ def people_sentence(measured: Measured, persons: int | None = None) -> str:
         measured.flip_rate,
         epsilon=measured.figures["epsilon"],
         complete=measured.complete,
-        supported=measured.flip_rate_supported,
+        plausible=measured.flip_rate_plausible,
         bounded=measured.bounded,
         persons=persons,
     )
