@@ -243,7 +243,8 @@ def origin_of(original: Any, options: ModelOptions) -> str:
         found = _referenced(original)
     elif isinstance(original, str | Path):
         file = Path(original)
-        beside = [file.parent / name for name in side_files(file)] if file.is_file() else []
+        onnx = file.suffix.lower() == ".onnx" and file.is_file()  # weights may lie in files beside it
+        beside = [file.parent / name for name in side_files(file)] if onnx else []
         parts = [one.read_bytes() if one.is_file() else b"" for one in (file, *beside)]
         found = f"file {digest(*parts)}" if file.is_file() else NONE
     elif original is not None:
