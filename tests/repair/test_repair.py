@@ -415,7 +415,10 @@ def test_a_guarantee(run: Run, guarantee: int) -> None:
     assert 0.9 < distilled.fidelity <= 1  # type: ignore[operator]
     assert 0 < distilled.fidelity_apart < 0.05  # type: ignore[operator]
     told = next(line for line in result.warnings if line.startswith("distilled was taught the average"))
-    assert f"{distilled.fidelity:.1%} are decided alike, and its accuracy is {distilled.held_out.accuracy:.1%}" in told
+    assert (
+        f"{100 * distilled.fidelity:.1f} % are decided alike, and its accuracy is {100 * distilled.held_out.accuracy:.1f} %"
+        in told
+    )
     assert {row["fidelity"] for row in rows if row["repair"] == "distilled"} == {distilled.fidelity}
     assert {row["fidelity"] for row in rows if row["repair"] == "blind"} == {None}
     result = repair_run(run, choose="average" if guarantee == 1 else "guard-2", quick=True, threads=1)

@@ -24,6 +24,7 @@ from fairbits.engine import BoxNetwork, box_network, margin_cuts, tree_boxes
 from fairbits.errors import CapabilityError, FairbitsError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network, answers_vary, load_model
+from fairbits.numerals import percent
 from fairbits.options import CertifyOptions as CertifyOptions  # noqa: PLC0414 - exported from here, too
 from fairbits.store import json_of, write_json
 from fairbits.subject import Subject
@@ -482,7 +483,8 @@ class _Ladder:
 
             def on_volumes(now: Volumes, what: str = what) -> None:
                 self.watch(
-                    f"{what}: {now.certified / now.people:.1%} certified, {now.falsified / now.people:.2%} falsified"
+                    f"{what}: {percent(now.certified / now.people)} certified, "
+                    f"{percent(now.falsified / now.people, 2)} falsified"
                 )
 
             begin = time.perf_counter()

@@ -49,6 +49,7 @@ from fairbits.models import (
     refit,
     write_npz,
 )
+from fairbits.numerals import percent
 from fairbits.subject import Subject, balanced_accuracy
 
 NETWORKS = Path(__file__).parent / "networks"
@@ -142,7 +143,7 @@ def train(
     if used is None:
         raise FairbitsError(
             f"{ATTEMPTS} networks for {name!r} from seed {seed} on learned nothing beyond the majority class "
-            f"({majority:.1%}); try another --seed."
+            f"({percent(majority)}); try another --seed."
         )
     right = _decided_as_labelled(network, encoding, held_out)
     card = Card(

@@ -28,6 +28,7 @@ from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator, Measure, bounded_ratio, clustered_ratio, hold, target_of
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, kind_of
+from fairbits.numerals import percent
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject, decided
 
@@ -285,7 +286,8 @@ def neuron_sets(
     explained = 0.0
     for size in range(1, MAX_NEURONS + 1):
         if stage is not None:
-            stage(f"looking for the smallest set of neurons: {size - 1} held, {explained:.0%} of the bits explained")
+            share = percent(explained, 0)
+            stage(f"looking for the smallest set of neurons: {size - 1} held, {share} of the bits explained")
         step = search.best_next(dos, explained)
         if step is None:
             break

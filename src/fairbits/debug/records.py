@@ -20,6 +20,7 @@ from fairbits.debug.who import Description
 from fairbits.domain import Codes
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
+from fairbits.numerals import number, percent
 from fairbits.shape import reading
 from fairbits.store import (
     Run,
@@ -430,10 +431,13 @@ class Origin:
             how = (
                 f"{self.trainings} short trainings of ours on these rows ({self.epochs} epochs; longer ones share less)"
             )
+        shared, single = (
+            f"{percent(part.value, 0)} ({number(100 * part.low)} to {percent(part.high, 0)})"
+            for part in (one.shared, one.single)
+        )
         return (
-            f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
-            f"{what} comes with the data: {how} share it. "
-            f"{one.single.value:.0%} ({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training. "
+            f"{shared} of what a training makes of {what} comes with the data: {how} share it. "
+            f"{single} comes with the single training. "
             f"Another recipe may share more or less{own}."
         )
 

@@ -55,6 +55,7 @@ from fairbits.domain import Codes, GrantOptions
 from fairbits.errors import CapabilityError, OptionError, UsageError
 from fairbits.measure import Evaluator, Measure, check_measure, evaluator_of
 from fairbits.models import HasActivations, HasInterventions, HasTrees, Network, kind_of
+from fairbits.numerals import percent
 from fairbits.randomness import generator
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
@@ -266,9 +267,9 @@ class _Work:
         )
         if vote.close and vote.share is not None and vote.runner_up_share is not None:
             self.notes.append(
-                f"The vote for layer {vote.suspect} is close: it has {vote.share.value:.0%} of the cases, layer "
-                f"{vote.runner_up} has {vote.runner_up_share.value:.0%}; among cases drawn again, layer {vote.suspect} "
-                f"wins {vote.certainty:.0%} of the time."
+                f"The vote for layer {vote.suspect} is close: it has {percent(vote.share.value, 0)} of the cases, "
+                f"layer {vote.runner_up} has {percent(vote.runner_up_share.value, 0)}; among cases drawn again, layer "
+                f"{vote.suspect} wins {percent(vote.certainty, 0)} of the time."
             )
         return layer_effects(delta, rho, widths), delta, rho, vote
 
@@ -310,7 +311,7 @@ class _Work:
                 why = "a score does not say which of several classes is decided"
             self.notes.append(f"Accuracy is not known ({why}): every value that a neuron can take was kept.")
         elif not any(one.acd is not None for one in found):
-            self.notes.append(f"No neuron can be both on and off within {MAX_LOSS:.0%} of the accuracy.")
+            self.notes.append(f"No neuron can be both on and off within {percent(MAX_LOSS, 0)} of the accuracy.")
         return found
 
     def attribution(self) -> Attribution | None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Table
 from fairbits.errors import OptionError, TableError
+from fairbits.numerals import percent
 from fairbits.repair.records import RepairEvidence
 from fairbits.store import Run
 from fairbits.subject import Subject
@@ -93,7 +94,7 @@ def _few(rows: int, *, regression: bool) -> list[str]:
     """What must be known about figures on few rows."""
     if rows >= FEW_ROWS:
         return []
-    one = "" if regression else f", so one of them moves accuracy by {1 / rows:.1%}"
+    one = "" if regression else f", so one of them moves accuracy by {percent(1 / rows)}"
     return [f"only {rows} rows are held out{one}: differences of a few points may be chance."]
 
 

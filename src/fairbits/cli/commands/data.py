@@ -10,6 +10,7 @@ from fairbits.cli.arguments import JSON
 from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
 from fairbits.errors import OptionError, choose_from
+from fairbits.numerals import percent
 from fairbits.options import option
 
 if TYPE_CHECKING:
@@ -133,9 +134,9 @@ def _train(names: tuple[str, ...], seed: int, out: Path) -> None:
         network, card = train_built_in(name, seed=seed)
         path = save_network(network, card, out)
         print(
-            f"{path}: accuracy {card.accuracy_trained:.1%} on {card.rows_trained:,} training rows, "
-            f"{card.accuracy_held_out:.1%} on {card.rows_held_out:,} held-out rows "
-            f"(majority {card.majority_share:.1%})",
+            f"{path}: accuracy {percent(card.accuracy_trained)} on {card.rows_trained:,} training rows, "
+            f"{percent(card.accuracy_held_out)} on {card.rows_held_out:,} held-out rows "
+            f"(majority {percent(card.majority_share)})",
             flush=True,
         )
 

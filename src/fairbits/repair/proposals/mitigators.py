@@ -30,6 +30,7 @@ from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer, ask
 from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, MissingDependencyError, TableError
 from fairbits.models import Fitting, Network, refit
+from fairbits.numerals import percent
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.proposals.thresholds import Coding, coding_of
 from fairbits.subject import Subject
@@ -372,7 +373,7 @@ class ExponentiatedGradients:
             averaged = "log-odds" if isinstance(trainer, NetworkTrainer) else "probability"
             text = f"the average {averaged} of {len(members)} models from a game that bounds gaps in {words}"
             if dropped >= MIN_WEIGHT:
-                text += f" ({dropped:.0%} of it, one decision for everybody, left out)"
+                text += f" ({percent(dropped, 0)} of it, one decision for everybody, left out)"
             yield data.proposal(f"expgrad-{alike}", text, fitted)
 
     def _members(

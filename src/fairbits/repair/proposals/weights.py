@@ -26,6 +26,7 @@ from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Sc
 from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
 from fairbits.models import Fitting, Network, refit
+from fairbits.numerals import percent
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
 from fairbits.repair.proposals.distil import near_people, protected_inputs, shrunk, without_weights
@@ -185,7 +186,7 @@ class FromScratch:
         return (
             f"a network of the same shape without weights on protected inputs, taught the mean of {STARTS} that were "
             f"trained anew on the labels: {self.updates} updates, chosen by cross-validation on training rows "
-            f"({self.accuracy:.1%} there, balanced {self.balanced_accuracy:.1%})"
+            f"({percent(self.accuracy)} there, balanced {percent(self.balanced_accuracy)})"
         )
 
 
@@ -425,4 +426,4 @@ def _shrink_name(share: float) -> str:
 
 
 def _shrink_words(share: float) -> str:
-    return f"protected inputs moved {share:.0%} of the way to their mean"
+    return f"protected inputs moved {percent(share, 0)} of the way to their mean"
