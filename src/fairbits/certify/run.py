@@ -465,7 +465,7 @@ class _Ladder:
         network = evaluator.model
         assert isinstance(network, Network)  # noqa: S101 - the caller's question
         if evaluator.by_vector:
-            raise CapabilityError("boxes compare one score, but this subject compares those of all classes.")
+            raise CapabilityError("boxes compare one score, but here those of all classes are compared.")
         boxes = self._box_network(network)
         whom = self._domain(count=boxes.people if boxes.countable else None, rules=self._ignored)
         reason = (
@@ -605,7 +605,7 @@ def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[
         return None, (f"the repaired model was left out: {error}",)
     if isinstance(model, Network) and isinstance(subject.model, Network):
         return model.with_favourable(subject.model.favourable), ()
-    return None, (f"{REPAIRED} holds no network like the subject's, so it was left out.",)
+    return None, (f"{REPAIRED} holds no network like the one audited, so it was left out.",)
 
 
 def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...]:

@@ -133,7 +133,7 @@ def _rows(subject: Subject, rng: np.random.Generator) -> tuple[list[Table], bool
     quarter = len(known) // 4
     parts = np.split(order, [len(order) - 2 * quarter, len(order) - quarter])
     note = (
-        "the subject holds no rows out, so candidates learn from half of its table, and a quarter each was set aside "
+        "the table marks no rows as held out, so candidates learn from half of it, and a quarter each was set aside "
         "to choose and to judge on. But the model may have been trained on them: then it looks better there than it "
         "is, and losses look larger; rows that it has not seen would tell."
     )

@@ -37,7 +37,7 @@ def data(
     *,
     action: str = argument(
         "list",
-        "list (all subjects), show NAME, export NAME (files: table, model, subject.toml), add NAME FILE (a table that "
+        "list (all of them), show NAME, export NAME (files: table, model, subject.toml), add NAME FILE (a table that "
         "may not be shipped: compas, diabetes, meps15 or meps16), forget NAME, train NAME... (from a seed; or all).",
     ),
     names: tuple[str, ...] = argument((), "", metavar="[NAME]...", many=True),
@@ -49,7 +49,7 @@ def data(
     seed: int = option(0, "Train: seed of the first attempt.", low=0),
     as_json: bool = JSON,
 ) -> None:
-    """The built-in subjects: list, show, export, add, forget and train."""
+    """The built-in models and tables: list, show, export, add, forget and train."""
     if action not in ACTIONS:
         raise OptionError(f"{action!r} is nothing that can be done with data; {choose_from(action, ACTIONS)}")
     words, count, allowed = ACTIONS[action]
