@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from fairbits.numerals import number, percent, signed
+from fairbits.text import number, percent, signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,10 @@ class Cards:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and values."""
+    """Names and values; with ``anchors`` for links, words and their meanings, which only pages need."""
 
     pairs: Sequence[tuple[str, Text]]
+    anchors: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +274,8 @@ class Page:
     made_from: str = ""
     #: What the document is called in Markdown.
     heading: str = ""
+    #: Whether terms of art lead to a glossary in its last section.
+    glossary: bool = False
 
 
 class Shown:

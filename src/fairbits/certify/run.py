@@ -24,10 +24,10 @@ from fairbits.engine import BoxNetwork, box_network, margin_cuts, tree_boxes
 from fairbits.errors import CapabilityError, FairbitsError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network, answers_vary, load_model
-from fairbits.numerals import percent
 from fairbits.options import CertifyOptions as CertifyOptions  # noqa: PLC0414 - exported from here, too
 from fairbits.store import json_of, write_json
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 #: The repaired model in our own format, what a repair left in a run's folder, and guaranteed rates of groups.
 RUN, REPAIRED, REPAIR, RATES = "run.json", "repaired.npz", "repair.json", "certify_rates.json"

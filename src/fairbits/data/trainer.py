@@ -49,8 +49,8 @@ from fairbits.models import (
     refit,
     write_npz,
 )
-from fairbits.numerals import percent
 from fairbits.subject import Subject, balanced_accuracy
+from fairbits.text import percent
 
 NETWORKS = Path(__file__).parent / "networks"
 

@@ -28,9 +28,9 @@ from fairbits.engine import accuracies
 from fairbits.errors import ModelError
 from fairbits.measure import Evaluator, Measure, bounded_ratio, clustered_ratio, hold, target_of
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, kind_of
-from fairbits.numerals import percent
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject, decided
+from fairbits.text import percent
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
 MAX_LOSS = 0.05

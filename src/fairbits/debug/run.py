@@ -55,10 +55,10 @@ from fairbits.domain import Codes, GrantOptions
 from fairbits.errors import CapabilityError, OptionError, UsageError
 from fairbits.measure import Evaluator, Measure, check_measure, evaluator_of
 from fairbits.models import HasActivations, HasInterventions, HasTrees, Network, kind_of
-from fairbits.numerals import percent
 from fairbits.randomness import generator
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 WORST_SHARE = 0.2
 

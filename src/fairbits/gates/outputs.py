@@ -12,9 +12,8 @@ from xml.etree import ElementTree as ET
 from fairbits.errors import MissingDependencyError, OptionError
 from fairbits.gates.policy import CHECKS, KINDS, Waiver
 from fairbits.gates.result import CheckResult, Finding, GateResult
-from fairbits.numerals import number, percent
 from fairbits.store import Run, plain, read_json, write_whole
-from fairbits.text import harmless, json_text
+from fairbits.text import harmless, json_text, number, percent
 
 
 def junit_text(result: GateResult) -> str:

@@ -42,7 +42,7 @@ from fairbits.errors import TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
 from fairbits.models import HasClassScores, TwinScores, fresh_scores
-from fairbits.numerals import percent
+from fairbits.text import percent
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject

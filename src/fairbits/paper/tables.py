@@ -16,10 +16,10 @@ import numpy as np
 
 from fairbits.data import BUILT_IN, load_subject
 from fairbits.domain import Twins, joined
-from fairbits.numerals import percent
 from fairbits.paper.subjects import Roster, number, published, row_of
 from fairbits.store import unwritable
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 Cell = str | int | float | None
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fairbits.measure import Filing, GroupTable, documents_of, filing_of
-from fairbits.numerals import percent, signed
 from fairbits.proxies.bits import ColumnBits, GuessPair, ScoreBits
 from fairbits.proxies.matched import Matching
 from fairbits.proxies.periods import Period
 from fairbits.proxies.probable import ProbableTable
 from fairbits.proxies.usable import UsableBits
 from fairbits.subject import Subject
+from fairbits.text import percent, signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def details(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"the model does not take {entry['attribute']}: direct bits are exactly 0, all of this is indirect"
     if entry["copies"]:
         yield f"a copy of {entry['attribute']} is among the columns: {', '.join(entry['copies'])}"
-    carriers = [one for one in entry["by_column"] if (one["fall_low"] or 0.0) > 0]
+    carriers = [one for one in entry["by_column"] if (one["fall_low"] or 0.0) > 0 and one["fall"] >= 0.005]
     if carriers:
         parts = [f"{one['column']} (−{one['fall']:.2f})" for one in carriers[:3]]
         yield f"the bits of the score fall most without {', '.join(parts)}"

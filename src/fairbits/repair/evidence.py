@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Table
 from fairbits.errors import OptionError, TableError
-from fairbits.numerals import percent
 from fairbits.repair.records import RepairEvidence
 from fairbits.store import Run
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 #: At most so many cases are measured: the mean over them is within a percent of the mean over all.
 PLAN_CASES, HELD_OUT_CASES = 2_000, 5_000

@@ -17,7 +17,6 @@ from fairbits.domain import GrantOptions, quality
 from fairbits.errors import OptionError
 from fairbits.measure import Measure, check_measure, symbol_of
 from fairbits.models import Model, Network
-from fairbits.numerals import number, percent
 from fairbits.repair.choice import SLACK, compared_people, judged_all, pick, proposed
 from fairbits.repair.evidence import Halves, split
 from fairbits.repair.judgement import Judged, Setting, estimates_of, judge
@@ -40,6 +39,7 @@ from fairbits.repair.writers import Export, export, remove_old
 from fairbits.shape import reading
 from fairbits.store import Run, check_writable, note_checks, read_parquet, subject_of
 from fairbits.subject import Subject
+from fairbits.text import number, percent
 
 MAX_ACCURACY_LOSS = 0.02
 #: A repair that lowers mean k by a smaller share than this is hardly one.

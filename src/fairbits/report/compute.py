@@ -133,6 +133,7 @@ def compute_report(
             kind=words.people_kind(facts, measured),
             sources=sources_of(about),
             made_by=run.made_by,
+            about=about.about,
         ),
         gate=gate,
         gate_of_another=gate_of_another,

@@ -106,6 +106,7 @@ def page_of(data: ReportData, pictures: dict[str, str] | None = None) -> Page:
         parts=parts_of(data),
         pictures=pictures or {},
         made_from="the run's own files",
+        glossary=True,
     )
 
 

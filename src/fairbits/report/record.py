@@ -141,6 +141,7 @@ class Portrait:
     scores: tuple[float, ...]
     classes: tuple[int, ...]
     own: Mapping[str, str] = field(default_factory=dict)
+    own_twin: int = -1  # which of the scores is that of the person as they are; -1 where nobody is
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,7 @@ class Opening:
     kind: str = "exact"
     sources: tuple[DecisionSource, ...] = ()
     made_by: str = "unknown"
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

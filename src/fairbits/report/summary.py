@@ -47,6 +47,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
             "versions": dict(data.reproduction.versions),
             "status": data.reproduction.status,
             "made_by": data.opening.made_by,
+            "about": dict(data.opening.about),
             "sources": [asdict(one) for one in data.opening.sources],
             "warnings": list(data.warnings),
             "contradictions": [one.document() for one in data.contradictions],
@@ -80,7 +81,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _person(one: Portrait) -> dict[str, Any]:
-    names = [name for name in Portrait.__slots__ if name not in ("scores", "classes")]
+    names = [name for name in Portrait.__slots__ if name not in ("scores", "classes", "own_twin")]
     return {name: getattr(one, name) for name in names}
 
 

@@ -126,6 +126,8 @@ def document_of_subject(subject: Subject, model: Mapping[str, Any], table: Mappi
     """The content of a subject file: its schema, and the sections about model and table."""
     document = tomlkit.document()
     document.add("name", subject.name)
+    if subject.about:
+        document.add("about", dict(subject.about))
     document.add("model", dict(model))
     for key, section in document_of_schema(subject.schema).items():
         document.add(key, section)

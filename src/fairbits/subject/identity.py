@@ -44,8 +44,8 @@ from fairbits.models import (
     is_url,
     side_files,
 )
-from fairbits.numerals import percent
 from fairbits.shape import fits
+from fairbits.text import percent
 
 #: What can differ, as it is called in a sentence.
 INGREDIENTS = {

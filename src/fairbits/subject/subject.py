@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,6 +66,8 @@ class Subject:
         How the model's answers about untouched rows agree with those that are measured.
     doubt
         Why the table is probably not what the model was trained on, where the labels say so.
+    about
+        What its owner says of it: purpose, owner, version. Pages show it; no figure depends on it.
     where
         The rule that names the people it is about, where they are some of those that the model decides about.
     """
@@ -88,6 +90,7 @@ class Subject:
         default_factory=RoundTrip
     )  # how answers about untouched rows agree with those that are measured
     doubt: str | None = None  # why the table is probably not what the model was trained on, by the labels
+    about: Mapping[str, str] = field(default_factory=dict)  # purpose, owner and version, as the owner says
     where: str | None = None
     _identity: Identity | None = field(default=None, init=False, repr=False)
 

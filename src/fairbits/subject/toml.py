@@ -240,14 +240,15 @@ def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 #: What an audit file is about: a model and a table, or a table of twins.
 KINDS = ("table", "twins")
-_SECTIONS = ("name", "kind", "rules", "plausible", "justified", "model", "table", "limits", "attributes")
+_SECTIONS = ("name", "kind", "about", "rules", "plausible", "justified", "model", "table", "limits", "attributes")
+_ABOUT = ("purpose", "owner", "version")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
     *("person", "split", "test", "weight"),
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "factory", "layers", "batch"),
     "inputs",
     *(
         "authorization_env",
@@ -271,8 +272,9 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     if kind not in KINDS:
         raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), KINDS)}")
     _known_keys(document, _SECTIONS, f"audit file {str(file)!r}")
+    about = _about(document)
     if kind == "twins":
-        return _of_twins(document, file, grants)
+        return replace(_of_twins(document, file, grants), about=about)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
@@ -287,11 +289,11 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
             raise SchemaError(
                 f"[table] {key} is {name!r}, which is an attribute or the target too; name another column."
             )
-    about = {key: table_section[key] for key in ("person", "weight") if key in table_section}
+    drawn = {key: table_section[key] for key in ("person", "weight") if key in table_section}
     split = table_section.get("split")
     if "score" in table_section:
-        table = table_from_arrow(data, schema, file=place, split=split, **about)
-        return _of_scores(document, data, schema, table, file)
+        table = table_from_arrow(data, schema, file=place, split=split, **drawn)
+        return replace(_of_scores(document, data, schema, table, file), about=about)
     source = _source(model_section, "model", file)
     try:
         stated = ModelOptions.of({key: model_section[key] for key in model_section if key not in ("path", "encoding")})
@@ -299,14 +301,14 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         raise SchemaError(f"[model] is wrong: {error}") from None
     options = replace(stated, **granted.grants())
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
-    table, test = table_from_arrow(data, schema, file=place, split=split, **about), None
+    table, test = table_from_arrow(data, schema, file=place, split=split, **drawn), None
     raw = RawTable(place, data, delimiter=delimiter)
     schema = with_held(schema, table.codes, raw)
     read = {"model": source, "table": place}
     if "test" in table_section:
         read["test table"] = apart = file.parent / table_section["test"]
         found = read_arrow(apart, delimiter=delimiter, max_rows=granted.max_rows)
-        test = table_from_arrow(found, schema, file=apart, **about)
+        test = table_from_arrow(found, schema, file=apart, **drawn)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
     home = file.parent.resolve()
@@ -323,7 +325,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
                 f"takes its columns.",
             )
     name = str(document.get("name", file.stem))
-    return make_subject(
+    made = make_subject(
         name,
         loaded,
         schema,
@@ -336,6 +338,17 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         original=source,
         raw=raw,
     )
+    return replace(made, about=about)
+
+
+def _about(document: Mapping[str, Any]) -> dict[str, str]:
+    """What the owner says of the model, for people to read."""
+    section = section_of(document, "about")
+    _known_keys(section, _ABOUT, "[about]")
+    strange = next((key for key in section if not isinstance(section[key], str)), None)
+    if strange is not None:
+        raise SchemaError(f"[about] {strange} is {str(section[strange])[:40]!r}; it must be text in quotes.")
+    return {key: section[key] for key in _ABOUT if key in section}
 
 
 def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:

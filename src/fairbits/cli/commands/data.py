@@ -10,8 +10,8 @@ from fairbits.cli.arguments import JSON
 from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
 from fairbits.errors import OptionError, choose_from
-from fairbits.numerals import percent
 from fairbits.options import option
+from fairbits.text import percent
 
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn

@@ -30,10 +30,10 @@ from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer, ask
 from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, MissingDependencyError, TableError
 from fairbits.models import Fitting, Network, refit
-from fairbits.numerals import percent
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.proposals.thresholds import Coding, coding_of
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 #: Fewer training rows than this teach a model nothing that could be told from chance.
 MIN_ROWS = 60

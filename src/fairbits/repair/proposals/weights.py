@@ -26,7 +26,6 @@ from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Sc
 from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
 from fairbits.models import Fitting, Network, refit
-from fairbits.numerals import percent
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
 from fairbits.repair.proposals.distil import near_people, protected_inputs, shrunk, without_weights
@@ -35,6 +34,7 @@ from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, HeldSet, held_
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.records import neurons_in_words
 from fairbits.subject import balanced_accuracy, decided
+from fairbits.text import percent
 
 #: Found cases added for every row of the table: more would teach the network its own opinions.
 CASES_PER_ROW = 0.5

@@ -28,13 +28,13 @@ from fairbits.blocks import (
 )
 from fairbits.domain import joined, shortened
 from fairbits.errors import OptionError
-from fairbits.numerals import number, percent
 from fairbits.report.manifest import hash_file
 from fairbits.report.record import DecisionSource
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.treatment import lowest_ratios
 from fairbits.store import read_json
 from fairbits.subject import Quality
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from fairbits.report.record import Measured, ReportData
@@ -62,6 +62,8 @@ def summary_blocks(data: ReportData) -> Iterator[Block]:
     yield Cards(cards(data))
     if data.repaired is not None:
         yield Paragraph((cost_words(data.repaired), " ", Link("All repairs", "#repairs"), "."))
+    if data.opening.about:
+        yield Facts(list(data.opening.about.items()))
     yield Paragraph(("Approved, or not: ", Link("sign-off", "#sign-off"), "."), tone="small")
     yield Fold("Model, table, and who ran this when", [Facts(facts(data))])
 

@@ -32,11 +32,11 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.domain import shortened
-from fairbits.numerals import number, percent, signed
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
+from fairbits.text import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.report.record import About, Measured, Near, ReportData
@@ -336,7 +336,11 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     )
     for one in document["groups"]:
         if not is_single(one):
-            yield Fold(f"By {one['attribute']}", [_groups([one])])
+            large = [group for group in one["groups"] if not group["small"]]
+            left = len(one["groups"]) - len(large)
+            small = f"{number(left)} groups of fewer than 30 people are left out here; proxies.json has them."
+            said = [Paragraph(small, tone="small")] if left else []
+            yield Fold(f"By {one['attribute']}", [_groups([{**one, "groups": large}]), *said])
 
 
 def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
