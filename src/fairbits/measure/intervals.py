@@ -64,8 +64,8 @@ def rate_of(
     if n == 0:
         raise OptionError("a rate needs at least one person, but got none.")
     rate = int(np.count_nonzero(hits)) / n if weight is None else float(weight[hits].sum() / weight.sum())
-    plain = people is None and weight is None
-    return _wilson(rate, n if plain else worth_of(hits, people, weight), level)
+    alone = people is None and weight is None
+    return _wilson(rate, n if alone else worth_of(hits, people, weight), level)
 
 
 def worth_of(hits: npt.NDArray[np.bool_], people: Integers | None, weight: Floats | None = None) -> float:

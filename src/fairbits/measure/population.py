@@ -41,6 +41,7 @@ from fairbits.engine import Evaluation
 from fairbits.errors import TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
+from fairbits.measure.tail import Tail, tail_of
 from fairbits.models import HasClassScores, TwinScores, fresh_scores
 from fairbits.text import percent
 
@@ -389,6 +390,8 @@ class Measurement(Shown):
     people
         The number of the person of each row, where people have several; None where each row is somebody else. Figures
         are those of rows; their intervals draw people.
+    tail
+        The largest gaps between twins' scores.
     """
 
     evaluation: Evaluation
@@ -406,6 +409,7 @@ class Measurement(Shown):
     supported: int = 0
     noise: Noise | None = None  # None where the model always answers the same
     people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+    tail: Tail | None = None
 
     @property
     def persons(self) -> int:
@@ -483,6 +487,7 @@ class Measurement(Shown):
             # A model that always answers the same shows no bits where nothing protected differs.
             "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
+            "tail": None if self.tail is None else self.tail.document(),
         }
         for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate"):
             figures |= Estimate.named(name, getattr(self, name))
@@ -554,6 +559,11 @@ class Measurement(Shown):
         return found
 
 
+def _made_of_twins(table: Table, m: int) -> bool:
+    """Whether everybody is in the table under every combination: somebody made these twins, and meant them all."""
+    return table.person is not None and len(table) == m * len(np.unique(table.person))
+
+
 def measure_table(
     evaluator: Evaluator,
     table: Table,
@@ -565,7 +575,8 @@ def measure_table(
     """Evaluate everybody in a table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
-    support = Support(evaluator, table.codes if evaluator.validity.rows is None else evaluator.validity.rows)
+    rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows
+    support = Support(evaluator, rows, least=1 if _made_of_twins(table, evaluator.m) else MIN_ROWS)
     schema, twins = evaluator.schema, evaluator.twins
     likely = Validity(schema, twins, evaluator.validity.rows, rules=schema.plausible)
     names = schema.protected
@@ -595,6 +606,7 @@ def measure_table(
     flips = () if schema.regression else (evaluation.flips, *narrow)
     rates = [rate_of(one, **drawn) for one in flips]
     whole = {"flip_rate": rates[0], "flip_rate_supported": rates[1], "flip_rate_plausible": rates[2]} if flips else {}
+    highest = 1.0 if schema.probabilities else None
     return Measurement(
         evaluation,
         table,
@@ -608,5 +620,6 @@ def measure_table(
         supported=support.count,
         noise=noise,
         people=people,
+        tail=tail_of(evaluation.span, rng, highest=highest, people=people),
         **whole,
     )

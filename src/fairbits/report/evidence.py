@@ -22,6 +22,7 @@ from fairbits.measure import (
     Noise,
     Progress,
     Stake,
+    Tail,
     harmed_people,
     harms_of,
     measure_table,
@@ -30,7 +31,7 @@ from fairbits.measure import (
 from fairbits.randomness import generator, sampled_rows
 from fairbits.report.record import Measured, Moment, Near, Searched
 from fairbits.search import DISTANCES
-from fairbits.store import Run, read_json, write_json
+from fairbits.store import Run, read_json, record_from_json, write_json
 from fairbits.subject import Subject, check_identity
 
 NAME = "measure.json"
@@ -112,7 +113,7 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
     figures = document.get("figures", {})
     if "confidence" not in document.get("bound", {}):
         return None  # its bound did not hold: measured by an earlier version
-    if "harms" not in document or "limits" not in figures:
+    if "harms" not in document or "limits" not in figures or "tail" not in figures:
         return None  # measured by an earlier version, which did not know them
     wanted = [evaluator.epsilon, evaluator.partition, [rule.text for rule in subject.schema.plausible]]
     if "identity" not in document or [figures.get(name) for name in ("epsilon", "partition", "plausible")] != wanted:
@@ -150,6 +151,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
         harmed_people=document["harms"]["people"],
         limits=tuple(Limit.read(one) for one in figures.get("limits", ())),
+        tail=record_from_json(Tail, figures["tail"]) if figures.get("tail") else None,
     )
 
 

@@ -32,6 +32,7 @@ from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output
 from fairbits.shape import fits
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
+from fairbits.subject.texts import subject_of_text_file
 from fairbits.subject.twins import subject_of_twins
 
 #: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
@@ -238,9 +239,11 @@ def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-#: What an audit file is about: a model and a table, or a table of twins.
-KINDS = ("table", "twins")
-_SECTIONS = ("name", "kind", "about", "rules", "plausible", "justified", "model", "table", "limits", "attributes")
+#: What an audit file is about: a model and a table, a table of twins, or people put into words.
+KINDS = ("table", "twins", "text")
+_SECTIONS = (
+    *("name", "kind", "about", "text", "rules", "plausible", "justified", "model", "table", "limits", "attributes"),
+)
 _ABOUT = ("purpose", "owner", "version")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
@@ -275,6 +278,9 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     about = _about(document)
     if kind == "twins":
         return replace(_of_twins(document, file, grants), about=about)
+    if kind == "text":
+        _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
+        return replace(subject_of_text_file(document, file, grants), about=about)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
@@ -289,10 +295,10 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
             raise SchemaError(
                 f"[table] {key} is {name!r}, which is an attribute or the target too; name another column."
             )
-    drawn = {key: table_section[key] for key in ("person", "weight") if key in table_section}
+    whose = {key: table_section[key] for key in ("person", "weight") if key in table_section}
     split = table_section.get("split")
     if "score" in table_section:
-        table = table_from_arrow(data, schema, file=place, split=split, **drawn)
+        table = table_from_arrow(data, schema, file=place, split=split, **whose)
         return replace(_of_scores(document, data, schema, table, file), about=about)
     source = _source(model_section, "model", file)
     try:
@@ -301,14 +307,14 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         raise SchemaError(f"[model] is wrong: {error}") from None
     options = replace(stated, **granted.grants())
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
-    table, test = table_from_arrow(data, schema, file=place, split=split, **drawn), None
+    table, test = table_from_arrow(data, schema, file=place, split=split, **whose), None
     raw = RawTable(place, data, delimiter=delimiter)
     schema = with_held(schema, table.codes, raw)
     read = {"model": source, "table": place}
     if "test" in table_section:
         read["test table"] = apart = file.parent / table_section["test"]
         found = read_arrow(apart, delimiter=delimiter, max_rows=granted.max_rows)
-        test = table_from_arrow(found, schema, file=apart, **drawn)
+        test = table_from_arrow(found, schema, file=apart, **whose)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
     home = file.parent.resolve()
@@ -354,7 +360,7 @@ def _about(document: Mapping[str, Any]) -> dict[str, str]:
 def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """Twins that somebody else made: the table says whose, of which protected values, and with which score."""
     section = section_of(document, "table")
-    _known_keys(document, ("name", "kind", "table"), "an audit file of twins")
+    _known_keys(document, ("name", "kind", "about", "table"), "an audit file of twins")
     _known_keys(section, ("path", "person", "protected", "score", "threshold"), "[table]")
     for key in ("person", "score", "protected"):
         if not fits(section.get(key), list[str] if key == "protected" else str):

@@ -33,6 +33,7 @@ from fairbits.blocks import (
 )
 from fairbits.domain import shortened
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
+from fairbits.report.sections.tail import tail_blocks
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
@@ -252,6 +253,7 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     )
     yield bits_table(measured)
     yield near_table(near, about.bits_limit, varies=measured.noise is not None)
+    yield from tail_blocks(measured.tail, measured.kind)
     for limit in measured.limits:
         yield Paragraph(limit.text, tone="small")
     yield bound_paragraph(measured)
