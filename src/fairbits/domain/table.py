@@ -461,7 +461,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     codes = np.full(len(column), np.nan)
     if not there.any():
         raise TableError(
-            f"protected attribute {attribute.name!r} has no value in any row; leave it out of the subject."
+            f"protected attribute {attribute.name!r} has no value in any row; leave it out of the audit file."
         )
     codes[there] = codes_of_column(column.drop_null(), attribute)
     outside = there & ~attribute.valid(codes)

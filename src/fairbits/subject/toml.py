@@ -167,7 +167,7 @@ def parse_toml(content: bytes) -> dict[str, Any]:
 
 
 def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
-    """The schema in a subject document; an Arrow table gives the target's values where the document names none."""
+    """The schema in an audit file; an Arrow table gives the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
     chances = tuple(_chances_of_section(name, fields) for name, fields in described.items() if _is_soft(fields))

@@ -130,14 +130,14 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
         for share, side in ((value.lowest, -1), (value.highest, 1)):
             if share >= 0.0005:
                 words = {"ha": "left" if side > 0 else "right", "va": "center", "color": MUTED}
-                say(ax, side * (share + 0.012 * reach), where, f"{share:.1%}", **words)
+                say(ax, side * (share + 0.012 * reach), where, percent(share), **words)
     for i, where in heads.items():
         name = shortened(values[i].attribute, 22)
         say(ax, -0.02, where, name, transform=ax.get_yaxis_transform(), ha="right", va="center", weight="bold")
     ax.set_xlim(-reach, reach)
     ax.set_ylim(place + 0.6, -0.6)
     ticks(ax, "y", places, [value.value for value in values], max_labels=MAX_VALUES)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(share):.0%}"))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(abs(share), 0)))
     middle = {"transform": ax.get_xaxis_transform(), "va": "bottom"}
     say(ax, -0.02 * reach, 1.0, "← lowest score of its twins", ha="right", color=ORANGE, weight="bold", **middle)
     say(ax, 0.02 * reach, 1.0, "highest score of its twins →", ha="left", color=BLUE, weight="bold", **middle)
@@ -214,7 +214,7 @@ def _name_points(ax: Frame, points: Sequence[tuple[float, float, str]]) -> None:
 
 #: Neurons whose curves are drawn.
 MAX_CURVES = 6
-_SHARE = FuncFormatter(lambda share, _: f"{share:.0%}")
+_SHARE = FuncFormatter(lambda share, _: percent(share, 0))
 
 
 def origin(shares: Sequence[OriginShare]) -> Picture:

@@ -357,7 +357,7 @@ def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
             ends = (ratio["low"], ratio["high"])
             ratios.append((one["group"], ratio["value"], ends, one["ratio_bounds"], one["likely_ratio"]))
     yield Paragraph(
-        f"{name} is known as probabilities only. Rates weigh each person by them: they are right where the decision "
+        f"{name[:1].upper()}{name[1:]} is known as probabilities only. Rates weigh each person by them: they are right where the decision "
         f"tells nothing about {name} beyond what the probabilities were made of. The bounds hold without that. Both take "
         f"the probabilities to be calibrated. In the last column everybody is in their most likely group.",
         kind="statistical",
