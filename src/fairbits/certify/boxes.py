@@ -1,8 +1,8 @@
 """Branch and bound over boxes of people, for dense networks: who certainly does not flip, and who certainly does.
 
-Boxes are bounded by the engine (CROWN over all twins at once); the box is split next of which most will be settled soon,
-as far as one can tell: many open people, a part that is certain already, few unsettled neurons. What is certain inside
-an open box is counted, so that certified, falsified and open people add up at every moment. A real
+Boxes are bounded by the engine (CROWN over all twins at once); next is split the box of which most will be settled
+soon, as it seems: many open people, a part that is certain already, few unsettled neurons. What is certain inside an
+open box is counted, so that certified, falsified and open people add up at every moment. A real
 attribute is an interval: then parts of the domain are counted, each with all the reals in it. The statement is about
 the model's own float32 scores, whatever library computes them: bounds are widened by all that rounding can do.
 People who flip, drawn at random from open boxes, falsify, and show where others may be.

@@ -266,6 +266,8 @@ class Table:
         The rows' own names in the owner's table (a pandas index), (n,); None where they are only counted.
     person
         A number for each row, the same for rows of one person, (n,); None where the table does not say.
+    drawn
+        Whether nobody gave a table, and people drawn from the domain stand in its place: only `certify` takes those.
     """
 
     codes: Codes
@@ -277,6 +279,7 @@ class Table:
     scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
     index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
     person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
+    drawn: bool = False
 
     def __len__(self) -> int:
         return len(self.codes)

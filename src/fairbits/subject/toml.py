@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairbits.domain import (
     MAX_TWINS,
     Attribute,
@@ -35,6 +37,8 @@ from fairbits.subject.subject import Subject, make_subject
 
 #: What `protected` says of an attribute that is in the table and no input of the model.
 OBSERVED = "observed"
+#: People who stand in the place of rows where there is no table.
+DRAWN_ROWS = 256
 
 _KEYS = (
     *("kind", "low", "high", "step", "labels", "values", "ranges", "cuts", "columns", "protected", "immutable"),
@@ -240,6 +244,8 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
     _check_texts(table_section)
+    if not {"path", "score", "test", "split"} & set(table_section) and "path" in model_section:
+        return _without_table(document, model_section, file, grants)
     place, delimiter = _path(table_section, "table", file), str(table_section.get("delimiter", ","))
     max_rows = ModelOptions.of(grants).max_rows
     data = read_arrow(place, delimiter=delimiter, max_rows=max_rows)
@@ -283,6 +289,29 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         source=str(file.resolve()),
         original=source,
         raw=raw,
+    )
+
+
+def _without_table(document: Any, section: Any, file: Path, grants: GrantOptions) -> Subject:
+    """A model and its bounds: enough to certify. People drawn from the domain stand where rows are asked for."""
+    schema, options, source = schema_of_document(document), _options(section, grants), _source(section, file)
+    rng = np.random.default_rng(0)
+    codes = [
+        rng.uniform(one.low, one.upper, DRAWN_ROWS)
+        if not (one.discrete or one.allowed)
+        else rng.choice(one.domain_values(), DRAWN_ROWS)
+        for one in schema.attributes
+    ]
+    return make_subject(
+        str(document.get("name", file.stem)),
+        read_model(source, schema, options),
+        schema,
+        Table(np.stack(codes, axis=1), drawn=True),
+        encoding=_stated_encoding(section.get("encoding"), schema, options, list(schema.names)),
+        options=options,
+        notes=("There is no table: only certify has something to say, about everybody within the bounds.",),
+        source=str(file.resolve()),
+        original=source,
     )
 
 
