@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for every core: threads of frameworks would only wait for each other, and they wait by
@@ -85,19 +84,8 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(scope="session", autouse=True)
 def nurseries_are_kept() -> Iterator[None]:
-    """Child processes in which files are tried out start once per worker and not once per file.
-
-    Those that ask a booster's library import it on its clock; here they are forks of one that has done so.
-    """
-    tried = sandbox.try_out
-
-    @functools.wraps(tried)
-    def try_out(job: str, given: Any, *, needs: tuple[str, ...] = (), **limits: Any) -> sandbox.ChildOutcome:
-        asks = job == "fairbits.models.trees.adapter:answer"
-        return tried(job, given, needs=(job.partition(":")[0], given[0]) if asks else needs, **limits)
-
-    with sandbox.kept(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "try_out", try_out)
+    """Child processes in which files are tried out start once per worker and not once per file."""
+    with sandbox.kept():
         yield
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding.raw import Coded, Ints
+from fairbits.data.coding.raw import Ints
 from fairbits.data.standin import LabelRule, StandIn, StandInTree
-from fairbits.domain import Attribute, Schema
+from fairbits.domain import Attribute, Schema, Table
 from fairbits.errors import FairbitsError
 
 SMALLEST_LEAF = 100
@@ -20,26 +20,26 @@ LEAVES = 48
 FIRST = ("age", "sex", "race", "region", "income", "insurance", "marital_status", "perceived_health")
 
 
-def fit(coded: Coded, schema: Schema) -> StandIn:
+def fit(coded: Table, schema: Schema) -> StandIn:
     """Fit trees and the rule for the label to a coded table; the same table gives the same model."""
     first = [schema.column(name) for name in FIRST if name in schema.names]
     order = [*first, *(i for i in range(len(schema)) if i not in first)]
     generator = np.random.default_rng(0)
     trees = tuple(
-        _fit_tree(coded.codes, column, order[:place], schema.attributes[column], generator)
+        _fit_tree(coded.codes.astype(np.int64), column, order[:place], schema.attributes[column], generator)
         for place, column in enumerate(order)
     )
     return StandIn(trees, _fit_label(coded, schema))
 
 
-def _fit_label(coded: Coded, schema: Schema) -> LabelRule:
+def _fit_label(coded: Table, schema: Schema) -> LabelRule:
     from sklearn.linear_model import LogisticRegression
 
     shown = []
     for i, attribute in enumerate(schema.attributes):
         seen = coded.codes[:, i][:, None] == attribute.values()
         shown.append(np.where(seen.sum(axis=0) >= SMALLEST_LEAF, seen, False))
-    learner = LogisticRegression(C=1.0, max_iter=2000).fit(np.hstack(shown), coded.labels)
+    learner = LogisticRegression(C=1.0, max_iter=2000).fit(np.hstack(shown), np.asarray(coded.labels, dtype=np.int64))
     ends = np.cumsum([columns.shape[1] for columns in shown])[:-1]
     terms = np.split(np.round(learner.coef_[0], 2), ends)
     return LabelRule(round(float(learner.intercept_[0]), 2), tuple(terms))

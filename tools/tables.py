@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from fairbits.data import stored
 from fairbits.data.coding import meps, shipped
-from fairbits.data.coding.raw import Coded
 from fairbits.data.registry import TABLES
 from fairbits.data.stored import Stored
-from fairbits.domain import Schema
+from fairbits.domain import Schema, Table
 from fairbits.errors import UsageError
 from tools import standin
 from tools.coding import bank, census, default, german, heart, students
@@ -30,13 +29,13 @@ PAPER_ORDER = "paper_order"
 def build_census(raw: Path) -> Stored:
     """UCI's own split: adult.data to train, adult.test held out."""
     parts = [census.code(census.read(raw / "adult" / name)) for name in ("adult.data", "adult.test")]
-    coded = Coded(np.vstack([p.codes for p in parts]), np.concatenate([p.labels for p in parts]))
     held_out = np.repeat([False, True], [len(p) for p in parts])
-    return Stored(coded, held_out, _origin("Adult"))
+    labels = np.concatenate([np.asarray(p.labels) for p in parts])
+    return Stored(Table(np.vstack([p.codes for p in parts]), labels, held_out), _origin("Adult"))
 
 
-def _with_seeded_split(name: str, coded: Coded, dataset: str) -> Stored:
-    return Stored(coded, stored.seeded_split(name, len(coded)), _origin(dataset))
+def _with_seeded_split(name: str, coded: Table, dataset: str) -> Stored:
+    return Stored.split(name, coded, _origin(dataset))
 
 
 def _origin(dataset: str) -> str:

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from fairbits.data import load_subject
     from fairbits.domain import Attribute, Category, Decoder, Encoding, Integer, Real, Schema, Table, Twins
     from fairbits.errors import FairbitsError
+    from fairbits.estimators import GuardedClassifier, bits_scorer, flip_rate_scorer
     from fairbits.gates import gate
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
     from fairbits.repair import Guard
+    from fairbits.report import notebook as notebook
     from fairbits.report import plots as plot
     from fairbits.search import Budget
     from fairbits.subject import Subject, infer_schema
@@ -35,6 +37,7 @@ _HOMES = {
     "Encoding": "domain",
     "FairbitsError": "errors",
     "Guard": "repair",
+    "GuardedClassifier": "estimators",
     "Integer": "domain",
     "Network": "models",
     "Real": "domain",
@@ -42,6 +45,8 @@ _HOMES = {
     "Subject": "subject",
     "Table": "domain",
     "Twins": "domain",
+    "bits_scorer": "estimators",
+    "flip_rate_scorer": "estimators",
     "gate": "gates",
     "infer_schema": "subject",
     "load_model": "models",
@@ -52,6 +57,9 @@ _HOMES = {
     "save_as_original": "models",
 }
 
+#: Modules under another name; ``notebook`` is for results, which stand in layers below it.
+_MODULES = {"plot": "report.plots", "notebook": "report.notebook"}
+
 __all__ = [
     "Attribute",
     "Audit",
@@ -61,6 +69,7 @@ __all__ = [
     "Encoding",
     "FairbitsError",
     "Guard",
+    "GuardedClassifier",
     "Integer",
     "Network",
     "Real",
@@ -69,6 +78,8 @@ __all__ = [
     "Table",
     "Twins",
     "__version__",
+    "bits_scorer",
+    "flip_rate_scorer",
     "gate",
     "infer_schema",
     "load_model",
@@ -83,11 +94,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that `import fairbits` costs nothing."""
-    if name == "plot":
-        return import_module("fairbits.report.plots")
+    if name in _MODULES:
+        return import_module(f"fairbits.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
-    return getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+    globals()[name] = found = getattr(import_module(f"fairbits.{_HOMES[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:

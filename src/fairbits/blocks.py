@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from fairbits.numerals import number, percent, signed
+from fairbits.text import number, percent, signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,10 @@ class Cards:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and values."""
+    """Names and values; with ``anchors`` for links, words and their meanings, which only pages need."""
 
     pairs: Sequence[tuple[str, Text]]
+    anchors: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +274,35 @@ class Page:
     made_from: str = ""
     #: What the document is called in Markdown.
     heading: str = ""
+    #: Whether terms of art lead to a glossary in its last section.
+    glossary: bool = False
+
+
+class Shown:
+    """A result that a notebook shows as the page does, and that becomes a figure or a data frame.
+
+    Results stand in layers below the report, which they must not import: they ask the front of the package, which
+    knows where everything is and loads it when it is asked for (``fairbits.report.notebook``).
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from fairbits import notebook
+
+        return str(notebook.html_of(self))
+
+    def plot(self) -> Any:
+        """The result as a matplotlib figure."""
+        from fairbits import notebook
+
+        return notebook.figure_of(self)
+
+    def to_frame(self) -> Any:
+        """The result as a frame: of pandas or polars as the user's own table was, else of whichever is installed."""
+        from fairbits import notebook
+
+        return notebook.frame_of(self)
 
 
 def paragraphs(lines: Iterable[str], tone: str = "") -> list[Block]:

@@ -293,6 +293,10 @@ class LoadingOptions:
     max_seconds: float | None = option(
         None, "Seconds until a foreign model has answered first.", shown="12", group=LOADING
     )
+    max_requests: int | None = option(None, "Requests to a language model.", shown="10000", low=0, group=LOADING)
+    max_cost: float | None = option(
+        None, "What a language model may cost, in the currency of its price.", metavar="X", group=LOADING
+    )
 
     def given(self) -> dict[str, Any]:
         """What was granted, for functions that take grants."""
@@ -326,7 +330,16 @@ class ProtectedOptions(AcceptOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubjectOptions(ProtectedOptions):
+class RegionOptions(ProtectedOptions):
+    """How a subject is taken by a stage that can look at some people only."""
+
+    where: str | None = option(
+        None, "Only people for whom this rule holds, e.g. 'hours >= 40 and job = \"Sales\"'.", metavar="RULE"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectOptions(RegionOptions):
     """How a subject is taken."""
 
     repeats: int | None = option(
@@ -336,6 +349,22 @@ class SubjectOptions(ProtectedOptions):
         metavar="R",
         shown="1",
         rare=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinsOptions:
+    """Which columns of a table of twins say whose, and with which score."""
+
+    person: str | None = option(
+        None,
+        "The column of people's ids, of a table of twins (with --score).",
+        metavar="COLUMN",
+        group="Tables of twins",
+    )
+    score: str | None = option(None, "The column of scores.", metavar="COLUMN", group="Tables of twins")
+    threshold: float | None = option(
+        None, "A decision is favourable from this score on.", shown="0.5 for probabilities", group="Tables of twins"
     )
 
 
@@ -485,7 +514,9 @@ class DebugOptions(ExecutorOptions):
     trainings: int | None = option(
         None, "How many models to train for data or training; 0: none.", shown="8, or 4 on large tables"
     )
-    rule: str = option("spread", "spread, or paper: layers and neurons as the paper's public code finds them.")
+    rule: str = option(
+        "ours", "How layers and neurons are found: ours, code (the paper's public code) or text (its Algorithm 2)."
+    )
     seed: int = _seed(0, "Same seed, same cases.")
     training_workers: int | None = option(
         None, "Number of worker processes that train models; None takes those that do all else.", python_only=True

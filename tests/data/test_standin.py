@@ -10,8 +10,7 @@ import pytest
 
 from fairbits.data import BUILT_IN, load_stored, load_table, registry, standin
 from fairbits.data.coding import meps
-from fairbits.data.coding.raw import Coded
-from fairbits.domain import Attribute, Encoding, Schema
+from fairbits.domain import Attribute, Encoding, Schema, Table
 from fairbits.errors import FairbitsError
 from tools import standin as fitting
 
@@ -74,7 +73,7 @@ def test_what_ships_is_small_and_coarse(name: str) -> None:
             assert sum(leaf[1::2]) >= fitting.SMALLEST_LEAF / fitting.CELL - len(leaf) // 2
 
 
-def _small_table(rows: int) -> tuple[Coded, Schema]:
+def _small_table(rows: int) -> tuple[Table, Schema]:
     generator = np.random.default_rng(1)
     age = generator.integers(1, 4, rows)
     job = np.where(age == 1, 0, generator.integers(1, 3, rows))
@@ -87,7 +86,7 @@ def _small_table(rows: int) -> tuple[Coded, Schema]:
         target="y",
         classes=("no", "yes"),
     )
-    return Coded(np.column_stack([age, job]), label), schema
+    return Table(np.column_stack([age, job]), label), schema
 
 
 def test_fit_and_sample_keep_the_structure() -> None:

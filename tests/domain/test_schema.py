@@ -82,7 +82,7 @@ def test_subject_files_keep_every_schema(name: str, labels: list[str], classes: 
         ({"a": {"kind": "integer", "hihg": 3}}, "Did you mean 'high'"),
         ({"a": {"kind": "integer", "high": "3"}}, "it must be a number"),
         ({"a": {"kind": "category", "labels": "x"}}, "must be a list"),
-        ({"a": {"high": 3}}, "has no kind"),
+        ({"a": {"high": 3}}, "use integer, category or real"),
         ({"a": {"kind": "integer", "high": 3, "protected": "yes"}}, "use true or false"),
     ],
 )

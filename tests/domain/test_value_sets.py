@@ -73,7 +73,7 @@ def test_everything_survives_the_file() -> None:
 def test_slips_in_a_section_are_named(fields: dict, complaint: str) -> None:
     with pytest.raises(SchemaError, match=complaint):
         schema_of_document({"attributes": {"a": fields}})
-    for rules, words in (("x", "must be a list"), ([1], "must be text in quotes")):
+    for rules, words in (("x", "must be a list"), ([1], "texts in quotes")):
         with pytest.raises(SchemaError, match=words):
             schema_of_document({"rules": rules, "attributes": {"a": {"kind": "integer", "high": 1}}})
 

@@ -144,7 +144,7 @@ def catboost(**options: Any) -> Callable[[], Any]:
         loss = options.get("loss_function")
         kind = library.CatBoostRegressor if loss in ("RMSE", "Poisson") else library.CatBoostClassifier
         settings = {"iterations": 12, "depth": 4, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
-        return kind(cat_features=["job", "sex"], **settings, **options)
+        return kind(**settings, **options)
 
     return make
 
@@ -189,16 +189,15 @@ KINDS: dict[str, Kind] = {
     "lightgbm square root": Kind(lightgbm(objective="regression", reg_sqrt=True), text, target="value"),
     "xgboost": Kind(xgboost(), xgb_file("json")),
     "xgboost binary file": Kind(xgboost(max_cat_to_onehot=1), xgb_file("ubj")),
-    "xgboost dart": Kind(xgboost(booster="dart", rate_drop=0.3), xgb_file("ubj")),
     "xgboost forest": Kind(xgboost(num_parallel_tree=4, subsample=0.6, n_estimators=2), xgb_file("json")),
     "xgboost base score": Kind(xgboost(base_score=0.2), xgb_file("json")),
     "xgboost three classes": Kind(xgboost(), xgb_file("ubj"), target="three"),
     "xgboost gamma": Kind(xgboost(objective="reg:gamma"), xgb_file("json"), target="value"),
     "xgboost absolute error": Kind(xgboost(objective="reg:absoluteerror"), xgb_file("json"), target="value"),
-    "catboost one-hot": Kind(catboost(one_hot_max_size=20), cbm, rows=own_text),
-    "catboost lossguide": Kind(catboost(one_hot_max_size=20, grow_policy="Lossguide"), cbm, rows=own_text),
-    "catboost three classes": Kind(catboost(loss_function="MultiClass", one_hot_max_size=20), cbm, own_text, "three"),
-    "catboost poisson": Kind(catboost(loss_function="Poisson", one_hot_max_size=20), cbm, own_text, "value"),
+    "catboost": Kind(catboost(), cbm, rows=numbers_of),
+    "catboost lossguide": Kind(catboost(grow_policy="Lossguide"), cbm, rows=numbers_of),
+    "catboost three classes": Kind(catboost(loss_function="MultiClass"), cbm, numbers_of, "three"),
+    "catboost poisson": Kind(catboost(loss_function="Poisson"), cbm, numbers_of, "value"),
     "hist categories": Kind(sklearn(HIST, max_iter=10, categorical_features="from_dtype"), skops),
     "hist behind encoders": Kind(pipeline(HIST, max_iter=10), skops),
     "hist three classes": Kind(sklearn(HIST, max_iter=5), skops, rows=numbers_of, target="three"),
@@ -327,7 +326,7 @@ def test_a_model_that_only_its_library_can_ask_says_why() -> None:
 
 
 def test_statistics_of_categories_are_catboosts_own_affair(tmp_path: Path) -> None:
-    model = catboost()().fit(own_text(CODES), TARGETS["two"])
+    model = catboost(cat_features=["job", "sex"])().fit(own_text(CODES), TARGETS["two"])
     with pytest.raises(FairbitsError, match=r"does not take a missing 'job'.*fill it in the table"):
         load_with_encoding(cbm(model, tmp_path), BINARY)  # what its owner wrote there is not in the table
     known = Attribute(name="job", kind="category", labels=ATTRIBUTES[1].labels[:-1])
@@ -342,7 +341,9 @@ def test_statistics_of_categories_are_catboosts_own_affair(tmp_path: Path) -> No
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory, fitted: dict[str, Any]) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("boosters")
-    return {name: KINDS[name].save(fit(name, fitted), folder) for name in ("lightgbm", "xgboost", "xgboost dart")}
+    return {
+        name: KINDS[name].save(fit(name, fitted), folder) for name in ("lightgbm", "xgboost", "xgboost binary file")
+    }
 
 
 def refused(path: Path, match: str, schema: Schema | None = BINARY) -> None:
@@ -352,28 +353,22 @@ def refused(path: Path, match: str, schema: Schema | None = BINARY) -> None:
 
 
 LIES = {
-    "a child outside": (
-        r"left_child=\S+",
-        "left_child=999",
-        "a child outside|no numbers|where \\d+ belong|does not exist",
-    ),
-    "a feature that does not exist": (r"split_feature=\d+", "split_feature=77", "feature 77"),
-    "text for a number": (r"leaf_value=\S+", "leaf_value=lots", "no numbers"),
-    "not finite": (r"leaf_value=\S+", "leaf_value=inf", "not finite"),
-    "another version": (r"version=v\d", "version=v9", "version 'v9'"),
-    "too many leaves": (r"num_leaves=\d+", "num_leaves=99999999", "out of bounds"),
+    "a child outside": (r"left_child=\S+", "left_child=999"),
+    "a feature that does not exist": (r"split_feature=\d+", "split_feature=77"),
+    "text for a number": (r"leaf_value=\S+", "leaf_value=lots"),
+    "not finite": (r"leaf_value=\S+", "leaf_value=inf"),
+    "too many leaves": (r"num_leaves=\d+", "num_leaves=99999999"),
 }
+DAMAGE = "it is damaged|cannot be opened by|trees cannot be read|tree 1 "
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lightgbm_file_that_lies(lie: str, files: dict[str, Path], tmp_path: Path) -> None:
     import re
 
-    pattern, instead, match = LIES[lie]
-    changed = re.sub(pattern, instead, files["lightgbm"].read_text(), count=1)
     path = tmp_path / "model.txt"
-    path.write_text(changed)
-    refused(path, match)
+    path.write_text(re.sub(*LIES[lie], files["lightgbm"].read_text(), count=1))
+    refused(path, DAMAGE)
 
 
 def test_files_that_are_cut_off(files: dict[str, Path], tmp_path: Path) -> None:
@@ -382,39 +377,31 @@ def test_files_that_are_cut_off(files: dict[str, Path], tmp_path: Path) -> None:
         cut = tmp_path / f"{name.replace(' ', '')}{path.suffix}"
         for share in (0.1, 0.5, 0.9):
             cut.write_bytes(content[: int(len(content) * share)])
-            refused(cut, "cut off|damaged|readable JSON|where")
+            refused(cut, DAMAGE)
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    "change",
     [
-        (lambda tree: tree["left_children"].__setitem__(0, 0), "child outside|two parents"),
-        (lambda tree: tree["left_children"].__setitem__(0, 2), "two parents"),
-        (lambda tree: tree["right_children"].__setitem__(0, 10**9), "child outside"),
-        (lambda tree: tree["split_indices"].__setitem__(0, 99), "feature 99"),
-        (lambda tree: tree.update(split_conditions=[0.0] * 3), "different lengths"),
-        (lambda tree: tree.pop("left_children"), "no list 'left_children'"),
-        (lambda tree: tree.update(split_indices="many"), "no list 'split_indices'"),
+        lambda tree: tree["left_children"].__setitem__(0, 0),
+        lambda tree: tree["left_children"].__setitem__(0, 2),
+        lambda tree: tree["right_children"].__setitem__(0, 10**9),
+        lambda tree: tree["split_indices"].__setitem__(0, 99),
+        lambda tree: tree.update(split_conditions=[0.0] * 3),
+        lambda tree: tree.pop("left_children"),
+        lambda tree: tree.update(split_indices="many"),
     ],
 )
-def test_an_xgboost_file_that_lies(change: Any, match: str, files: dict[str, Path], tmp_path: Path) -> None:
+def test_an_xgboost_file_that_lies(change: Any, files: dict[str, Path], tmp_path: Path) -> None:
     document = json.loads(files["xgboost"].read_text())
     change(document["learner"]["gradient_booster"]["model"]["trees"][0])
     path = tmp_path / "model.json"
     path.write_text(json.dumps(document))
-    refused(path, match)
-
-
-def test_a_file_of_a_later_version_says_so(files: dict[str, Path], tmp_path: Path) -> None:
-    document = json.loads(files["xgboost"].read_text())
-    document["version"] = [9, 0, 0]
-    later = tmp_path / "later.json"
-    later.write_text(json.dumps(document))
-    refused(later, r"written by XGBoost 9, and files up to version 3 are known here.* the XGBoostBooster")
+    refused(path, DAMAGE)
 
 
 def test_a_tree_with_ten_million_nodes() -> None:
-    from fairbits.models.trees import Ensemble, Tree
+    from fairbits.models.trees.ensemble import Ensemble, Tree
 
     n = 10_000_001
     zeros = np.zeros(n, np.int64)
@@ -427,19 +414,17 @@ def test_what_is_no_booster(tmp_path: Path) -> None:
     for name, content, match in (
         ("a.txt", "hello", "neither LightGBM"),
         ("a.json", "[1, 2]", "neither"),
-        ("b.json", '{"a": 1}', "neither XGBoost's"),
+        ("b.json", '{"a": 1}', "cannot be opened by xgboost"),
         ("c.json", '{"tree_info": []}', "dump_model"),
-        ("d.json", '{"features_info": 3}', "CatBoost"),
-        ("e.ubj", "{L\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f", "cut off"),
-        ("f.cbm", "CBM1 and nothing more", "cannot be opened|catboost"),
+        ("d.json", '{"features_info": 3}', "CatBoost|catboost"),
+        ("e.ubj", "{L\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f", DAMAGE),
+        ("f.cbm", "CBM1 and nothing more", "cannot be opened by catboost"),
         ("g.ubj", "binf0123", "old binary format"),
+        ("deep.json", '{"learner":' + "[" * 100_000, DAMAGE),
     ):
         path = tmp_path / name
         path.write_bytes(content.encode("latin-1"))
         refused(path, match)
-    deep = tmp_path / "deep.json"
-    deep.write_text('{"learner":' + "[" * 100_000)
-    refused(deep, "readable JSON")
 
 
 def test_columns_that_are_called_otherwise(files: dict[str, Path]) -> None:

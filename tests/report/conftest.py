@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,11 @@ HOSTILE = (
     "{{ 7*7 }}{% raw %}",
     "z" * 10_000,
 )
+
+
+def unlinked(page: str) -> str:
+    """A page without its links to the glossary, so that sentences are whole."""
+    return re.sub(r'<a class="term" [^>]*>(.*?)</a>', r"\1", page)
 
 
 def build_subject(schema: Schema, name: str, *, rows: int = 400, seed: int = 3) -> Subject:

@@ -42,7 +42,7 @@ def without_columns() -> Subject:
         subject.table,
         schema,
         columns=["job", "hours"],
-        eats="codes",
+        input_format="codes",
     )
     return make_subject("unseen", audit.subject.model, schema, subject.table, encoding=audit.subject.encoding)
 
@@ -58,7 +58,9 @@ def test_every_face_says_exactly_nothing(found: AuditResult, capsys: pytest.Capt
     assert found.faults == {}
     assert data.warnings == ()
     assert all(one.exact and one.k == 1 for one in data.near)
-    page = re.sub(r"<style.*?</style>|<script.*?</script>", "", render_html(data), flags=re.S)
+    page = re.sub(
+        r"<style.*?</style>|<script.*?</script>|<dl class=\"facts glossary.*?</dl>", "", render_html(data), flags=re.S
+    )
     show(audit_look(data, asked=(), faults=found.faults, seconds=found.seconds, waited=""))
     terminal = capsys.readouterr().out.replace("(+: a lower bound)", "")
     for face in (page, render_markdown(data), terminal):

@@ -22,14 +22,28 @@ from fairbits.report import (
     summary_of,
     write_report,
 )
+from fairbits.report.figures.portraits import grid_of
+from fairbits.report.glossary import link_terms
 from fairbits.report.page import parts_of
 from fairbits.report.sections.paperwork import POINTERS
 from fairbits.store import Run
 
-from .conftest import build_subject, ordinary_schema, search
+from .conftest import build_subject, ordinary_schema, search, unlinked
 
-ORDER = ["summary", "affected", "treatment", "people", "repairs", "certainty", "limitations", "sign-off", "details"]
-FOLDS = ["drivers", "inside", "origin", "severity", "reproduce", "files", "regulations"]
+DOCS = Path(__file__).parents[2] / "docs"
+ORDER = [
+    "summary",
+    "affected",
+    "who",
+    "treatment",
+    "people",
+    "repairs",
+    "certainty",
+    "limitations",
+    "sign-off",
+    "details",
+]
+FOLDS = ["drivers", "inside", "origin", "severity", "reproduce", "files", "regulations", "glossary"]
 
 
 class Page(HTMLParser):
@@ -80,7 +94,7 @@ def test_a_stage_that_was_not_run_has_no_section(searched: Run, subject: Subject
     data = compute_report(searched, subject=subject, threads=1)
     assert data.debugged is None
     assert data.repaired is None
-    assert [part.name for part in parts_of(data)] == [name for name in ORDER if name != "repairs"]
+    assert [part.name for part in parts_of(data)] == [name for name in ORDER if name not in ("who", "repairs")]
     assert re.findall(r'<details class="detail" id="([\w-]+)"', render_html(data)) == FOLDS[3:]
     assert "## What to do" not in render_markdown(data)
     summary = summary_of(data)
@@ -197,7 +211,7 @@ def test_a_regression_has_no_decisions(tmp_path: Path) -> None:
     codes = random_people(rng, schema, 50)
     subject = make_subject("pay", network, schema, Table(codes, rng.normal(size=50)))
     data = compute_report(search(subject, tmp_path / "run", evaluations=300), subject=subject, threads=1)
-    page = render_html(data)
+    page = unlinked(render_html(data))
     assert data.measured.flip_rate is None
     assert "decision flips" not in page
     assert "Rows with more than one class" in page
@@ -209,7 +223,42 @@ def test_a_protected_number_is_read_by_its_ranges(tmp_path: Path) -> None:
     schema = ordinary_schema()
     ranged = build_subject(replace(schema, attributes=(age, *schema.attributes[1:])), "ranged")
     data = compute_report(search(ranged, tmp_path / "run", evaluations=500), subject=ranged, threads=1)
-    assert data.axes.values == (("young", "old"), ("Female", "Male"))
+    assert data.axes.values == (("young", "old", "own age"), ("Female", "Male"))
+    person = next(one for one in data.people if one.real)
+    grid = grid_of(person, data.axes)
+    assert grid is not None
+    assert grid.row is not None
+    # Whoever has an age that stands for no range has a column of their own, and the ring is in it.
+    codes = ranged.schema.codes_of({**person.attributes, **person.own})
+    place = [25, 70].index(codes[0]) if codes[0] in (25, 70) else 2
+    words = dict([grid.row, grid.column])
+    assert words["age"] == (("young", "old", "own age") if place == 2 else ("young", "old"))
+    own = np.argwhere(grid.own)
+    assert len(own) == 1
+    score = ranged.model.scores(ranged.encoding.encode(codes[None]))[0]
+    assert grid.scores[tuple(own[0])] == pytest.approx(float(score), abs=1e-5)
     assert data.about.sizes == (2, 2)
     assert [stake.value for stake in data.searched.stakes] == ["young", "old", "Female", "Male"]
     assert "young" in render_html(data)
+
+
+def test_terms_of_art_lead_to_the_glossary(page: str) -> None:
+    """Every link has its entry, the entries are those of the documentation, and labels from outside are no links."""
+    linked = set(re.findall(r'<a class="term" href="#([\w-]+)">', page))
+    assert linked == set(re.findall(r'<div id="(term-[\w-]+)"><dt>', page))
+    assert {"term-k", "term-twins", "term-bits", "term-epsilon", "term-flip"} <= linked
+    for part in re.findall(r"<section.*?</section>", page, re.DOTALL):
+        within = re.findall(r'<a class="term" href="#([\w-]+)">', part)
+        assert len(within) == len(set(within))
+    stated = DOCS.joinpath("glossary.md").read_text(encoding="utf-8")
+    assert re.findall(r"{include} (\S+)", stated) == ["../src/fairbits/report/templates/glossary.md"]
+    assert link_terms("<bdi>k twins</bdi> <code>k</code> runs") == ("<bdi>k twins</bdi> <code>k</code> runs", set())
+
+
+def test_the_page_says_whose_the_model_is(audited: Run, subject: Subject) -> None:
+    said = replace(subject, about={"purpose": "credit", "owner": "<b>risk</b>", "version": "7"})
+    data = compute_report(audited, subject=said, threads=1)
+    drawn = render_html(data)
+    for name, value in (("purpose", "credit"), ("owner", "&lt;b&gt;risk&lt;/b&gt;"), ("version", "7")):
+        assert f"<dt><bdi>{name}</bdi></dt><dd><bdi>{value}</bdi></dd>" in drawn
+    assert summary_of(data)["report"]["about"]["version"] == "7"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fairbits
 from fairbits import Audit, FairbitsError, Subject, plot
+from fairbits.certify import Certificate
+from fairbits.repair import read_repair
 from fairbits.report.figures import portraits
 from fairbits.report.figures.portraits import grid_of
 from fairbits.report.record import Axes, Portrait
@@ -69,13 +74,64 @@ def test_a_stage_that_is_missing_is_named(searched: Run) -> None:
 
 
 def test_objects_show_themselves(hostile: Run, hostile_subject: Subject, audited: Run, subject: Subject) -> None:
-    shown = [hostile._repr_html_(), Audit.of(hostile_subject).measure(threads=1)._repr_html_()]
-    shown.append(Audit.of(subject).debug(audited, samples=20, threads=1)._repr_html_())
-    for html in shown:
-        assert html.startswith("<table>")
+    measured = Audit.of(hostile_subject).measure(threads=1)
+    repaired = read_repair(audited.folder)
+    for result in (hostile, measured, Audit.of(subject).debug(audited, samples=20, threads=1), repaired):
+        html = result._repr_html_()
+        assert html.startswith("<style>.fairbits.fairbits {")  # nothing outside of it changes its look
+        assert html.endswith("</div>")
+        assert "<table>" in html
         assert HOSTILE[0] not in html
         assert "\u202e" not in html
+        assert "<svg" in result.plot()._repr_svg_()
     assert "plot" in dir(fairbits)
+
+
+def test_a_certificate_shows_itself(subject: Subject) -> None:
+    found = Audit.of(subject).certify(budget=1, threads=1)
+    assert found.statements[0].population in found._repr_html_()
+    assert "certified" in found.plot()._repr_svg_()
+    frame = found.to_frame()
+    assert list(frame["people"]) == [one.people for one in found.statements]
+    with pytest.raises(FairbitsError, match="no statement to draw"):
+        Certificate(()).plot()
+
+
+def test_a_notebook_keeps_the_layers_apart() -> None:
+    """Measuring brings in neither the report nor a library of frames."""
+    code = "import sys, fairbits.store; print(sorted({'fairbits.report', 'pandas'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_are_of_the_users_library(library: str) -> None:
+    frames: Any = pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    sex, income = rng.choice(["f", "m"], 60), rng.integers(0, 5, 60)
+    people = frames.DataFrame({"sex": sex, "income": income, "paid": np.where(income > 2, "yes", "no")})
+    audit = Audit.from_table(
+        lambda rows: 0.2 + 0.1 * np.asarray(rows["income"]) + 0.2 * (np.asarray(rows["sex"]) == "m"),
+        people,
+        target="paid",
+        favourable="yes",
+        protected=["sex"],
+    )
+    found = audit.measure(threads=1)
+    frame = found.to_frame()
+    assert type(frame).__module__.partition(".")[0] == library
+    assert list(frame["k"]) == found.evaluation.k.tolist()
+    assert (frame.index.name == "row") if library == "pandas" else (list(frame["row"]) == list(range(60)))
+
+
+def test_frames_of_a_run_and_a_repair(audited: Run) -> None:
+    assert len(audited.to_frame()) == len(audited)
+    repaired = read_repair(audited.folder)
+    assert repaired is not None
+    frame = repaired.to_frame()
+    assert frame["repair"][0] == "as it is"
+    assert frame["chosen"].sum() == 1
+    assert frame["k_mean"][0] == repaired.before_held_out.k_mean
 
 
 def test_a_person_without_classes_is_drawn() -> None:

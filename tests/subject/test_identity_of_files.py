@@ -12,8 +12,7 @@ import pytest
 
 from fairbits.errors import ModelError
 from fairbits.models import ModelOptions, TreeModel, load_model
-from fairbits.models.trees import Ensemble, Tree
-from fairbits.models.trees.ensemble import NAN
+from fairbits.models.trees.ensemble import NAN, Ensemble, Tree
 from fairbits.subject import make_subject
 from fairbits.subject.identity import origin_of
 from tests.repair.conftest import SCHEMA, people

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Raw, finish, listed, need_columns, positions, read_text, whole
+from fairbits.data.coding.raw import Raw, finish, listed, need_columns, positions, read_text, whole
 from fairbits.data.coding.shipped import BANK, BANK_EDUCATION, BANK_MARITAL, CONTACT, JOB, MONTH, OUTCOME, YES
+from fairbits.domain import Table
 
 RAW_COLUMNS = listed(
     "age,job,marital,education,default,balance,housing,loan,contact,day,month,duration,campaign,pdays,previous,"
@@ -20,7 +21,7 @@ def read(path: Path) -> Raw:
     return read_text(path, delimiter=";")
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding."""
     need_columns(raw, RAW_COLUMNS, "bank")
     columns = [

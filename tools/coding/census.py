@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Raw, finish, listed, positions, read_text, whole
+from fairbits.data.coding.raw import Raw, finish, listed, positions, read_text, whole
 from fairbits.data.coding.shipped import (
     CENSUS,
     COUNTRY,
@@ -18,6 +18,7 @@ from fairbits.data.coding.shipped import (
     SEX,
     WORKCLASS,
 )
+from fairbits.domain import Table
 
 RAW_COLUMNS = listed(
     "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,"
@@ -30,7 +31,7 @@ def read(path: Path) -> Raw:
     return read_text(path, names=RAW_COLUMNS, comment="|")
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding; education-num repeats education and is dropped."""
     columns = [
         np.clip(whole(raw, "age") // 10, 1, 9),

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, read_text, whole
+from fairbits.data.coding.raw import Ints, Raw, finish, need_columns, read_text, whole
 from fairbits.data.coding.shipped import DEFAULT, UNIT
+from fairbits.domain import Table
 
 STATUS = ("PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")
 RAW_COLUMNS = (
@@ -27,7 +28,7 @@ def read(path: Path) -> Raw:
     return read_text(path)
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding: money in units of 10,000 cut towards zero, which puts the limit at 1 to 100."""
     need_columns(raw, (*RAW_COLUMNS, "target"), "default")
     return finish([_column(raw, name) for name in RAW_COLUMNS], whole(raw, "target"), DEFAULT)

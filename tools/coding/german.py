@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Ints, Raw, finish, listed, positions, read_text, whole
+from fairbits.data.coding.raw import Ints, Raw, finish, listed, positions, read_text, whole
 from fairbits.data.coding.shipped import GERMAN, WORDS
+from fairbits.domain import Table
 
 RAW_COLUMNS = listed(
     "checking_status,duration,credit_history,purpose,credit_amount,savings_status,employment,"
@@ -21,7 +22,7 @@ def read(path: Path) -> Raw:
     return read_text(path, delimiter=" ", names=RAW_COLUMNS)
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding."""
     columns = [_column(raw, name) for name in RAW_COLUMNS[:-1]]
     return finish(columns, (whole(raw, "risk") == 1), GERMAN)

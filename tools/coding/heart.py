@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding.raw import Coded, Raw, finish, floats, listed, need_columns, positions, read_text, whole
+from fairbits.data.coding.raw import Raw, finish, floats, listed, need_columns, positions, read_text, whole
 from fairbits.data.coding.shipped import HEART, PAIN, SLOPE
+from fairbits.domain import Table
 
 ECG = ("normal", "st-t abnormality", "lv hypertrophy")
 
@@ -30,7 +31,7 @@ def read(path: Path) -> Raw:
     return raw
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The 297 complete rows of Cleveland in the paper's coding.
 
     The published files call grade 1 healthy; the usual rule would be grade 1 and up.

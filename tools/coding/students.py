@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Coded, Ints, Raw, finish, need_columns, positions, read_text, whole
+from fairbits.data.coding.raw import Ints, Raw, finish, need_columns, positions, read_text, whole
 from fairbits.data.coding.shipped import FROM_ONE, NAMES, STUDENTS, TEXTS
+from fairbits.domain import Table
 
 
 def read(mathematics: Path, portuguese: Path) -> Raw:
@@ -18,7 +19,7 @@ def read(mathematics: Path, portuguese: Path) -> Raw:
     return {column: np.concatenate([part[column] for part in parts]) for column in (*NAMES, "G3")}
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding; a final grade of 10 of 20 passes."""
     return finish([_column(raw, column) for column in NAMES], whole(raw, "G3") >= 10, STUDENTS)
 

@@ -19,4 +19,3 @@ from .scores_only import report_scores as report_scores
 from .searches import RunComparison as RunComparison
 from .searches import check as check
 from .searches import repair as repair
-from .searches import settings_again as settings_again

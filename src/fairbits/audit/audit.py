@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from fairbits.audit.run import AuditRun
     from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
-    from fairbits.debug import DebugResult
+    from fairbits.debug import DebugResult, Description
     from fairbits.diff import ModelDiff
-    from fairbits.measure import GroupTable, Measurement, Progress
+    from fairbits.measure import GroupTable, Measurement, Progress, WordStudy
     from fairbits.paper import StrategyComparison
     from fairbits.proxies import ProxyStudy
     from fairbits.repair import RepairResult
@@ -131,6 +131,7 @@ class Audit:
         subject: Subject | str | Path,
         *,
         protected: Iterable[str] | None = None,
+        where: str | None = None,
         repeats: int | None = None,
         as_is: bool = False,
         **grants: Unpack[GrantOptions],
@@ -143,6 +144,8 @@ class Audit:
             The name of a built-in subject, a file, or a loaded subject.
         protected
             Protected attributes, instead of the subject's own.
+        where
+            A rule about attributes that are not protected: everything is about the people for whom it holds.
         repeats
             Take the mean of so many answers of the model as a score; None asks once.
         as_is
@@ -163,9 +166,9 @@ class Audit:
         loaded = subject if isinstance(subject, Subject) else load_subject(subject, **grants)
         names = None if protected is None else _names(protected)
         loaded = loaded if names is None else loaded.with_protected(names)
-        loaded = loaded if repeats is None else loaded.with_repeats(repeats)
         name = loaded.source if isinstance(subject, Subject) else str(subject)
-        return cls._made(loaded.checked(as_is=as_is), SubjectOrigin(name=name, protected=names, grants=grants))
+        origin = SubjectOrigin(name=name, protected=names, grants=grants)
+        return cls._made(loaded.with_repeats(repeats).checked(as_is=as_is).within(where), origin)
 
     @classmethod
     def of_run(
@@ -174,6 +177,7 @@ class Audit:
         subject: Subject | str | Path | None = None,
         *,
         protected: Iterable[str] | None = None,
+        where: str | None = None,
         repeats: int | None = None,
         as_is: bool = False,
         **grants: Unpack[GrantOptions],
@@ -186,7 +190,7 @@ class Audit:
             Folder or address of the run, or folder of the audit of a table of scores.
         subject
             The subject; None takes the one that the run names.
-        protected, repeats
+        protected, where, repeats
             Those of the run; others are refused.
         as_is
             Accept a model that decides against the labels of its table; a run that did is enough.
@@ -212,13 +216,15 @@ class Audit:
                 f"hand over the subject."
             )
         loaded = source if isinstance(source, Subject) else load_subject(source, **grants)
-        _check_same_run(kept, loaded, names, repeats)
-        return cls.of(
+        _check_same_run(kept, loaded, names, where, repeats)
+        audit = cls.of(
             loaded,
             protected=names or kept.get("protected"),
+            where=kept.get("where"),
             repeats=repeats or kept.get("repeats"),
             as_is=as_is or bool(kept.get("as_is")),
-        )._from(SubjectOrigin(name=loaded.source, protected=names, grants=grants))
+        )
+        return cls._made(audit.subject, SubjectOrigin(name=loaded.source, protected=names, grants=grants))
 
     @classmethod
     def from_table(
@@ -233,6 +239,7 @@ class Audit:
         max_twins: int = 1000,
         threshold: float | None = None,
         person: str | None = None,
+        weight: str | None = None,
         test: Any = None,
         name: str = "subject",
         as_is: bool = False,
@@ -263,6 +270,8 @@ class Audit:
             The probability from which on a decision between two classes is favourable; 0.5 by default.
         person
             The column that says whose a row is, where people have several: intervals and tests then draw people.
+        weight
+            The column of survey weights: rates and means are then weighted.
         test
             A table of people whom the model has never seen, such as ``table``: accuracy and AUC are then about them.
         name
@@ -287,8 +296,135 @@ class Audit:
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
         asked |= {"max_twins": max_twins, "threshold": threshold, "name": name, "person": person, "test": test}
+        asked["weight"] = weight
         subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
+
+    @classmethod
+    def from_twins(
+        cls,
+        table: Any,
+        *,
+        person: str,
+        protected: str | Iterable[str],
+        score: str,
+        threshold: float | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """An audit of twins that somebody else made, of people in images, speech, text or anything else.
+
+        Several rows of one person and one combination of protected values are repetitions: their mean is the score,
+        and bits that they make by themselves are null bits (``Measurement.noise``). People who lack a combination are
+        measured over those that they have.
+
+        Parameters
+        ----------
+        table
+            A file, or an Arrow, pandas or polars table, with a row for each score.
+        person
+            The column that says whose twin it is.
+        protected
+            The columns in which twins of a person differ.
+        score
+            The column of scores.
+        threshold
+            The score from which on a decision is favourable; 0.5 for probabilities, and none for other scores.
+        name
+            What to call the subject.
+
+        Returns
+        -------
+        Audit
+            For ``measure()``, ``groups()`` and ``audit()``.
+
+        Raises
+        ------
+        TableError
+            If a column is missing or incomplete, or nobody has a twin.
+        """
+        from fairbits.subject import subject_of_twins
+
+        asked: dict[str, Any] = {"person": person, "protected": protected, "score": score, "threshold": threshold}
+        return cls._made(subject_of_twins(table, **asked, name=name).checked(), SubjectOrigin())
+
+    @classmethod
+    def from_texts(
+        cls,
+        decider: Any,
+        table: Any,
+        *,
+        families: Mapping[str, Mapping[str, Any]],
+        template: str | None = None,
+        column: str | None = None,
+        realisations: int = 8,
+        protected: Sequence[str] | None = None,
+        favourable: str | None = None,
+        threshold: float | None = None,
+        chat: Mapping[str, Any] | None = None,
+        answers: str | Path | None = None,
+        name: str = "text",
+        **options: Any,
+    ) -> Self:
+        """An audit of what decides about texts: people are put into words, and twins differ in cues.
+
+        Parameters
+        ----------
+        decider
+            A function of texts, an object with ``predict_proba`` (a scikit-learn pipeline over text), a file of one, a
+            reference, or the address of a language model that ends in /v1.
+        table
+            A file, or an Arrow, pandas or polars table, with the columns of the template, or the column of texts.
+        families
+            By name of the family: the cues of each slot, a built-in family, a file, or words by value.
+        template
+            A text with slots, such as ``"{person} asks for a loan of {amount}."``.
+        column
+            A column of texts in which words stand for an attribute, instead of a template.
+        realisations
+            Words for each combination, at most.
+        protected
+            The attributes to look at, where cues speak of more.
+        favourable
+            The class whose probability is the score; by default the last.
+        threshold
+            The score from which on a decision is favourable; 0.5 by default.
+        chat
+            How a language model is asked: ``options``, ``model``, ``system``, ``answers``, ``temperature``, ``price``.
+        answers
+            The file that a language model's answers are kept in.
+        name
+            What to call the subject.
+        **options
+            Those of :class:`~fairbits.models.ModelOptions`.
+
+        Returns
+        -------
+        Audit
+            For ``words()``, ``measure()``, ``search()`` and ``audit()``.
+
+        Raises
+        ------
+        SchemaError
+            If the template has an unknown slot, or cues lack a value.
+        """
+        from fairbits.subject import subject_of_texts
+
+        text: dict[str, Any] = {"families": families, "realisations": realisations}
+        said = {"template": template, "column": column, "protected": None if protected is None else list(protected)}
+        text |= {key: value for key, value in said.items() if value is not None}
+        subject = subject_of_texts(
+            decider,
+            table,
+            text,
+            folder=Path(),
+            chat=chat,
+            favourable=favourable,
+            threshold=threshold,
+            name=name,
+            answers=None if answers is None else Path(answers),
+            options=ModelOptions.of(options),
+        )
+        return cls._made(subject.checked(), SubjectOrigin())
 
     def __repr__(self) -> str:
         return f"<Audit of {self.subject.short()}>"
@@ -321,12 +457,42 @@ class Audit:
         """
         from fairbits.measure import evaluator_of, measure_table, noise_of
 
-        asked, subject = read_options(MeasureOptions, options), self._answering(repeats)
-        evaluator = evaluator_of(subject, epsilon=asked.epsilon, partition=asked.partition, threads=asked.threads)
+        asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
+        evaluator = evaluator_of(
+            subject,
+            epsilon=asked.epsilon,
+            partition=asked.partition,
+            threads=asked.threads,
+            people=len(subject.table),
+        )
         noise = noise_of(subject, evaluator)
         return measure_table(
             evaluator, subject.table, np.random.default_rng(asked.seed), noise=noise, progress=progress
         )
+
+    def words(self, *, epsilon: float | None = None, seed: int = 0) -> WordStudy:
+        """Bits of each family of cues above its nulls, of a decider about texts.
+
+        Parameters
+        ----------
+        epsilon
+            Scores closer than this count as the same; 0.025 by default.
+        seed
+            Of the bootstrap.
+
+        Returns
+        -------
+        WordStudy
+            ``sentences()`` says what is claimed.
+
+        Raises
+        ------
+        OptionError
+            If the model decides about rows and not about texts.
+        """
+        from fairbits.measure import study_words
+
+        return study_words(self.subject, epsilon=epsilon, seed=seed)
 
     def groups(self, *, seed: int = 0) -> tuple[GroupTable, ...]:
         """Counts, base rates, selection rates, impact ratios and errors by protected attribute and intersection.
@@ -345,6 +511,34 @@ class Audit:
         from fairbits.randomness import generator
 
         return subject_groups(self.subject, generator(seed, "groups"))
+
+    def describe(self, *, k: int | None = None, epsilon: float | None = None, seed: int = 0) -> Description:
+        """Whose decision flips, or whose k is above a value, in at most three rules of at most three conditions.
+
+        Rules are about attributes that are not protected, learned on one half of the rows and judged on the other.
+        ``Audit.of(..., where=rule.text)`` looks at the people of a rule alone.
+
+        Parameters
+        ----------
+        k
+            Tell people whose k is above this; None tells whose decision flips, or for a regression whose k is above the
+            upper quartile.
+        epsilon
+            Scores closer than this count as the same; 0.025 by default.
+        seed
+            Same seed, same halves.
+
+        Returns
+        -------
+        Description
+            ``rules`` with their text and figures; ``words`` says it in a sentence.
+        """
+        from fairbits.debug import describe_people
+        from fairbits.measure import evaluator_of
+        from fairbits.randomness import generator
+
+        evaluator = evaluator_of(self.subject, epsilon=epsilon)
+        return describe_people(evaluator, self.subject, generator(seed, "debug", "who"), above=k)
 
     @takes(ProxiesOptions)
     def proxies(
@@ -421,6 +615,7 @@ class Audit:
         repeats: int | None = None,
         progress: Callable[[Tally, float], None] | None = None,
         stop: Callable[[], bool] | None = None,
+        began: float | None = None,
         **options: Any,
     ) -> AuditRun:
         """Search for the people whose twins are treated most differently; every case is kept on disk.
@@ -444,6 +639,8 @@ class Audit:
             Progress callback, called with the counts so far and the seconds of the search.
         stop
             Gives whether to end early; the run can go on later.
+        began
+            When the budget of seconds began to count, on the clock of ``fairbits.engine.work_time``; None: now.
         **options
             Those of :class:`~fairbits.options.SearchOptions`, and of the strategy.
 
@@ -459,98 +656,23 @@ class Audit:
         CapabilityError
             If the strategy needs what the model does not offer, such as gradients.
         """
+        from fairbits.audit.run import AuditRun
         from fairbits.engine import work_time
+        from fairbits.scale import search
+        from fairbits.store import Run
 
-        began, asked = work_time(), _search_options(options)
-        before = _earlier(out, resume=resume)
+        began, asked = work_time() if began is None else began, _search_options(options)
+        if resume and out is None:
+            raise OptionError("--resume needs a run to go on with; give its folder as --out.")
+        before = Run.open(out) if resume and out is not None else None
         if before is not None and repeats is None and self.subject.repeats == 1:
             repeats = before.manifest.get("repeats")
-        settings = self.settings(asked, run=before)
-        return self.search_with(
-            settings,
-            asked,
-            out=out,
-            resume=resume,
-            force=force,
-            repeats=repeats,
-            progress=progress,
-            stop=stop,
-            began=began,
-        )
-
-    def settings(self, options: SearchOptions, *, run: Run | str | Path | None = None) -> Settings:
-        """What a search under these options follows, for :meth:`search_with`.
-
-        Parameters
-        ----------
-        options
-            What is None takes the default, or what the run has that goes on.
-        run
-            A run that goes on, or its folder: other settings than its own are refused.
-
-        Returns
-        -------
-        Settings
-            Everything that decides which cases are found.
-
-        Raises
-        ------
-        OptionError
-            If an option makes no sense, or differs from that of the run.
-        """
-        from fairbits.search import SETTINGS, Budget, Settings, kept_settings
-
-        own = None if options.strategy is None or isinstance(options.strategy, str) else options.strategy
-        plain = Settings(budget=Budget(seconds=UNLIMITED), options=options.options)
-        named = plain if options.strategy is None else plain.with_strategy(options.strategy)
-        asked: dict[str, Any] = {name: getattr(options, name) for name in SETTINGS}
-        asked |= {"strategy": None if options.strategy is None else named.strategy, "options": dict(named.options)}
-        before = None if run is None else _opened(run)
-        chosen = {name: value for name, value in asked.items() if value is not None}
-        chosen = chosen if before is None else kept_settings(before.manifest, asked)
-        limit = _budget_of(options) or _usual_budget(chosen.get("strategy"), before)
-        return Settings(budget=limit, threads=options.threads, own=own, **chosen)
-
-    def search_with(
-        self,
-        settings: Settings,
-        options: SearchOptions,
-        *,
-        out: str | Path | None = None,
-        resume: bool = False,
-        force: bool = False,
-        repeats: int | None = None,
-        progress: Callable[[Tally, float], None] | None = None,
-        stop: Callable[[], bool] | None = None,
-        began: float | None = None,
-    ) -> AuditRun:
-        """Search under settings that are made already: see :meth:`settings`.
-
-        Parameters
-        ----------
-        settings
-            Budget, strategy, seed and all else that decides which cases are found.
-        options
-            Who does the work, and in how many shards.
-        out, resume, force, repeats, progress, stop
-            As for :meth:`search`.
-        began
-            When the budget of seconds began to count, on the clock of ``fairbits.engine.work_time``; None: now.
-
-        Returns
-        -------
-        AuditRun
-            The run, with its subject at hand.
-        """
-        from fairbits.audit.run import AuditRun
-        from fairbits.scale import search
-
         found = search(
-            self._answering(repeats),
-            settings,
+            self.subject.with_repeats(repeats),
+            _settings(asked, before),
             out,
-            executor_options=options.executor,
-            shards=options.shards,
+            executor_options=asked.executor,
+            shards=asked.shards,
             resume=resume,
             force=force,
             watch=progress,
@@ -707,7 +829,7 @@ class Audit:
         asked = read_options(AuditOptions, options)
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
-        place, subject = None if out is None else place_of(out), self._answering(repeats)
+        place, subject = None if out is None else place_of(out), self.subject.with_repeats(repeats)
         if subject.scores_only:
             return audit_scores(subject, asked, place, resume=resume, progress=progress)
         return audit_subject(subject, asked, place, resume=resume, force=force, progress=progress, stop=stop)
@@ -799,15 +921,8 @@ class Audit:
     def _made(cls, subject: Subject, origin: SubjectOrigin) -> Self:
         audit = cls.__new__(cls)
         audit.subject = subject
-        return audit._from(origin)
-
-    def _from(self, origin: SubjectOrigin) -> Self:
-        self._origin = origin
-        return self
-
-    def _answering(self, repeats: int | None) -> Subject:
-        """The subject with so many answers to a score; None leaves it as it is."""
-        return self.subject if repeats is None else self.subject.with_repeats(repeats)
+        audit._origin = origin
+        return audit
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
@@ -826,13 +941,19 @@ def _record(folder: str | Path) -> Mapping[str, Any]:
 
 
 def _check_same_run(
-    kept: Mapping[str, Any], subject: Subject, protected: tuple[str, ...] | None, repeats: int | None
+    kept: Mapping[str, Any],
+    subject: Subject,
+    protected: tuple[str, ...] | None,
+    where: str | None,
+    repeats: int | None,
 ) -> None:
     """Refuse to go on with another subject, or with other people as twins."""
     from fairbits.store import check_same
 
     asked = {"subject": subject.name, "protected": None if protected is None else list(protected), "repeats": repeats}
-    said = {name: value for name, value in asked.items() if value is not None and (name == "subject" or name in kept)}
+    asked |= {"where": where}
+    known = ("subject", "where", *kept)
+    said = {name: value for name, value in asked.items() if value is not None and name in known}
     check_same({name: kept.get(name) for name in said}, said)
 
 
@@ -854,6 +975,26 @@ def _search_options(given: Mapping[str, Any]) -> SearchOptions:
     return read_options(SearchOptions, {**own, "options": {**own.get("options", {}), **more}})
 
 
+def _settings(options: SearchOptions, before: Run | None) -> Settings:
+    """What a search under these options follows; what is None takes the default, or what the run has that goes on."""
+    from fairbits.search import SETTINGS, Budget, Settings, kept_budget, kept_settings
+
+    asked: dict[str, Any] = {name: getattr(options, name) for name in SETTINGS}
+    own = None if options.strategy is None or isinstance(options.strategy, str) else options.strategy
+    if own is not None:
+        named = Settings(budget=Budget(seconds=UNLIMITED), options=options.options).with_strategy(own)
+        asked |= {"strategy": named.strategy, "options": dict(named.options)}
+    chosen = {name: value for name, value in asked.items() if value is not None}
+    chosen = chosen if before is None else kept_settings(before.manifest, asked)
+    limit = _budget_of(options)
+    if limit is None and before is not None:
+        limit = kept_budget(before.manifest)
+    elif limit is None:  # all of an exact search, or a minute
+        exact = chosen.get("strategy") == "exhaustive"
+        limit = Budget(seconds=UNLIMITED if exact else seconds_of(DEFAULT_BUDGET))
+    return Settings(budget=limit, threads=options.threads, own=own, **chosen)
+
+
 def _budget_of(options: SearchOptions) -> Budget | None:
     """The limits that were given; None where there are none."""
     from fairbits.search import Budget
@@ -866,27 +1007,3 @@ def _budget_of(options: SearchOptions) -> Budget | None:
         limits["seconds"] = seconds_of(text) if isinstance(text, str) else float(text)
     given = {name: value for name, value in limits.items() if value is not None}
     return Budget(**given) if given else None
-
-
-def _usual_budget(strategy: str | None, run: Run | None) -> Budget:
-    """The budget where none is given: what the run was last given, all of an exact search, or a minute."""
-    from fairbits.search import Budget, kept_budget
-
-    if run is not None:
-        return kept_budget(run.manifest)
-    return Budget(seconds=UNLIMITED if strategy == "exhaustive" else seconds_of(DEFAULT_BUDGET))
-
-
-def _opened(run: Run | str | Path) -> Run:
-    from fairbits.store import Run
-
-    return run if isinstance(run, Run) else Run.open(run)
-
-
-def _earlier(out: str | Path | None, *, resume: bool) -> Run | None:
-    """The run that goes on, if one does."""
-    if not resume:
-        return None
-    if out is None:
-        raise OptionError("--resume needs a run to go on with; give its folder as --out.")
-    return _opened(out)

@@ -17,26 +17,29 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fairbits.audit.run import AuditRun
+from fairbits.blocks import Paragraph
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError
-from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators
-from fairbits.models import Do, HasActivations, HasTrees, Network
+from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators, study_words, text_model
+from fairbits.models import Do, HasActivations, HasTrees, Network, TwinScores
 from fairbits.options import AuditOptions, CertifyOptions, RepairOptions
 from fairbits.proxies import ProxyStudy
 from fairbits.report import (
     ReportData,
+    audit_look,
     compute_report,
     keep_measurement,
     kept_measurement,
     measure_rows,
     proxies_of,
+    render_fragment,
     write_report,
 )
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_json, read_once, write_json
+from fairbits.store import Run, new_folder, read_json, read_once, record_to_json, write_json
 from fairbits.subject import Subject, check_identity
 
 #: Seconds for everything, where nothing is said.
@@ -120,7 +123,7 @@ class StageClock:
 
     def __init__(self, shares: Shares, folder: Path, progress: StageProgress | None = None):
         self.shares, self.folder = shares, folder
-        self.progress = progress or _silent
+        self.progress = progress or (lambda *_: None)
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
         self._begin = work_time()
@@ -167,10 +170,6 @@ class StageClock:
             self.progress(stage, "say", words)
 
         return say
-
-
-def _silent(_stage: str, _event: str, _words: str) -> None:
-    """Default callback: ignore progress."""
 
 
 #: Values that neurons are held at between two looks at the clock.
@@ -296,6 +295,10 @@ class AuditResult:
         done = ", ".join(name for name, seconds in self.seconds.items() if seconds is not None)
         return f"<AuditResult {str(self.page)!r}: {done or 'nothing done anew'}>"
 
+    def _repr_html_(self) -> str:
+        look = audit_look(self.data, asked=(), faults=self.faults, seconds=self.seconds, waited="stages")
+        return render_fragment([*look, Paragraph(f"The page: {self.page}", tone="small")])
+
 
 #: Options that a run keeps: one that goes on has its own, and refuses others.
 KEPT_OPTIONS = ("seed", "epsilon", "partition", "measure", "within", "min_plausibility")
@@ -362,9 +365,11 @@ class Pipeline:
             # No twin can score otherwise, by structure: 0 bits exactly, for everybody. A search, a cause and a repair
             # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
             self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair"})
+        if isinstance(subject.model, TwinScores):  # nobody but the people of the table can be scored
+            self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair", "certify"})
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.clock = StageClock(self.shares, self.folder, progress)
-        self.stop = stop or _never
+        self.stop = stop or (lambda: False)
         self.measured = 0.0
 
     @cached_property
@@ -381,6 +386,8 @@ class Pipeline:
         self.measured = clock.now - before
         run = self._search()
         keep_measurement(run.folder, document)
+        if text_model(self.subject) is not None:
+            clock.tried("words", lambda: self._words(run))
         self._after_search(run, "debug", "debug.json", self._debug)
         self._after_search(run, "repair", "repair.json", self._repair)
         self._certify(run)
@@ -487,6 +494,13 @@ class Pipeline:
 
         return self.clock.tried("proxies", work)
 
+    def _words(self, run: Run) -> None:
+        """The families of cues, with their nulls."""
+        options, say = self.options, self.clock.until("words", inf)
+        study = study_words(self.subject, epsilon=options.epsilon, seed=options.seed, progress=say)
+        document = {"study": record_to_json(study), "made_with": self.subject.identity.document()}
+        write_json(run.folder / "words.json", document)
+
     def _debug(self, run: Run) -> None:
         from fairbits.debug import debug_run
         from fairbits.scale import train_out_by, try_out_by
@@ -557,8 +571,3 @@ class Pipeline:
         notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.clock.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
         return data, write_report(data, run.folder)
-
-
-def _never() -> bool:
-    """Default of ``stop``: only the budget ends it."""
-    return False

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fairbits.blocks import Shown
 from fairbits.certify import exact
 from fairbits.certify.boxes import Question, Volumes, prove
 from fairbits.certify.cells import prove_cells
@@ -32,7 +33,7 @@ RUN, REPAIRED, REPAIR, RATES = "run.json", "repaired.npz", "repair.json", "certi
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Shown):
     """Statements about a model, what could not be proved and why, and whether somebody ended it early.
 
     Parameters
@@ -223,6 +224,7 @@ class _Ladder:
         people = sum(counts)
         if people == 0:
             return
+        whom = replace(whom, where=self.subject.where)
         certified, falsified, unknown = counts
         if property_ == "k" and k is not None and k >= self.limit:
             self._note(f"nobody has more than {self.limit} classes, whatever the model is; at most {k} says nothing.")

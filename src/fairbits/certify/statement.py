@@ -45,6 +45,8 @@ class Population:
         Attributes whose missing value is left out.
     values
         Protected attributes of which twins take some values only, one for each range: (name, values).
+    where
+        The rule that all of them keep, where only some people are looked at.
     """
 
     kind: Literal["domain", "near", "rows"]
@@ -55,6 +57,7 @@ class Population:
     intervals: tuple[tuple[str, float, float], ...] = ()
     without: tuple[str, ...] = ()
     values: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    where: str | None = None
 
     @property
     def everybody(self) -> bool:
@@ -91,7 +94,7 @@ class Population:
             own = "" if self.kind == "domain" else " and the row's own"
             shown = [f"{name} at {', '.join(f'{value:g}' for value in some)}{own} only" for name, some in self.values]
             said += f"; twins with {_listed(shown)}"
-        return said
+        return said if self.where is None else f"{said}, of people with {self.where}"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from fairbits.cli.console import Console
-    from fairbits.search import Settings, Tally
+    from fairbits.search import Tally
 
 PATIENCE = 1.0
-#: Seconds between two drawings of a live line.
-_PAUSE = 0.1
 
 
 @contextmanager
@@ -56,7 +54,7 @@ def _bar(title: str) -> Progress:
 
 
 @contextmanager
-def working(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
+def working(*, shown: bool) -> Iterator[Callable[[str | Text], None] | None]:
     """One line on stderr that says what is being done; only on a terminal."""
     from fairbits.cli.console import Console
 
@@ -64,8 +62,8 @@ def working(*, shown: bool) -> Iterator[Callable[[str], None] | None]:
     if not shown or not console.is_terminal:
         yield None
         return
-    with console.status("…") as line:
-        yield lambda what: line.update(f"{what} …")
+    with console.status("preparing …") as line:
+        yield lambda what: line.update(f"{what} …" if isinstance(what, str) else what)
 
 
 #: A run that took less than this share of its budget was not run, but read.
@@ -75,17 +73,10 @@ READ = 0.1
 @contextmanager
 def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], None] | None]:
     """One line on stderr: which run is going on, and how long the rest will take; only on a terminal."""
-    from rich.live import Live
     from rich.text import Text
 
-    from fairbits.cli.console import Console
-
-    console = Console(stderr=True, highlight=False)
-    if not shown or not console.is_terminal:
-        yield None
-        return
     last, spent = time.monotonic(), list[float]()
-    with Live(Text("preparing …"), console=console, transient=True, auto_refresh=False) as line:
+    with working(shown=shown) as say:
 
         def report(done: int, total: int, what: str) -> None:
             nonlocal last
@@ -96,9 +87,10 @@ def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], 
             each = sum(spent) / len(spent) if spent else seconds
             text = Text(f"{done + 1} of {total} · {what}")
             text.append(f" · about {duration(each * (total - done))} left", style="dim")
-            line.update(text, refresh=True)
+            if say is not None:
+                say(text)
 
-        yield report
+        yield None if say is None else report
 
 
 def duration(seconds: float) -> str:
@@ -109,51 +101,21 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def live(settings: Settings, *, shown: bool) -> Iterator[Callable[[Tally, float], None] | None]:
+def live(*, shown: bool) -> Iterator[Callable[[Tally, float], None] | None]:
     """One line on stderr that keeps up with the search; only on a terminal."""
-    from rich.live import Live
+    with working(shown=shown) as say:
+        yield None if say is None else lambda tally, seconds: say(_line(tally, seconds))
+
+
+def _line(tally: Tally, seconds: float) -> Text:
     from rich.text import Text
 
-    from fairbits.cli.console import Console
-
-    console = Console(stderr=True, highlight=False)
-    if not shown or not console.is_terminal:
-        yield None
-        return
-    last = 0.0
-    with Live(Text("preparing …"), console=console, transient=True, auto_refresh=False) as line:
-
-        def watch(tally: Tally, seconds: float) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last > _PAUSE:
-                last = now
-                line.update(_line(tally, seconds, settings), refresh=True)
-
-        yield watch
-
-
-def _line(tally: Tally, seconds: float, settings: Settings) -> Text:
     speed = tally.cases / seconds if seconds > 0 else 0.0
-    from rich.text import Text
-
     text = Text(f"{tally.cases:,} cases · {tally.id_cases:,} ID · {speed:,.0f}/s · largest k ")
     text.append(str(tally.k_max), style="bold red")
-    left = time_left(tally, seconds, settings)
-    if left is not None:
-        text.append(f" · {left:,.0f} s left", style="dim")
+    if tally.left is not None:
+        text.append(f" · {tally.left:,.0f} s left", style="dim")
     return text
-
-
-def time_left(tally: Tally, seconds: float, settings: Settings) -> float | None:
-    """Seconds until the first limit of the budget is reached at this speed."""
-    budget = settings.budget
-    guesses = [budget.seconds - seconds] if budget.seconds is not None and budget.seconds < 1e8 else []
-    limits = ((budget.evaluations, tally.evaluations), (budget.cases, tally.cases), (tally.goal, tally.evaluations))
-    for limit, done in limits:
-        if limit is not None and done:
-            guesses.append((limit - done) * seconds / done)
-    return max(0.0, min(guesses)) if guesses else None
 
 
 _MARKS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +68,7 @@ def load_table(name: str, *, network: bool = True) -> Table:
     >>> len(table), int(table.held_out.sum())
     (1000, 250)
     """
-    return load_stored(name, network=network).table()
+    return load_stored(name, network=network).table
 
 
 def load_stored(name: str, *, network: bool = True) -> Stored:
@@ -91,7 +91,8 @@ def _paper_german(_network: bool) -> Stored:
     path = TABLES / "german.parquet"
     place = stored.read_extra(path, "paper_order")
     chosen = np.argsort(place, kind="stable")[np.sort(place) >= 0]
-    return stored.read(path, GERMAN).rows(chosen)
+    found = stored.read(path, GERMAN)
+    return replace(found, table=replace(found.table.rows(chosen), numbers=None))
 
 
 def _found(name: str) -> Callable[[bool], Stored]:
@@ -99,7 +100,8 @@ def _found(name: str) -> Callable[[bool], Stored]:
 
 
 def _compas_without_leaks(network: bool) -> Stored:
-    return sources.find("compas", network=network).columns(compas.KEPT)
+    found = sources.find("compas", network=network)
+    return replace(found, table=replace(found.table, codes=np.ascontiguousarray(found.table.codes[:, compas.KEPT])))
 
 
 def _synthetic(name: str) -> Callable[[bool], Stored]:
@@ -107,9 +109,9 @@ def _synthetic(name: str) -> Callable[[bool], Stored]:
 
     def load(_network: bool) -> Stored:
         model = standin.from_json((TABLES / f"{name}-synthetic.json").read_text(encoding="utf-8"))
-        coded = standin.sample(model, year.schema, year.rows, seed=STAND_IN_SEED)
+        table = standin.sample(model, year.schema, year.rows, seed=STAND_IN_SEED)
         origin = f"synthetic: made by fairbits from a model fitted to {name}; not real people"
-        return Stored(coded, stored.seeded_split(f"{name}-synthetic", year.rows), origin)
+        return Stored.split(f"{name}-synthetic", table, origin)
 
     return load
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from fairbits.data import stored
 from fairbits.data.coding import compas, diabetes, meps
-from fairbits.data.coding.raw import Coded, Raw
+from fairbits.data.coding.raw import Raw
 from fairbits.data.stored import Stored
-from fairbits.domain import Schema
+from fairbits.domain import Schema, Table
 from fairbits.errors import FairbitsError, OptionError, TableError, UsageError, choose_from
 
 #: OpenML is asked once and given this long, so that a machine without a way out gets its answer.
@@ -34,12 +34,12 @@ class Source:
     name: str
     schema: Schema
     rows: int
-    read: Callable[[Path], Coded]
+    read: Callable[[Path], Table]
     remedy: str
     checksum: str | None = None
     #: Distributions that carry the file, each with the end of its path inside.
     packages: tuple[tuple[str, str], ...] = ()
-    openml: Callable[[], Coded] | None = None
+    openml: Callable[[], Table] | None = None
 
 
 def cache_folder() -> Path:
@@ -92,7 +92,7 @@ def available(name: str) -> str | None:
     return None if packaged is None else f"installed package {packaged[1]}"
 
 
-def check(source: Source, coded: Coded, what: str) -> Coded:
+def check(source: Source, coded: Table, what: str) -> Table:
     """Refuse a table that is not the one the subject is about."""
     if len(coded) != source.rows:
         raise TableError(
@@ -129,17 +129,17 @@ def _source(name: str) -> Source:
     return SOURCES[name]
 
 
-def _with_split(source: Source, coded: Coded, origin: str) -> Stored:
-    return Stored(coded, stored.seeded_split(source.name, len(coded)), origin)
+def _with_split(source: Source, coded: Table, origin: str) -> Stored:
+    return Stored.split(source.name, coded, origin)
 
 
-def _keep(source: Source, coded: Coded, origin: str) -> Path:
+def _keep(source: Source, coded: Table, origin: str) -> Path:
     path = cache_folder() / f"{source.name}.parquet"
     stored.write(path, _with_split(source, coded, origin), source.schema)
     return path
 
 
-def _ask_openml(source: Source) -> Coded:
+def _ask_openml(source: Source) -> Table:
     assert source.openml is not None  # noqa: S101 - the caller looked, said here for the type checker
     try:
         with _patience(SECONDS_FOR_OPENML), warnings.catch_warnings():
@@ -166,7 +166,7 @@ def _patience(seconds: float) -> Iterator[None]:
         socket.setdefaulttimeout(before)
 
 
-def _diabetes_from_openml() -> Coded:
+def _diabetes_from_openml() -> Table:
     from sklearn.datasets import fetch_openml
 
     bunch = fetch_openml(data_id=37, as_frame=False, parser="liac-arff", cache=False, n_retries=1, delay=0.1)
@@ -178,14 +178,14 @@ def _diabetes_from_openml() -> Coded:
     return diabetes.code(diabetes.from_openml(raw))
 
 
-def _coder(read: Callable[[Path], Raw], code: Callable[[Raw], Coded]) -> Callable[[Path], Coded]:
+def _coder(read: Callable[[Path], Raw], code: Callable[[Raw], Table]) -> Callable[[Path], Table]:
     return lambda path: code(read(path))
 
 
 def _meps(name: str) -> Source:
     year = meps.YEARS[name]
 
-    def read(path: Path) -> Coded:
+    def read(path: Path) -> Table:
         numbers = meps.read_csv(path) if path.suffix == ".csv" else meps.read_official(path, year)
         return meps.code(numbers, year)
 

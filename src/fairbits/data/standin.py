@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding.raw import Coded, Ints
-from fairbits.domain import Schema
+from fairbits.data.coding.raw import Ints
+from fairbits.domain import Schema, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +78,15 @@ class StandIn:
     label: LabelRule
 
 
-def sample(model: StandIn, schema: Schema, rows: int, *, seed: int) -> Coded:
+def sample(model: StandIn, schema: Schema, rows: int, *, seed: int) -> Table:
     """Draw synthetic people; the same seed gives the same people."""
     generator = np.random.default_rng(seed)
     codes = np.zeros((rows, len(schema)), dtype=np.int64)
     for tree in model.trees:
         codes[:, tree.column] = tree.draw(codes, generator)
     lows = np.array([attribute.low for attribute in schema.attributes], dtype=np.int64)
-    return Coded(codes, model.label.draw(codes, lows, generator))
+    labels = model.label.draw(codes, lows, generator)
+    return Table(codes.astype(np.float64), labels.astype(np.float64))
 
 
 def from_json(text: str) -> StandIn:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data.coding.raw import Coded
 from fairbits.domain import Schema, Table, check_domain, numpy_of
 from fairbits.errors import TableError
 
@@ -26,28 +25,15 @@ _ORIGIN = b"fairbits.origin"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
-    """A coded table, and what is known about its rows."""
+    """A coded table with its held-out rows, and whose it is."""
 
-    coded: Coded
-    held_out: npt.NDArray[np.bool_]
+    table: Table
     origin: str
 
-    def __len__(self) -> int:
-        return len(self.coded)
-
-    def table(self) -> Table:
-        """As the rest of fairbits takes it."""
-        codes = np.ascontiguousarray(self.coded.codes, dtype=np.float64)
-        return Table(codes, self.coded.labels.astype(np.float64), self.held_out)
-
-    def rows(self, chosen: npt.NDArray[Any]) -> Stored:
-        """A table of some of the rows."""
-        coded = Coded(self.coded.codes[chosen], self.coded.labels[chosen])
-        return Stored(coded, self.held_out[chosen], self.origin)
-
-    def columns(self, chosen: tuple[int, ...]) -> Stored:
-        """A table of some of the attributes."""
-        return Stored(Coded(self.coded.codes[:, list(chosen)], self.coded.labels), self.held_out, self.origin)
+    @classmethod
+    def split(cls, name: str, table: Table, origin: str) -> Stored:
+        """A table of which the rows that its name draws are held out."""
+        return cls(replace(table, held_out=seeded_split(name, len(table))), origin)
 
 
 def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
@@ -61,9 +47,9 @@ def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
     return held_out
 
 
-def fingerprint(coded: Coded) -> str:
+def fingerprint(table: Table) -> str:
     """A hash of a table's content that line ends, column order and unused columns do not change."""
-    content = np.column_stack([coded.codes, coded.labels]).astype("<i2")
+    content = np.column_stack([table.codes, np.asarray(table.labels)]).astype("<i2")
     return hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
 
 
@@ -72,8 +58,9 @@ def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.ND
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {name: _smallest(stored.coded.codes[:, i]) for i, name in enumerate(schema.names)}
-    columns |= {LABEL: _smallest(stored.coded.labels), HELD_OUT: stored.held_out}
+    given = stored.table
+    columns: dict[str, Any] = {name: _smallest(given.codes[:, i]) for i, name in enumerate(schema.names)}
+    columns |= {LABEL: _smallest(np.asarray(given.labels)), HELD_OUT: given.held_out}
     columns |= {name: _smallest(values) for name, values in (extra or {}).items()}
     table = pa.table(columns).replace_schema_metadata({_ORIGIN: stored.origin.encode()})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,14 +78,13 @@ def read(path: Path, schema: Schema) -> Stored:
 
     try:
         data = _whole(path)
-        codes = np.column_stack([numpy_of(data[name]) for name in schema.names]).astype(np.int64)
-        coded = Coded(codes, numpy_of(data[LABEL]).astype(np.int64))
-        held_out = numpy_of(data[HELD_OUT]).astype(np.bool_)
+        codes = np.column_stack([numpy_of(data[name]) for name in schema.names]).astype(np.float64)
+        table = Table(codes, numpy_of(data[LABEL]).astype(np.float64), numpy_of(data[HELD_OUT]).astype(np.bool_))
     except (OSError, KeyError, pa.ArrowException) as error:
         raise TableError(f"cannot read the stored table {path} ({error}); remove it and add the data again.") from error
-    check_domain(codes.astype(np.float64), schema)
+    check_domain(codes, schema)
     origin = (data.schema.metadata or {}).get(_ORIGIN, b"unknown").decode()
-    return Stored(coded, held_out, origin)
+    return Stored(table, origin)
 
 
 def read_extra(path: Path, name: str) -> npt.NDArray[np.int64]:
@@ -116,4 +102,5 @@ def _whole(path: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def _smallest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    values = values.astype(np.int64)
     return values.astype(np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))

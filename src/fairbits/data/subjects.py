@@ -38,7 +38,7 @@ def load_subject(name_or_toml: str | Path, **grants: Unpack[GrantOptions]) -> Su
 
 def _built_in(name: str) -> Subject:
     entry, stored = BUILT_IN[name], load_stored(name)
-    table, test = stored.table(), None
+    table, test = stored.table, None
     held_out = table.held_out
     if entry.own_test_rows and held_out is not None:
         test = replace(table.rows(held_out), held_out=None, numbers=None)

@@ -72,7 +72,7 @@ def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, Card]:
     """Train the network of a built-in subject anew."""
 
     entry, stored = built_in(name), load_stored(name)
-    table = stored.table()
+    table = stored.table
     held_out = table.unseen()
     if held_out is None:
         raise ModelError(f"subject {name!r} holds no rows out, so nothing could be said about its network.")

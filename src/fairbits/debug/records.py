@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairbits.blocks import Shown
+from fairbits.debug.who import Description
 from fairbits.domain import Codes
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
@@ -33,8 +35,10 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Units = Literal["layers", "trees"]
 #: A vote that names the same layer in fewer of the resamples than this is close.
 SURE = 0.95
-Rule = Literal["spread", "paper"]
-RULES: tuple[Rule, ...] = ("spread", "paper")
+Rule = Literal["ours", "code", "text"]
+RULES: tuple[Rule, ...] = ("ours", "code", "text")
+#: What rules were called before.
+FORMER_RULES: Mapping[str, Rule] = {"spread": "ours", "paper": "code"}
 Floats = npt.NDArray[np.float64]
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
 #: Neurons of each sign that debug.json names; neurons.parquet has all of them.
@@ -69,7 +73,8 @@ def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
 class LayerEffect:
     """How far apart twins are in one layer. The input, layer 0, amplifies nothing: its ρ is None.
 
-    Under the rule ``paper`` the first layer and the output have no ρ either: that rule gives them none.
+    Under the rule ``code`` the first layer and the output have no ρ either: that rule gives them none. Under ``text``
+    δ is the largest of the cases, not divided by the width, and ρ the growth of that.
 
     Parameters
     ----------
@@ -85,6 +90,13 @@ class LayerEffect:
         The same over the cases, at ``QUANTILES``.
     role
         "protected input", "hidden", "output" or "tree".
+    explained
+        What share of the bits goes when up to three of its neurons are held within the accuracy allowed: neurons and
+        values are chosen on one half of the cases, and this is of the other. The suspect has the largest.
+    held
+        These neurons.
+    votes_code
+        Cases in which the layer has the largest ρ by the rule of the paper's public code.
     """
 
     layer: int
@@ -95,6 +107,9 @@ class LayerEffect:
     delta_quantiles: tuple[float, ...]  # at QUANTILES
     rho_quantiles: tuple[float, ...] | None
     role: str = "hidden"
+    explained: Estimate | None = None
+    held: tuple[Do, ...] = ()
+    votes_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +125,7 @@ class Vote:
     certainty : float
         The share of bootstrap resamples of the cases in which the suspect has the most votes.
     influence : Estimate
-        The mean of each case's largest ρ (what the paper prints as the layer's influence); under the paper's rule,
+        The mean of each case's largest ρ (what the paper prints as the layer's influence); under the rule ``code``,
         over the cases that were drawn at random.
     """
 
@@ -173,7 +188,8 @@ class NeuronEffect:
     is the remedy. *Negative* is one whose activation raises k (``acd`` above 0): switching it off is. None: one of the
     two values does not keep the accuracy, or both are the same.
     ``acd_choosing``, from one half of the cases, ranks neurons; ``acd``, from the other half, is what is reported,
-    with a 95 % bootstrap interval over its cases. Under the rule ``paper`` all cases do both.
+    with a 95 % bootstrap interval over its cases. Under the rules ``code`` and ``text`` all cases do both, and under
+    ``text`` it is of bits (Q∞), between values that were chosen among those that keep the accuracy.
 
     Parameters
     ----------
@@ -437,7 +453,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DebugResult:
+class DebugResult(Shown):
     """Everything that was found about a sample of cases of a run.
 
     Parameters
@@ -458,6 +474,8 @@ class DebugResult:
         Which protected attributes the bits come from; None where there is one.
     origin
         How much comes with the data, and how much with the single training.
+    who
+        Which people it happens to, in rules.
     units
         What ``layers`` are: a network's layers with neurons, or trees with splits.
     regression
@@ -483,10 +501,11 @@ class DebugResult:
     identity: str = ""
     units: Units = "layers"
     options: Mapping[str, Any] = field(default_factory=dict)
-    rule: Rule = "spread"
+    rule: Rule = "ours"
     measure: Measure = "q_inf"
     vote: Vote | None = None
     sets: NeuronSets | None = None
+    who: Description | None = None
     neurons: tuple[NeuronEffect, ...] = field(default=(), repr=False, metadata=_APART)
     cases: Codes = field(default_factory=lambda: np.empty((0, 0)), repr=False, metadata=_APART)
     k: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32), repr=False, metadata=_APART)
@@ -498,22 +517,6 @@ class DebugResult:
     def __repr__(self) -> str:
         suspect = "" if self.suspect is None else f", suspect {self.units.removesuffix('s')} {self.suspect}"
         return f"<DebugResult of {self.subject!r}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}{suspect}>"
-
-    def _repr_html_(self) -> str:
-        from fairbits.domain import html_table
-
-        trees = self.units == "trees"
-        rows = [("suspect tree" if trees else "suspect layer", "–" if self.suspect is None else str(self.suspect))]
-        for one in (*self.top(1), *self.top(-1)):
-            name = f"neuron {one.neuron}"
-            if trees:
-                name = f"{f'tree {one.layer}' if one.layer else 'all trees'}, {one.label}"
-            verb = "deciding it" if trees else "activating it"
-            rows.append((name, f"{verb} {'lowers' if one.positive else 'raises'} k ({one.acd:+.3f})"))
-        if self.attribution is not None:
-            rows += [(f"bits of {name}", f"{bits:.2f}") for name, bits in self.attribution.q_inf.items()]
-        rows.append(("data or training", self.origin.words))
-        return html_table(f"{self.subject}: {len(self.cases):,} cases, mean k {self.k_mean:.2f}", rows)
 
     @property
     def k_mean(self) -> float:
@@ -622,7 +625,9 @@ def read_debug(folder: Path) -> DebugResult | None:
     if not path.is_file():
         return None
     with reading(path, _REMEDY):
-        found = record_from_json(DebugResult, numbered(read_json(path), -1))
+        document = read_json(path)
+        document["rule"] = FORMER_RULES.get(document["rule"], document["rule"])
+        found = record_from_json(DebugResult, numbered(document, -1))
     with reading(folder / CASES, _REMEDY):
         cases = read_parquet(folder / CASES, remedy=_REMEDY, columns=["k", "flips", "q_1"], max_rows=_MAX_ROWS)
         k, flips, q_1 = (cases[name].to_numpy(zero_copy_only=False) for name in ("k", "flips", "q_1"))
@@ -651,6 +656,7 @@ def layers_table(result: DebugResult) -> pa.Table:
     for one in result.layers:
         row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
         row |= {"width": one.width, "suspect": one.layer == result.suspect, "role": one.role}
+        row |= Estimate.named("explained", one.explained) | {"votes_code": one.votes_code}
         for name, found in (("delta", one.delta_quantiles), ("rho", one.rho_quantiles)):
             levels = found or (None,) * len(QUANTILES)
             row |= {f"{name}_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, levels, strict=True)}

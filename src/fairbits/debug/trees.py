@@ -30,7 +30,7 @@ from fairbits.measure import Evaluator
 from fairbits.models import Ensemble, HasTrees
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
-from fairbits.words import spoken
+from fairbits.text import spoken
 
 #: Trees whose splits are held unless those of all trees are asked for; and splits of a tree, those that most twins
 #: of the cases come to.
@@ -315,7 +315,7 @@ class _Study:
 
     def _candidate(self, name: str, value: float, accuracy: float | None, found: _Counts, place: int) -> Candidate:
         flips = None if self.schema.regression else float(found.flips[place].mean())
-        return candidate_of(name, value, accuracy, self.floor, found.k[place], flips)
+        return candidate_of(name, value, accuracy, (self.floor, np.inf), found.k[place], flips)
 
     def _effect(
         self, layer: int, neuron: int, candidates: tuple[Candidate, ...], held: Candidate, label: str

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,11 @@ _OTHERS: dict[str, dict[str, str]] = {
         "step": "has a step, but is a category; leave it out.",
     },
 }
+
+
+def _settled() -> Any:
+    """A field that follows from the others."""
+    return field(init=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +115,28 @@ class Attribute:
     missing: Missing | None = None
     held: HeldValues | None = field(default=None, compare=False, repr=False)
 
+    #: Whether codes are whole numbers.
+    discrete: bool = _settled()
+    #: The highest code, and the smallest change.
+    upper: float = _settled()
+    stride: float = _settled()
+    #: The code of a missing value; None where nobody lacks one. For a category that of its own label. For a number it
+    #: lies outside of the domain, so far below that no move from a value leads there: people of the table may have it,
+    #: and keep it, but a search never invents it.
+    gap: float | None = _settled()
+    #: The table's columns that hold it: one of its own name, or those that it is spread over.
+    own_columns: tuple[str, ...] = _settled()
+    #: How many values there are, and how many of them twins take.
+    count: int = _settled()
+    twin_count: int = _settled()
+    #: Whether twins take some of its values only, which stand for the others: ranges, or steps.
+    representatives: bool = _settled()
+    #: Whether people may have a value that twins do not take, or none: then their own is one more.
+    open: bool = _settled()
+    #: Whether twins may lack the value, beside those that they take; and whether they never take the missing one.
+    _twins_lack: bool = _settled()
+    _never_lack: bool = _settled()
+
     def __new__(cls, *, kind: str | None = None, **fields: Any) -> Attribute:
         """Makes ``Attribute(kind="integer", …)`` an ``Integer``, as a subject.toml says it."""
         if cls is not Attribute:
@@ -119,7 +146,7 @@ class Attribute:
         return object.__new__(KINDS[kind])
 
     def __post_init__(self) -> None:
-        for name in ("labels", "columns", "cuts"):
+        for name in ("labels", "columns", "cuts", "allowed"):
             self._set(name, tuple(getattr(self, name)))
         for name, known in (("missing", get_args(Missing)), ("holds", get_args(Holds))):
             stated = getattr(self, name)
@@ -131,6 +158,7 @@ class Attribute:
         for name, why in others.items():
             if getattr(self, name) and getattr(self, name) != 1:
                 raise SchemaError(f"attribute {self.name!r} {why}")
+        self._set("discrete", self.kind != "real")
         if self.kind == "category":
             self._check_category()
         else:
@@ -138,8 +166,12 @@ class Attribute:
         if len(set(self.labels)) != len(self.labels):
             double = next(label for label in self.labels if self.labels.count(label) > 1)
             raise SchemaError(f"attribute {self.name!r} has the label {double!r} twice; labels must differ.")
-        self._check_allowed()
-        self._check_ranges()
+        self._set("own_columns", tuple(column for column in self.columns if column) or (self.name,))
+        if self.allowed:
+            self._check_allowed()
+        if self.ranges or self.cuts:
+            self._check_ranges()
+        self._settle_twins()
 
     def _set(self, name: str, value: Any) -> None:
         """Complete a field before anybody has seen it."""
@@ -168,8 +200,11 @@ class Attribute:
             )
         if self.missing is not None and MISSING not in self.labels:
             self._set("labels", (*self.labels, MISSING))
-        self._set("high", len(self.labels) - 1)
-        self._set("step", 1.0)
+        for name in ("high", "upper"):
+            self._set(name, len(self.labels) - 1)
+        for name in ("step", "stride"):
+            self._set(name, 1.0)
+        self._set("gap", float(self.labels.index(MISSING)) if MISSING in self.labels else None)
 
     def _check_number(self) -> None:
         if self.high is None:
@@ -196,6 +231,8 @@ class Attribute:
             raise SchemaError(f"attribute {self.name!r} has a step beyond 1e300; a step is smaller than its range.")
         if self.step is None:
             self._set("step", 1.0 if self.discrete else (self.high - self.low) / 100 or 1.0)
+        self._set("upper", self.high)
+        self._set("stride", self.step)
         if not self.stride > 0 or not np.isfinite(self.stride):
             raise SchemaError(f"attribute {self.name!r} has step {self.stride:g}; a step is larger than 0.")
         if self.discrete and not float(self.stride).is_integer():
@@ -206,6 +243,7 @@ class Attribute:
                 f"attribute {self.name!r} has {len(self.labels)} labels for the {needed} codes "
                 f"{self.low:g} to {self.high:g}; give one each."
             )
+        self._set("gap", None if self.missing is None else math.floor(self.low - (self.high - self.low)) - 1.0)
 
     def _check_allowed(self) -> None:
         codes = tuple(sorted({float(code) for code in self.allowed}))
@@ -240,26 +278,26 @@ class Attribute:
                 f"lowest value of its range, so that there is one between each value and the next."
             )
 
-    @property
-    def discrete(self) -> bool:
-        """Whether codes are whole numbers."""
-        return self.kind != "real"
+    def _settle_twins(self) -> None:
+        category, listed = self.kind == "category", len(self.allowed)
+        count = listed or int(min(np.floor((self.upper - self.low) / self.stride + 1e-9), 1e18)) + 1
+        never = category and self.missing != "value" and count > 1 and self.gap is not None
+        never = never and (not listed or self.gap in self.allowed)
+        lack = self.missing == "value" and not category
+        taken = len(self.ranges) or count - never
+        every = listed or int(self.upper - self.low) + 1
+        some = taken < every - never or not (self.discrete or listed)
+        self._set("count", count)
+        self._set("twin_count", taken + lack)
+        self._set("representatives", some)
+        self._set("open", some or never or (self.missing == "model" and not category))
+        self._set("_twins_lack", lack)
+        self._set("_never_lack", never)
 
     @property
     def cuts_named(self) -> bool:
         """Whether the ranges' names and values alone say where they begin."""
         return self.cuts == _default_cuts(self.ranges)
-
-    @property
-    def gap(self) -> float | None:
-        """The code of a missing value; None where nobody lacks one.
-
-        For a category that of its own label. For a number it lies outside of the domain, so far below that no move from
-        a value leads there: people of the table may have it, and keep it, but a search never invents it.
-        """
-        if self.kind == "category":
-            return float(self.labels.index(MISSING)) if MISSING in self.labels else None
-        return None if self.missing is None else math.floor(self.low - (self.upper - self.low)) - 1.0
 
     def shown_labels(self) -> tuple[str, ...]:
         """The labels as people read them: blanks around a cell show nothing, unless they tell two labels apart."""
@@ -267,21 +305,6 @@ class Attribute:
             return self.labels
         bare = tuple(label.strip() for label in self.labels)
         return bare if len(set(bare)) == len(bare) and all(bare) else self.labels
-
-    @property
-    def own_columns(self) -> tuple[str, ...]:
-        """The table's columns that hold it: one of its own name, or those that it is spread over."""
-        return tuple(column for column in self.columns if column) or (self.name,)
-
-    @property
-    def upper(self) -> float:
-        """The highest code."""
-        return cast(float, self.high)
-
-    @property
-    def stride(self) -> float:
-        """The smallest change."""
-        return cast(float, self.step)
 
     def values(self) -> Codes:
         """Every code from low to high in steps, or the allowed ones."""
@@ -306,31 +329,6 @@ class Attribute:
         return np.arange(self.low, self.upper + 1.0)
 
     @property
-    def count(self) -> int:
-        """How many values there are, without listing them."""
-        if self.allowed:
-            return len(self.allowed)
-        return int(np.floor((self.upper - self.low) / self.stride + 1e-9)) + 1
-
-    @property
-    def twin_count(self) -> int:
-        """How many values twins take, without listing them."""
-        if self.ranges:
-            return len(self.ranges) + self._number_twin
-        return self.count - self._left_out + self._number_twin
-
-    @property
-    def _number_twin(self) -> int:
-        """1 where twins may lack the value, beside those that they take; else 0."""
-        return int(self.missing == "value" and self.kind != "category")
-
-    @property
-    def _left_out(self) -> int:
-        """1 where one of the values is the missing one, and no twin takes it; else 0."""
-        there = self.kind == "category" and self.gap is not None and (not self.allowed or self.gap in self.allowed)
-        return int(there and self.missing != "value" and self.count > 1)
-
-    @property
     def first(self) -> float:
         """The lowest value."""
         return self.allowed[0] if self.allowed else float(self.low)
@@ -341,40 +339,15 @@ class Attribute:
         A missing value is none of them, unless ``missing`` is "value".
         """
         values = np.array([code for _, code in self.ranges]) if self.ranges else self.values()
-        if self._left_out:
+        if self._never_lack:
             return values[values != self.gap]
-        return np.concatenate([[self.gap], values]) if self._number_twin else values
-
-    @property
-    def representatives(self) -> bool:
-        """Whether twins take some of its values only, which stand for the others: ranges, or steps."""
-        if not self.discrete and not self.allowed:
-            return True
-        every = len(self.allowed) or int(self.upper - self.low) + 1
-        return self.twin_count - self._number_twin < every - self._left_out
-
-    @property
-    def open(self) -> bool:
-        """Whether people may have a value that twins do not take, or none: then their own is one more."""
-        gap = self.missing == "model" and self.kind != "category"
-        return self.representatives or gap or bool(self._left_out)
+        return np.concatenate([[self.gap], values]) if self._twins_lack else values
 
     def twin_place(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Which of the values that twins take stands for each code: that of its range.
-
-        Parameters
-        ----------
-        codes
-            Codes of this attribute, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.int64]
-            Positions in ``twin_values()``, (n,); −1 for a missing value that none of them is.
-        """
+        """Which of the values that twins take stands for each code: that of its range, or -1 for a missing one."""
         values = self.twin_values()
         if self.ranges:
-            place = np.searchsorted(self.cuts, codes, side="right") + self._number_twin
+            place = np.searchsorted(self.cuts, codes, side="right") + self._twins_lack
         else:
             place = nearest(values, codes)
         if self.gap is None:
@@ -383,18 +356,7 @@ class Attribute:
         return np.where(codes == self.gap, gone[0] if len(gone) else -1, place)
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest valid codes; a missing value stays one.
-
-        Parameters
-        ----------
-        codes
-            Codes of this attribute, any shape.
-
-        Returns
-        -------
-        Codes
-            The nearest valid codes; the code of a missing value stays as it is.
-        """
+        """The nearest valid codes; a missing value stays one."""
         if self.allowed:
             inside = self.values()[nearest(self.values(), codes)]
         else:
@@ -403,18 +365,7 @@ class Attribute:
         return inside if self.gap is None else np.where(codes == self.gap, self.gap, inside)
 
     def valid(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which codes lie in the domain.
-
-        Parameters
-        ----------
-        codes
-            Codes of this attribute, any shape.
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            True where the code is in the domain; NaN never is, the code of a missing value is where one may be missing.
-        """
+        """Which codes lie in the domain."""
         if self.allowed:
             inside = np.isin(codes, self.allowed)
         else:
@@ -450,18 +401,7 @@ class Attribute:
         return str(round(code)) if self.discrete else f"{code:g}"
 
     def read_twin(self, code: float) -> str:
-        """The label of a twin's code: the name of its range where the attribute has ranges.
-
-        Parameters
-        ----------
-        code
-            One of ``twin_values()``.
-
-        Returns
-        -------
-        str
-            Name of the range, or the label or number as by ``read``.
-        """
+        """The label of a twin's code: the name of its range where the attribute has ranges."""
         return next((name for name, value in self.ranges if value == code), None) or self.read(code)
 
     def domain_text(self) -> str:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from fairbits.domain.attribute import MISSING, Attribute, Codes
 from fairbits.domain.encoding import Encoding, table_rows
 from fairbits.domain.schema import Schema
+from fairbits.domain.table import BINARY
 from fairbits.errors import MissingDependencyError, TableError
 
 if TYPE_CHECKING:
@@ -81,20 +82,7 @@ class Decoder:
         self._gaps = [None if a.kind == "category" else a.gap for a in attributes]
 
     def values(self, column: Column, codes: Codes) -> Values:
-        """The values of one column.
-
-        Parameters
-        ----------
-        column
-            Which column of the model's table.
-        codes
-            Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Values
-            The values that the table would hold, (n,).
-        """
+        """The values of one column, (n,)."""
         own = codes[:, column.place]
         if column.label is not None:
             return (own == column.label).astype(np.int64)
@@ -171,18 +159,7 @@ class Decoder:
         return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
 
     def mapping(self, codes: Codes) -> dict[str, Values]:
-        """The columns that the model was trained on by name, without pandas.
-
-        Parameters
-        ----------
-        codes
-            Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        dict[str, Values]
-            Values by name of the column, (n,) each.
-        """
+        """The columns that the model was trained on by name, without pandas."""
         return {column.name: self.values(column, codes) for column in self.columns}
 
     @property
@@ -211,18 +188,7 @@ class Decoder:
         return mixed
 
     def numbers(self, codes: Codes) -> Codes:
-        """The codes themselves, for a model that was trained on codes; a missing number is NaN, as it was in training.
-
-        Parameters
-        ----------
-        codes
-            Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Codes
-            Codes, (n, seen).
-        """
+        """The codes themselves, for a model that was trained on codes; a missing number is NaN, as in training."""
         gaps = np.array([np.nan if gap is None else gap for gap in self._gaps])
         lacking = codes == gaps  # never true of NaN, which stands for attributes that nobody lacks
         return np.where(lacking, np.nan, codes) if lacking.any() else codes
@@ -405,16 +371,13 @@ class HeldValues:
             column = column.where(~column.isin(NA_TEXTS), np.nan)
         return column.array
 
-    def text(self, place: int) -> str | None:
-        """The text behind a label; None where the table holds something else, or no row has the label."""
-        found = np.flatnonzero(self.places == place)
-        if not len(found):
-            return None
+    def texts(self) -> dict[int, str]:
+        """The texts behind labels, by their places: nothing where the table holds something else."""
         few = self.few
         if type(few).__module__.partition(".")[0] == "pyarrow":
             few = few.column(0).to_pylist()
-        value = few[int(found[0])]
-        return value if isinstance(value, str) else None
+        pairs = zip(self.places.tolist(), few, strict=True)
+        return {place: value for place, value in pairs if isinstance(value, str)}
 
 
 class RawTable:
@@ -431,13 +394,22 @@ class RawTable:
     """
 
     def __init__(self, given: Any, data: pa.Table, *, delimiter: str = ","):
+        import pyarrow as pa
+
+        for place, field in enumerate(data.schema):  # Arrow takes no rows of views of text
+            if pa.types.is_string_view(field.type):
+                data = data.set_column(place, field.name, data[field.name].cast(pa.string()))
         self._given, self._data, self._delimiter = given, data, delimiter
         self._file = Path(given) if isinstance(given, str | Path) else None
         home = type(given).__module__.partition(".")[0]
+        #: Of the frame, where it is one.
+        self.library = home if home in ("pandas", "polars") else None
         self._pandas = home == "pandas"
         self._polars = home == "polars"
         if self._polars and hasattr(given, "collect"):
             self._given = given.collect()
+        #: Whether the types of its columns are a reader's guess.
+        self.csv = self._file is not None and self._file.suffix.lower() not in BINARY
 
     def __len__(self) -> int:
         return int(self._data.num_rows)
@@ -450,13 +422,6 @@ class RawTable:
         names = np.empty(len(self._given.index), dtype=object)
         names[:] = list(self._given.index)
         return names
-
-    @property
-    def csv(self) -> bool:
-        """Whether the types of its columns are a reader's guess."""
-        from fairbits.domain.table import BINARY
-
-        return self._file is not None and self._file.suffix.lower() not in BINARY
 
     def digits(self, schema: Schema) -> tuple[str, ...]:
         """Columns of a CSV file that are text here for the zeros that they begin with, and numbers for pandas."""
@@ -493,8 +458,12 @@ class RawTable:
             few = self._given.select(name)[rows].to_arrow(compat_level=_oldest())
             words = attribute.kind == "category" and None in few.column(0).to_pylist()
             return HeldValues(_objects(few.column(0).to_pylist()) if words else few, places)
-        data = _without_views(self._data.select([name])).take(rows)
-        return HeldValues(_as_text(data) if self.csv else data, places, self.csv)
+        import pyarrow as pa
+
+        data = self._data.select([name]).take(rows)
+        if self.csv and pa.types.is_temporal(data.schema[0].type):  # as the text that pandas leaves them
+            data = data.cast(pa.schema([(name, pa.string())]))
+        return HeldValues(data, places, self.csv)
 
     def rows(self, chosen: npt.NDArray[np.int64], columns: tuple[str, ...], *, text: tuple[str, ...] = ()) -> Any:
         """Some rows of some columns in the owner's own kind of frame; ``text`` are columns of a file that stay text."""
@@ -506,7 +475,7 @@ class RawTable:
         if self._polars:
             return self._given.select(columns)[chosen]
         if not self.csv:
-            return _without_views(self._data.select(list(columns))).take(chosen).to_pandas()
+            return self._data.select(list(columns)).take(chosen).to_pandas()
         kept: dict[str, Any] = dict.fromkeys(text, str)
         frame = pd.read_csv(
             self._file,
@@ -535,42 +504,15 @@ def _oldest() -> Any:
     return pl.CompatLevel.oldest()
 
 
-def _without_views(data: pa.Table) -> pa.Table:
-    """Views of text as text: Arrow takes no rows of them."""
-    import pyarrow as pa
-
-    for place, field in enumerate(data.schema):
-        if pa.types.is_string_view(field.type):
-            data = data.set_column(place, field.name, data[field.name].cast(pa.string()))
-    return data
-
-
-def _as_text(data: pa.Table) -> pa.Table:
-    """Dates of a CSV file as the text that pandas leaves them."""
-    import pyarrow as pa
-
-    kind = data.schema[0].type
-    return data.cast(pa.schema([(data.column_names[0], pa.string())])) if pa.types.is_temporal(kind) else data
-
-
 def with_held(schema: Schema, codes: Codes, raw: RawTable) -> Schema:
     """The schema with the owner's own values behind its attributes, and labels spelled as the table spells them."""
-    return replace(
-        schema,
-        attributes=tuple(_with_held(one, codes[:, i], raw) for i, one in enumerate(schema.attributes)),
-    )
-
-
-def _with_held(attribute: Attribute, codes: Codes, raw: RawTable) -> Attribute:
-    held = raw.held(attribute, codes)
-    if held is None:
-        return attribute
-    if attribute.kind != "category":
-        return replace(attribute, held=held)
-    spelled = [attribute.labels[i] if label == MISSING else held.text(i) for i, label in enumerate(attribute.labels)]
-    labels = tuple(
-        own if own is not None and own.strip() == label.strip() else label
-        for own, label in zip(spelled, attribute.labels, strict=True)
-    )
-    kept = labels if len(set(labels)) == len(labels) else attribute.labels
-    return replace(attribute, held=held, labels=kept)
+    attributes = []
+    for column, attribute in enumerate(schema.attributes):
+        held, labels = raw.held(attribute, codes[:, column]), attribute.labels
+        if held is not None and attribute.kind == "category":
+            own = held.texts()
+            alike = [label != MISSING and own.get(i, "").strip() == label.strip() for i, label in enumerate(labels)]
+            spelled = tuple(own.get(i, label) if alike[i] else label for i, label in enumerate(labels))
+            labels = spelled if len(set(spelled)) == len(spelled) else labels
+        attributes.append(attribute if held is None else replace(attribute, held=held, labels=labels))
+    return replace(schema, attributes=tuple(attributes))

@@ -1,5 +1,8 @@
 """Tables from files and from other libraries, as Arrow; and which of their columns are one category, one-hot encoded.
 
+A subject.toml, a table and a model are data: they can ask for code, secrets and memory, and get what the person at the
+command line (or the caller in Python) has granted, nothing else. See docs/security.md.
+
 A group of 0/1 columns has exactly one 1 in every row, or at most one: encoders that drop a value (``drop="first"``)
 leave it as zeros in all columns of the others.
 """
@@ -7,22 +10,82 @@ leave it as zeros in all columns of the others.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
-from fairbits.domain.limits import MAX_ROWS, check_bytes, check_cells, check_limit, check_rows, max_table_bytes
-from fairbits.domain.table import BINARY, check_names, numpy_of
-from fairbits.errors import TableError
+from fairbits.domain.table import BINARY, numpy_of
+from fairbits.errors import OptionError, TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: Rows of a table, unless --max-rows says otherwise; and cells for each of these rows, which bounds wide tables.
+MAX_ROWS = 2_000_000
+CELLS_PER_ROW = 32
+#: No table has more columns: each of them is an attribute somebody would have to describe.
+MAX_COLUMNS = 20_000
+#: What a row may take in memory, text counted in: 8 bytes a cell on average; and what even a small table may take.
+BYTES_PER_ROW, SMALL_TABLE = 8 * CELLS_PER_ROW, 64 << 20
+#: Bytes of a model when it is unpacked, and of the values that it computes for one row, unless --max-model-bytes
+#: says otherwise.
+MAX_MODEL_BYTES = 512 * 1024 * 1024
+#: Seconds that a foreign model may take until it has answered for the first time, unless --max-seconds says otherwise.
+MAX_SECONDS = 12.0
+#: Requests to a language model, unless --max-requests says otherwise.
+MAX_REQUESTS = 10_000
+
+
+class GrantOptions(TypedDict, total=False):
+    """What may be granted, by its name in Python; the command line has the same names with dashes."""
+
+    trust: bool
+    trust_code: bool
+    trust_pickle: bool
+    credential: str | None
+    max_model_bytes: int
+    max_rows: int
+    max_seconds: float
+    max_requests: int
+    max_cost: float | None
+
+
+def granted_in(options: Mapping[str, Any]) -> GrantOptions:
+    """The grants to files from outside among other options."""
+    known = GrantOptions.__annotations__
+    return cast(GrantOptions, {name: value for name, value in options.items() if name in known})
+
+
+def check_size(
+    name: str, max_rows: int, *, rows: int = 0, columns: int = 0, cells: int | None = None, size: int = 0
+) -> None:
+    """Refuse a table that is larger than granted, before it is unpacked: in rows, columns, cells or bytes."""
+    most = max_rows * BYTES_PER_ROW + SMALL_TABLE
+    allowed, cells = max_rows * CELLS_PER_ROW, rows * columns if cells is None else cells
+    if rows > max_rows:
+        what = f"{rows:,} rows, and {max_rows:,}"
+    elif cells > allowed + CELLS_PER_ROW * MAX_COLUMNS:
+        what = f"about {cells:,} cells, and {allowed:,}"
+    elif size > most:
+        what = f"{size:,} bytes, and {most:,}"
+    elif columns > MAX_COLUMNS:
+        raise TableError(f"the table {name!r} has {columns:,} columns; at most {MAX_COLUMNS:,} can be read.")
+    else:
+        return
+    raise TableError(f"the table {name!r} has {what} are allowed; raise --max-rows if it is yours.")
+
+
+def check_limit(name: str, value: object) -> None:
+    """Refuse a limit that is no whole number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise OptionError(f"{name} is {value!r}; it must be a whole number from 1 up.")
 
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -40,23 +103,23 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_RO
     """A CSV, Parquet, Feather or Arrow file as an Arrow table."""
     import pyarrow as pa
 
-    check_limit("max_rows", max_rows)
-
     file = Path(path)
-    if not is_there(file):
-        raise TableError(f"the table {str(file)!r} does not exist; check the path.")
+    try:
+        size = file.stat().st_size
+    except (OSError, ValueError):  # some paths no system accepts
+        raise TableError(f"the table {str(file)!r} does not exist; check the path.") from None
     if file.is_dir():
         raise TableError(f"the table {str(file)!r} is a folder; name the file in it.")
-    if file.stat().st_size == 0:
+    if size == 0:
         raise TableError(f"the table {str(file)!r} is empty; it needs a header and at least one row.")
     try:
-        table = _read(file, delimiter, max_rows)
+        table = _read_binary(file, max_rows) if file.suffix.lower() in BINARY else _read_csv(file, delimiter, max_rows)
         table.validate(full=True)
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError, MemoryError, OverflowError) as error:
         raise TableError(
             f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}{_fault(error)}; {_remedy(file)}."
         ) from None
-    check_rows(table.num_rows, table.num_columns, max_rows, str(file))
+    check_size(str(file), max_rows, rows=table.num_rows, columns=table.num_columns, size=table.nbytes)
     _check_columns(table, max_rows, str(file))
     check_names(table.column_names)
     if table.num_rows == 0:
@@ -70,6 +133,13 @@ def is_there(file: Path) -> bool:
         return file.exists()
     except (OSError, ValueError):
         return False
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse a table with two columns of the same name, since a name must mean one column."""
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count > 1:
+        raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
 
 
 def _fault(error: BaseException) -> str:
@@ -97,27 +167,17 @@ def _remedy(file: Path) -> str:
     return "mend that line, and see that the file is CSV in UTF-8"
 
 
-def _read(file: Path, delimiter: str, max_rows: int) -> pa.Table:
-    suffix = file.suffix.lower()
-    if suffix in BINARY:
-        if suffix in _PARQUET:
-            _check_parquet(file, max_rows)
-        _try_out(file, max_rows)
-        return _read_binary(file)
-    if len(delimiter) != 1:
-        raise TableError(f"the delimiter is {delimiter!r}; it must be a single character.")
-    check_bytes(file.stat().st_size, max_rows, str(file))
-    return _read_csv(file, delimiter, zeros=_scan_csv(file, delimiter, max_rows))
-
-
-def _read_binary(file: Path) -> pa.Table:
+def _read_binary(file: Path, max_rows: int) -> pa.Table:
     if file.suffix.lower() in _PARQUET:
         from pyarrow import parquet
 
+        _check_parquet(file, max_rows)
+        _try_out(file, max_rows)
         with file.open("rb") as opened:  # as a stream: a name such as "s3://…" is a file here, and nothing else
             return parquet.ParquetFile(opened, page_checksum_verification=True).read()
     from pyarrow import feather
 
+    _try_out(file, max_rows)
     with file.open("rb") as opened:
         return feather.read_table(opened, memory_map=False)
 
@@ -128,11 +188,10 @@ def _check_parquet(file: Path, max_rows: int) -> None:
 
     with file.open("rb") as opened:
         footer = parquet.read_metadata(opened)
-        check_rows(max(footer.num_rows, 0), footer.num_columns, max_rows, str(file))
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        check_rows(sum(max(group.num_rows, 0) for group in groups), footer.num_columns, max_rows, str(file))
+        rows = max(footer.num_rows, sum(max(group.num_rows, 0) for group in groups))
         size = sum(max(group.total_byte_size, 0) for group in groups)
-    check_bytes(size, max_rows, str(file))
+        check_size(str(file), max_rows, rows=rows, columns=footer.num_columns, size=size)
 
 
 def _scan_csv(file: Path, delimiter: str, max_rows: int) -> bool:
@@ -157,10 +216,8 @@ def _scan_csv(file: Path, delimiter: str, max_rows: int) -> bool:
             size += len(piece)
             lines += piece.count(b"\n")
             marks += piece.count(mark)
-            check_bytes(size, max_rows, str(file))
-            check_rows(max(lines - 1, 0), 1, max_rows, str(file))
-            check_rows(1, first + 1, max_rows, str(file))
-            check_cells(lines + marks, max_rows, str(file))
+            rows = max(lines - 1, 0)
+            check_size(str(file), max_rows, rows=rows, columns=first + 1, cells=lines + marks, size=size)
     return zeros
 
 
@@ -169,7 +226,6 @@ def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    check_bytes(table.nbytes, max_rows, name)
     for column in table.itercolumns():
         if pa.types.is_run_end_encoded(column.type):
             raise TableError(f"the table {name!r} has run-end encoded columns, which are not read; write them plain.")
@@ -179,7 +235,7 @@ def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:
         for chunk in column.chunks:
             if pa.types.is_string(chunk.dictionary.type) or pa.types.is_large_string(chunk.dictionary.type):
                 longest = max(longest, pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0)
-        check_bytes(longest * len(column), max_rows, name)
+        check_size(name, max_rows, size=longest * len(column))
 
 
 def _try_out(file: Path, max_rows: int) -> None:
@@ -194,7 +250,7 @@ def _try_out(file: Path, max_rows: int) -> None:
         "fairbits.domain.reading:first_reading",
         (str(file), max_rows),
         seconds=_SECONDS + state.st_size / _BYTES_PER_SECOND,
-        memory=2 * max_table_bytes(max_rows),
+        memory=2 * (max_rows * BYTES_PER_ROW + SMALL_TABLE),
         needs=("fairbits.domain.reading", "pyarrow.parquet", "pyarrow.feather"),
     )
     if outcome.error is not None:
@@ -211,9 +267,12 @@ def first_reading(given: tuple[str, int], _notify: sandbox.Notify) -> None:
     read_arrow(path, max_rows=max_rows)
 
 
-def _read_csv(file: Path, delimiter: str, *, zeros: bool) -> pa.Table:
+def _read_csv(file: Path, delimiter: str, max_rows: int) -> pa.Table:
     from pyarrow import csv
 
+    if len(delimiter) != 1:
+        raise TableError(f"the delimiter is {delimiter!r}; it must be a single character.")
+    zeros = _scan_csv(file, delimiter, max_rows)
     table = csv.read_csv(
         file,
         parse_options=csv.ParseOptions(delimiter=delimiter),
@@ -290,6 +349,7 @@ def as_arrow(data: Any) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(data, pa.Table):
+        check_names(data.column_names)
         return data
     try:
         if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):

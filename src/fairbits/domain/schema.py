@@ -95,6 +95,23 @@ MAX_TWINS = 100_000
 Compared = Literal["favourable", "vector"]
 
 
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """A protected attribute that is known as probabilities only, such as those of BISG: a column for each group.
+
+    What they leave of 1 is the last group. ``likely`` names the observed attribute that takes the likeliest group.
+    """
+
+    attribute: str
+    columns: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def likely(self) -> str:
+        """The observed attribute that holds the group of probability one half or more, where there is one."""
+        return f"{self.attribute} (most likely)"
+
+
 @dataclass(frozen=True, repr=False)
 class Schema:
     """The attributes of a person in column order, and the target that the model predicts.
@@ -111,6 +128,9 @@ class Schema:
         The class whose probability is the score; None for a regression.
     rules
         Which people there can be; given as text, see docs/own.md.
+    plausible
+        Which twins of a person are plausible, as text too: the others are asked about, but figures among plausible
+        twins leave them out. ``own age`` is the person's own value.
     scores
         What twins are compared in: "favourable", the probability of the favourable class, or "vector", the
         probabilities of all classes.
@@ -132,6 +152,8 @@ class Schema:
         What was left out of the schema, and why, as sentences.
     score_range
         How far scores spread (1 to 99 %) that decide between two classes and are no probabilities; None where they are.
+    chances
+        Protected attributes of which the table has probabilities only; the likeliest group of each is in ``observed``.
     """
 
     attributes: tuple[Attribute, ...]
@@ -147,12 +169,31 @@ class Schema:
     justified: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
     score_range: float | None = None
+    plausible: tuple[Rule, ...] = ()
+    chances: tuple[Chances, ...] = ()
+
+    #: Attribute names in column order, those of the protected ones, and the columns of these and of all others.
+    names: tuple[str, ...] = field(init=False, compare=False)
+    protected: tuple[str, ...] = field(init=False, compare=False)
+    protected_columns: tuple[int, ...] = field(init=False, compare=False)
+    free_columns: tuple[int, ...] = field(init=False, compare=False)
+    #: Whether the target is a number and not a class; whether scores are probabilities, not numbers or points.
+    regression: bool = field(init=False, compare=False)
+    probabilities: bool = field(init=False, compare=False)
+    #: Which output of the network is the favourable class (0 for a regression), and how scores become decisions.
+    favourable_index: int = field(init=False, compare=False)
+    rule: DecisionRule = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "observed", tuple(self.observed))
         object.__setattr__(self, "justified", tuple(self.justified))
         object.__setattr__(self, "classes", tuple(self.classes))
+        guarded = [i for i, one in enumerate(self.attributes) if one.protected]
+        object.__setattr__(self, "names", tuple(one.name for one in self.attributes))
+        object.__setattr__(self, "protected", tuple(self.names[i] for i in guarded))
+        object.__setattr__(self, "protected_columns", tuple(guarded))
+        object.__setattr__(self, "free_columns", tuple(i for i in range(len(self.names)) if i not in guarded))
         if not self.attributes and not self.observed:
             raise SchemaError("a schema needs at least one attribute, but got none; list them under [attributes].")
         names = Counter((*self.names, *(one.name for one in self.observed)))
@@ -161,12 +202,13 @@ class Schema:
             raise SchemaError(f"attribute {double!r} is listed twice; names must differ.")
         if self.target in names:
             raise SchemaError(f"target {self.target!r} is also an attribute; a model must not see its own target.")
-        self._settle_favourable()
-        self._settle_scores()
-        self._settle_threshold()
-        self.check_justified(self.justified)
-        texts = [rule.text if isinstance(rule, Rule) else rule for rule in self.rules]
-        object.__setattr__(self, "rules", tuple(Rule.of(text, self.attributes) for text in texts))
+        self._settle_target()
+        if self.justified:
+            self.check_justified(self.justified)
+        for name in ("rules", "plausible"):
+            texts = [rule.text if isinstance(rule, Rule) else rule for rule in getattr(self, name)]
+            parsed = (Rule.of(text, self.attributes, own=name == "plausible") for text in texts)
+            object.__setattr__(self, name, tuple(parsed))
 
     def __repr__(self) -> str:
         shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])
@@ -176,18 +218,7 @@ class Schema:
         )
 
     def check_justified(self, names: Iterable[str]) -> None:
-        """Refuse justified attributes that are not there, or that are protected themselves.
-
-        Parameters
-        ----------
-        names
-            Attributes that may decide.
-
-        Raises
-        ------
-        SchemaError
-            If one is not in the schema, or is protected.
-        """
+        """Refuse justified attributes that are not there, or that are protected themselves."""
         guarded = {*self.protected, *(one.name for one in self.observed)}
         for name in names:
             if name in guarded:
@@ -199,7 +230,16 @@ class Schema:
                 free = [one for one in self.names if one not in guarded]
                 raise SchemaError(f"justified attribute {name!r} is not in the schema; {choose_from(name, free)}")
 
-    def _settle_scores(self) -> None:
+    def _settle_target(self) -> None:
+        if len(self.classes) == 1:
+            raise SchemaError(f"the target has the single class {self.classes[0]!r}; a decision needs at least two.")
+        if not self.classes and self.favourable is not None:
+            raise SchemaError(f"favourable is {self.favourable!r}, but the target has no classes; name them.")
+        if self.classes and self.favourable is None:
+            object.__setattr__(self, "favourable", self.classes[-1])
+        if self.classes and self.favourable not in self.classes:
+            remedy = choose_from(str(self.favourable), self.classes)
+            raise SchemaError(f"favourable value {self.favourable!r} is not a class of the target; {remedy}")
         if self.scores not in get_args(Compared):
             raise SchemaError(f"scores is {self.scores!r}; {choose_from(str(self.scores), get_args(Compared))}")
         if self.scores == "vector" and not self.classes:
@@ -207,10 +247,17 @@ class Schema:
         if self.max_twins < 1:
             raise SchemaError(f"the limit of twins is {self.max_twins}; it must be 1 or more.")
 
-    def _settle_threshold(self) -> None:
-        stated = self.threshold
-        if stated is None:
-            return
+        if self.threshold is not None:
+            self._settle_threshold(self.threshold)
+        own = 0 if self.favourable is None else self.classes.index(self.favourable)
+        cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
+        object.__setattr__(self, "regression", not self.classes)
+        object.__setattr__(self, "probabilities", bool(self.classes) and self.score_range is None)
+        object.__setattr__(self, "favourable_index", own)
+        rule = DecisionRule(len(self.classes), own, cut if len(self.classes) == 2 else None)
+        object.__setattr__(self, "rule", rule)
+
+    def _settle_threshold(self, stated: object) -> None:
         if isinstance(stated, bool) or not isinstance(stated, int | float) or not math.isfinite(stated):
             raise SchemaError(
                 f"the threshold is {stated!r}; it must be a number on the score's scale: between 0 and 1 for "
@@ -224,39 +271,6 @@ class Schema:
                 f"is decided; leave it out."
             )
         object.__setattr__(self, "threshold", float(stated))
-
-    def _settle_favourable(self) -> None:
-        if len(self.classes) == 1:
-            raise SchemaError(f"the target has the single class {self.classes[0]!r}; a decision needs at least two.")
-        if not self.classes:
-            if self.favourable is not None:
-                raise SchemaError(f"favourable is {self.favourable!r}, but the target has no classes; name them.")
-            return
-        if self.favourable is None:
-            object.__setattr__(self, "favourable", self.classes[-1])
-        if self.favourable not in self.classes:
-            remedy = choose_from(str(self.favourable), self.classes)
-            raise SchemaError(f"favourable value {self.favourable!r} is not a class of the target; {remedy}")
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Attribute names in column order."""
-        return tuple(attribute.name for attribute in self.attributes)
-
-    @cached_property
-    def protected(self) -> tuple[str, ...]:
-        """Names of the protected attributes, in column order."""
-        return tuple(attribute.name for attribute in self.attributes if attribute.protected)
-
-    @cached_property
-    def protected_columns(self) -> tuple[int, ...]:
-        """Columns of the protected attributes."""
-        return tuple(i for i, attribute in enumerate(self.attributes) if attribute.protected)
-
-    @cached_property
-    def free_columns(self) -> tuple[int, ...]:
-        """Columns of the attributes that are not protected: they say who a person is."""
-        return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected)
 
     @cached_property
     def person_columns(self) -> tuple[int, ...]:
@@ -274,27 +288,6 @@ class Schema:
     def movable_columns(self) -> tuple[int, ...]:
         """Columns of the attributes that a search may change."""
         return tuple(i for i in self.free_columns if not self.attributes[i].immutable)
-
-    @property
-    def regression(self) -> bool:
-        """Whether the target is a number and not a class."""
-        return not self.classes
-
-    @property
-    def probabilities(self) -> bool:
-        """Whether scores are probabilities, and not predicted numbers or points."""
-        return bool(self.classes) and self.score_range is None
-
-    @property
-    def favourable_index(self) -> int:
-        """Which output of the network is the favourable class (0 for a regression)."""
-        return 0 if self.favourable is None else self.classes.index(self.favourable)
-
-    @property
-    def rule(self) -> DecisionRule:
-        """How scores become decisions."""
-        cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-        return DecisionRule(len(self.classes), self.favourable_index, cut if len(self.classes) == 2 else None)
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -394,18 +387,7 @@ class Schema:
         return np.array([attribute.code_of(person[attribute.name]) for attribute in self.attributes])
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest people inside the domain.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Codes
-            People with every code moved to the nearest valid one, (n, attributes).
-        """
+        """The nearest people inside the domain."""
         columns = [attribute.clip(codes[:, i]) for i, attribute in enumerate(self.attributes)]
         return np.column_stack(columns)
 

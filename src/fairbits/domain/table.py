@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
-from fairbits.domain.schema import Schema
+from fairbits.domain.schema import Chances, Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
     """One column as codes: labels by position, numbers as they are."""
     import pyarrow as pa
 
-    column = with_nulls(plain(column))
+    column = plain(column)
     missing = numpy_of(column.is_null())
     if missing.any() and attribute.gap is None:
         raise TableError.of_row(
@@ -101,17 +101,6 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
     return codes
 
 
-def with_nulls(column: Any) -> Any:
-    """A column in which NaN counts as missing, as it does in pandas."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_floating(column.type):
-        return column
-    gone = pc.is_nan(column)
-    return pc.if_else(gone, pa.scalar(None, column.type), column) if pc.any(gone).as_py() else column
-
-
 def spells_labels(attribute: Attribute) -> bool:
     """Whether a column of numbers holds the labels of this category and not its codes.
 
@@ -123,8 +112,9 @@ def spells_labels(attribute: Attribute) -> bool:
 
 
 def plain(column: Any) -> Any:
-    """One array of strings or numbers, whatever Arrow made of the column."""
+    """One array of strings or numbers, whatever Arrow made of the column; NaN counts as missing, as in pandas."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
@@ -144,6 +134,8 @@ def plain(column: Any) -> Any:
     kinds = (pa.types.is_boolean, pa.types.is_large_string, pa.types.is_string_view)
     if any(kind(column.type) for kind in kinds):
         column = column.cast(pa.string())
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     return column
 
 
@@ -266,6 +258,12 @@ class Table:
         The rows' own names in the owner's table (a pandas index), (n,); None where they are only counted.
     person
         A number for each row, the same for rows of one person, (n,); None where the table does not say.
+    weight
+        How many people of the population each row stands for, in any unit, (n,); None where rows count alike.
+    chances
+        For each attribute that is known as probabilities only: those of its groups, (n, groups); NaN where unknown.
+    library
+        "pandas" or "polars" where the owner's table is a frame: what results become in ``to_frame()``.
     drawn
         Whether nobody gave a table, and people drawn from the domain stand in its place: only `certify` takes those.
     """
@@ -279,7 +277,10 @@ class Table:
     scores: npt.NDArray[np.float64] | None = None  # the scores of a model that is not at hand, where the table has them
     index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
     person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
-    drawn: bool = False
+    library: str | None = None  # of the owner's frame
+    weight: npt.NDArray[np.float64] | None = None  # survey weights; None where rows count alike
+    chances: tuple[npt.NDArray[np.float64], ...] = ()  # (n, groups) for each attribute known as probabilities only
+    drawn: bool = False  # whether nobody gave a table
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -307,6 +308,9 @@ class Table:
             None if self.scores is None else self.scores[chosen],
             None if self.index is None else self.index[chosen],
             None if self.person is None else self.person[chosen],
+            self.library,
+            None if self.weight is None else self.weight[chosen],
+            tuple(one[chosen] for one in self.chances),
         )
 
     def names(self) -> npt.NDArray[Any]:
@@ -369,27 +373,17 @@ def table_from_arrow(
     file: str | Path | None = None,
     person: str | None = None,
     split: str | None = None,
+    weight: str | None = None,
 ) -> Table:
-    """Codes of a table with the schema's columns; of the others the person's id and who was held out, where named."""
+    """Codes of a table with the schema's columns; of the others the person's id, who was held out, and the weight."""
     origin = None if file is None else Path(file)
 
     def place(row: int) -> str:
         return place_of(row + 1, origin)
 
-    with rows_named(place=place):
-        table = replace(_coded(data, schema), file=origin)
-        if person is not None:
-            table = replace(table, person=_persons(data, person))
-        if split is not None:
-            table = replace(table, held_out=_held_out(data, split))
-    check_domain(table.codes, schema, place)
-    return table
-
-
-def _coded(data: pa.Table, schema: Schema) -> Table:
     names = data.column_names
-    check_names(names)
-    for attribute in (*schema.attributes, *schema.observed):
+    soft = {one.likely for one in schema.chances}
+    for attribute in (*schema.attributes, *(one for one in schema.observed if one.name not in soft)):
         for name in attribute.own_columns:
             if name not in names:
                 what = "protected attribute" if attribute.protected else "attribute"
@@ -397,21 +391,75 @@ def _coded(data: pa.Table, schema: Schema) -> Table:
                 raise TableError(f"{what} {attribute.name!r} is not in the table; {choose_from(name, names)}")
     if data.num_rows == 0:
         raise TableError(f"the table has {len(names)} columns but no rows; at least one person is needed.")
-    columns = [codes_of_group(data, a) if a.columns else codes_of_column(data[a.name], a) for a in schema.attributes]
-    codes = np.column_stack(columns) if columns else np.empty((data.num_rows, 0))
-    observed = [_observed(data, attribute) for attribute in schema.observed]
-    return Table(
-        np.ascontiguousarray(codes),
-        target_of(data, schema),
-        observed=np.column_stack(observed) if observed else None,
-    )
+    with rows_named(place=place):
+        columns = [
+            codes_of_group(data, one) if one.columns else codes_of_column(data[one.name], one)
+            for one in schema.attributes
+        ]
+        chances = {one.likely: _chances(data, one) for one in schema.chances}
+        observed = [
+            _likeliest(chances[one.name]) if one.name in chances else _observed(data, one) for one in schema.observed
+        ]
+        table = Table(
+            np.ascontiguousarray(np.column_stack(columns) if columns else np.empty((data.num_rows, 0))),
+            target_of(data, schema),
+            file=origin,
+            observed=np.column_stack(observed) if observed else None,
+            person=None if person is None else _persons(data, person),
+            held_out=None if split is None else _held_out(data, split),
+            weight=None if weight is None else _weights(data, weight),
+            chances=tuple(chances.values()),
+        )
+    check_domain(table.codes, schema, place)
+    return table
+
+
+#: Probabilities of one person may exceed 1 together by so much, from rounding.
+_ROUNDED = 0.01
+
+
+def _chances(data: pa.Table, about: Chances) -> Codes:
+    """The probabilities of each person's groups, the rest as the last one; NaN where one of them is missing."""
+    found = np.full((data.num_rows, len(about.labels)), np.nan)
+    for place, name in enumerate(about.columns):
+        if name not in data.column_names:
+            raise TableError(
+                f"column {name!r} of protected attribute {about.attribute!r} is not in the table; "
+                f"{choose_from(name, data.column_names)}"
+            )
+        column = plain(data[name])
+        there = ~numpy_of(column.is_null())
+        found[there, place] = numbers(column.drop_null(), name)
+    given = found[:, : len(about.columns)]
+    known = ~np.isnan(given).any(axis=1)
+    total = given.sum(axis=1)
+    wrong = known & ((given < 0).any(axis=1) | (total > 1 + _ROUNDED))
+    if wrong.any() or not known.any():
+        row = int(np.argmax(wrong)) if wrong.any() else 0
+        raise TableError.of_row(
+            f"the probabilities of {about.attribute!r} ({', '.join(about.columns)}) are "
+            f"{', '.join(f'{value:g}' for value in given[row])} in {ROW}; each must be 0 or more and they must add up "
+            f"to at most 1.",
+            row,
+        )
+    found[:, -1] = np.where(total < 1 - _ROUNDED, 1 - total, 0.0)
+    found[~known] = np.nan
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _likeliest(chances: Codes) -> Codes:
+    """The group of probability one half or more; NaN where there is none."""
+    found = np.full(len(chances), np.nan)
+    sure = np.nan_to_num(chances).max(axis=1) >= 0.5
+    found[sure] = chances[sure].argmax(axis=1)
+    return found
 
 
 def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
     if attribute.columns:
         return codes_of_group(data, attribute)
-    column = with_nulls(plain(data[attribute.name]))
+    column = plain(data[attribute.name])
     there = ~numpy_of(column.is_null())
     codes = np.full(len(column), np.nan)
     if not there.any():
@@ -434,7 +482,7 @@ def _whole(data: pa.Table, name: str, what: str) -> Any:
     """A column in which nothing may be missing."""
     if name not in data.column_names:
         raise TableError(f"{what} {name!r} is not in the table; {choose_from(name, data.column_names)}")
-    column = with_nulls(plain(data[name]))
+    column = plain(data[name])
     if column.null_count:
         raise TableError.of_row(
             f"{what} {name!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
@@ -447,6 +495,18 @@ def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """The number of the person of each row, from 0, by the column of their ids."""
     ids = np.array(_whole(data, name, "person").to_pylist())
     return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+
+
+def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
+    """The survey weight of each row."""
+    values = numbers(_whole(data, name, "weight"), name)
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise TableError.of_row(f"weight {name!r} is {values[row]:g} in {ROW}; it must be 0 or more.", row)
+    if not values.any():
+        raise TableError(f"weight {name!r} is 0 in every row, so nobody counts; name another column.")
+    return values
 
 
 def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
@@ -475,19 +535,6 @@ def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDAr
             row,
         )
     return values
-
-
-def check_names(names: list[str]) -> None:
-    """Refuse a table with two columns of the same name, since a name must mean one column."""
-    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
-    if count > 1:
-        raise TableError(f"the table has the column {name!r} {count} times; rename all but one.")
-
-
-def check_target(target: str | None, names: Sequence[str]) -> None:
-    """Refuse a target that is no column of the table."""
-    if target is not None and target not in names:
-        raise TableError(f"target {target!r} is not in the table; {choose_from(target, names)}")
 
 
 def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lambda row: place_of(row + 1)) -> None:
@@ -541,42 +588,57 @@ Integers = npt.NDArray[np.int64]
 
 def people_of(schema: Schema, table: Table) -> Integers | None:
     """The number of the person of each row, from 0; None where every row is somebody else."""
+    return _people(schema, table)[0]
+
+
+def _people(schema: Schema, table: Table) -> tuple[Integers | None, int]:
+    """The person of each row, and how many rows repeat others in all unprotected columns; 0 where it is not noticed."""
     if table.person is not None:
-        codes = np.unique(table.person, return_inverse=True)[1].astype(np.int64)
-        return None if codes.max(initial=-1) + 1 == len(codes) else codes
-    free, whole = _kinds(schema, table)
-    sizes = np.bincount(free)
-    if not _noticed(sizes, len(table)):
-        return None
-    # A kind of unprotected values that comes with one kind of protected ones only: its rows look like one person.
-    first = np.full(len(sizes), -1, dtype=np.int64)
-    first[free[::-1]] = whole[::-1]
-    mixed = np.bincount(free, weights=first[free] != whole, minlength=len(sizes)) > 0
-    own = np.where(mixed[free], len(sizes) + np.arange(len(free)), free)
+        own, repeated = table.person, 0
+    else:
+        columns = [table.codes[:, i] for i in schema.free_columns]
+        free = _numbered([*columns, *(() if table.scores is None else (table.scores,))], len(table))
+        sizes = np.bincount(free)
+        repeated = int(sizes[sizes > 1].sum())
+        if repeated <= NOTICED * len(table):
+            return None, 0
+        guarded = [table.codes[:, i] for i in schema.protected_columns]
+        whole = _numbered([free, *guarded, *(() if table.observed is None else table.observed.T)], len(table))
+        # A kind of unprotected values that comes with one kind of protected ones only: its rows look like one person.
+        first = np.full(len(sizes), -1, dtype=np.int64)
+        first[free[::-1]] = whole[::-1]
+        mixed = np.bincount(free, weights=first[free] != whole, minlength=len(sizes)) > 0
+        own = np.where(mixed[free], len(sizes) + np.arange(len(free)), free)
     codes = np.unique(own, return_inverse=True)[1].astype(np.int64)
-    return None if codes.max() + 1 == len(codes) else codes
+    return None if codes.max(initial=-1) + 1 == len(codes) else codes, repeated
 
 
 def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
     """What must be known about rows and people to read intervals."""
-    people = people_of(schema, table)
+    people, repeated = _people(schema, table)
     count = len(table) if people is None else int(people.max()) + 1
+    weighted: tuple[str, ...] = ()
+    if table.weight is not None:
+        worth = table.weight.sum() ** 2 / (table.weight**2).sum()
+        weighted = (
+            f"rates and means are weighted: {len(table):,} rows are worth {worth:,.0f} of equal weight (effective "
+            f"sample size); AUC, bits in the score and what a search finds are not weighted.",
+        )
     if table.person is not None:
         return (
+            *weighted,
             f"the table has {len(table):,} rows of {count:,} people: rates and means are those of rows, and their "
             f"intervals, splits and tests draw people.",
         )
-    free, _ = _kinds(schema, table)
-    sizes = np.bincount(free)
-    if not _noticed(sizes, len(table)):
-        return ()
-    repeated = int(sizes[sizes > 1].sum())
+    if not repeated:
+        return weighted
     taken = (
         f"intervals, splits and tests take rows that repeat in every column for one person ({count:,} people)"
         if people is not None
         else "people of other protected values are alike in them too, so they are taken for different people"
     )
     return (
+        *weighted,
         f"{repeated:,} of {len(table):,} rows repeat in all unprotected columns; {taken}. Where rows belong to the "
         f'same people, name the column of their id: person = "…" under [table].',
     )
@@ -588,20 +650,6 @@ def one_row_each(people: Integers | None, n: int, rng: np.random.Generator) -> I
         return np.arange(n)
     order = rng.permutation(n)
     return np.sort(order[np.unique(people[order], return_index=True)[1]])
-
-
-def _noticed(sizes: Integers, n: int) -> bool:
-    return n > 0 and float(sizes[sizes > 1].sum()) > NOTICED * n
-
-
-def _kinds(schema: Schema, table: Table) -> tuple[Integers, Integers]:
-    """The kind of each row: by the unprotected columns, and by all of them, with what the model does not take."""
-    columns = [table.codes[:, i] for i in schema.free_columns]
-    columns += [] if table.scores is None else [table.scores]
-    free = _numbered(columns, len(table))
-    more: list[npt.NDArray[Any]] = [free, *(table.codes[:, i] for i in schema.protected_columns)]
-    more += [] if table.observed is None else list(table.observed.T)
-    return free, _numbered(more, len(table))
 
 
 def _numbered(columns: list[npt.NDArray[Any]], n: int) -> Integers:

@@ -75,17 +75,21 @@ class Twins:
         mine = np.isnan(every).any(axis=1)
         #: All combinations, those at a person's own value last; NaN where it is the person's own.
         self.patterns: Codes = np.concatenate([every[~mine], every[mine]])
+        #: How many combinations everybody has, and how many a person can have with those at values of their own.
+        self.m, self.most = len(self.values), len(self.patterns)
         self._place_of = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
 
     @property
-    def m(self) -> int:
-        """How many combinations everybody has (the person included, where twins take all values)."""
-        return len(self.values)
+    def axes(self) -> tuple[tuple[str, ...], ...]:
+        """The values along each protected attribute, in words; where people may have one of their own, it is last."""
+        attributes = [self.schema.attributes[i] for i in self.columns]
+        named = zip(attributes, self._domains, self._open, strict=True)
+        return tuple((*(a.read_twin(code) for code in d), *([f"own {a.name}"] if own else [])) for a, d, own in named)
 
     @property
-    def most(self) -> int:
-        """How many twins a person can have, those at the person's own values included."""
-        return len(self.patterns)
+    def grid(self) -> npt.NDArray[np.int64]:
+        """Where each combination along the axes, the last one changing fastest, stands among all combinations."""
+        return self._place_of
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -128,55 +132,20 @@ class Twins:
         )
 
     def as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
-        """People as one of their twins each.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        twins
-            Positions of the twins among all combinations, (n,).
-
-        Returns
-        -------
-        Codes
-            The twins, (n, attributes).
-        """
+        """People as one of their twins each, (n, attributes)."""
         rows = codes.copy()
         chosen = self.patterns[twins]
         rows[:, self.columns] = np.where(np.isnan(chosen), codes[:, self.columns], chosen)
         return rows
 
     def own(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which combinations at their own values people have beside the m that everybody has.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            Truth values, (n, most − m).
-        """
+        """Which combinations at their own values people have beside the m that everybody has, (n, most - m)."""
         known = self._known(codes)
         wanted = np.isnan(self.patterns[self.m :])
         return np.asarray((known.astype(np.int64) @ wanted.T.astype(np.int64)) == 0)
 
     def has_own(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Who has a value of their own that no twin of others takes.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            Truth values, (n,).
-        """
+        """Who has a value of their own that no twin of others takes."""
         return np.asarray(~self._known(codes).all(axis=1))
 
     def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
@@ -184,18 +153,7 @@ class Twins:
         return np.stack(known, axis=1) if known else np.empty((len(codes), 0), np.bool_)
 
     def place_of(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Position of people as they are among all their combinations, their own values as such.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.int64]
-            Positions from 0 to most − 1, (n,).
-        """
+        """Position of people as they are among all their combinations, their own values as such, (n,)."""
         index = np.zeros(len(codes), dtype=np.int64)
         for i, values, own in zip(self.columns, self._domains, self._open, strict=True):
             place = np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)
@@ -221,23 +179,7 @@ class Twins:
         return twins
 
     def blocks(self, codes: Codes, *, rows: int = 65_536) -> Iterator[tuple[slice, Codes]]:
-        """Twins of a batch of people in pieces, through one buffer.
-
-        The protected columns are written once; each piece only fills in its people. The next piece overwrites the
-        buffer: use a piece or copy it before going on.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        rows
-            About how many twins a piece holds.
-
-        Yields
-        ------
-        Iterator[tuple[slice, Codes]]
-            The rows of a piece, and its twins, (people, m, attributes).
-        """
+        """Rows and their twins, piece by piece, (n, m, attributes), in one buffer that the next piece fills again."""
         people = max(1, rows // self.m)
         buffer = np.empty((min(people, len(codes)), self.m, codes.shape[1]))
         buffer[:, :, self.columns] = self.values
@@ -249,18 +191,7 @@ class Twins:
             yield slice(start, start + len(batch)), piece
 
     def index_of(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Position of the combination that stands for each person: by the ranges, where twins stand for ranges.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.int64]
-            Positions from 0 to m − 1, (n,); a missing value that no twin takes counts as the first value.
-        """
+        """Position of the combination that stands for each person: by the ranges, where twins stand for ranges."""
         index = np.zeros(len(codes), dtype=np.int64)
         for i, values in zip(self.columns, self._domains, strict=True):
             index = index * len(values) + np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)
@@ -382,28 +313,23 @@ class _Exceptions:
 
 
 class Validity:
-    """The rules of a schema, over people and over their twins."""
+    """The rules of a schema, or other ones, over people and over their twins."""
 
-    def __init__(self, schema: Schema, twins: Twins, rows: Codes | None = None):
+    def __init__(
+        self, schema: Schema, twins: Twins, rows: Codes | None = None, *, rules: tuple[Rule, ...] | None = None
+    ):
+        rules = schema.rules if rules is None else rules
         self.schema = schema
         self._twins = twins
         protected = set(schema.protected_columns)
-        self._of_people = [rule for rule in schema.rules if not protected.intersection(rule.columns)]
-        self._of_twins = [rule for rule in schema.rules if protected.intersection(rule.columns)]
+        self._of_people = [rule for rule in rules if not protected.intersection(rule.columns)]
+        self._of_twins = [rule for rule in rules if protected.intersection(rule.columns)]
+        #: Whether there are rules at all, and whether some look at protected attributes: fewer than m twins for some.
+        self.any, self.about_twins = bool(rules), bool(self._of_twins)
         self._free = np.array(schema.free_columns, dtype=np.int64)
         self._multipliers = np.random.default_rng(0).integers(0, 2**63, len(self._free), dtype=np.uint64) * 2 + 1
         self._places = {column: place for place, column in enumerate(schema.protected_columns)}
         self.rows = rows
-
-    @property
-    def any(self) -> bool:
-        """Whether there are rules at all."""
-        return bool(self.schema.rules)
-
-    @property
-    def about_twins(self) -> bool:
-        """Whether some rule looks at protected attributes, so that people may have fewer than m twins."""
-        return bool(self._of_twins)
 
     def twins(self, codes: Codes) -> Truth:
         """Which twins of these people can exist under the rules, or occur in the table.
@@ -443,11 +369,11 @@ class Validity:
     def _column(self, codes: Codes, column: int) -> Codes:
         if column in self._places:
             return self._twins.values[:, self._places[column]][None, :]
-        return codes[:, column][:, None]
+        return codes[:, max(column, ~column)][:, None]
 
     def _own_column(self, codes: Codes, column: int) -> Codes:
         if column not in self._places:
-            return codes[:, column][:, None]
+            return codes[:, max(column, ~column)][:, None]
         pattern = self._twins.patterns[self._twins.m :, self._places[column]][None, :]
         return np.where(np.isnan(pattern), codes[:, column][:, None], pattern)
 

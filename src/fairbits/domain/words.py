@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from html import escape
-
-from fairbits.numerals import unsigned_zero
-from fairbits.text import REPLACEMENT, harmless, shortened
+from fairbits.text import REPLACEMENT, harmless, shortened, unsigned_zero
 
 __all__ = ["REPLACEMENT", "harmless", "joined", "quality", "shortened", "unsigned_zero"]
 
@@ -29,19 +25,3 @@ def joined(names: tuple[str, ...] | list[str]) -> str:
     'age, race and sex'
     """
     return ", ".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
-    """A title and pairs of name and value, all of it escaped.
-
-    Examples
-    --------
-    >>> html_table("a < b", [("k", "3")])
-    '<table><caption>a &lt; b</caption><tr><th scope="row">k</th><td>3</td></tr></table>'
-    """
-    lines = "".join(f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td></tr>' for name, value in rows)
-    return f"<table><caption>{_text(title)}</caption>{lines}</table>"
-
-
-def _text(text: str) -> str:
-    return escape(shortened(text, 200))

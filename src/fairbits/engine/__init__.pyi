@@ -36,6 +36,7 @@ from .kernels.moves import Domain as Domain
 from .kernels.moves import Outlook as Outlook
 from .kernels.moves import change_some as change_some
 from .kernels.moves import margins as margins
+from .kernels.partition import ruler_of as ruler_of
 from .kernels.partition import tolerance_of as tolerance_of
 from .nearest import NearestRow as NearestRow
 from .plan import ActivationCode as ActivationCode
@@ -46,6 +47,7 @@ from .seen import Keys as Keys
 from .seen import Seen as Seen
 from .seen import keys_of as keys_of
 from .threads import available_cores as available_cores
+from .threads import one_core as one_core
 from .threads import share as share
 from .threads import thread_count as thread_count
 from .tree_bounds import TreeBoxes as TreeBoxes

@@ -4,3 +4,4 @@ from .explorer import Explorer as Explorer
 from .listener import hosts_of as hosts_of
 from .listener import listen as listen
 from .listener import serve as serve
+from .page import write_page as write_page

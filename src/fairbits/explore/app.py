@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
 from fairbits.explore.explorer import Explorer
+from fairbits.explore.page import script, served_page, style
 from fairbits.explore.people import asked_of
-from fairbits.report import stylesheet
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,8 +33,6 @@ except ImportError:
 
 #: Bytes of a question; a person with a thousand attributes and all neurons held stays far below.
 MAX_BYTES = 256 * 1024
-#: One file to the browser, several to whoever reads them.
-_SCRIPTS = ("pictures.js", "fields.js", "neurons.js", "explore.js")
 _METHODS = ("GET", "HEAD", "POST")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -51,11 +48,10 @@ _HEADERS = {
 
 def build_app(explorer: Explorer, *, token: str, hosts: Iterable[str]) -> ASGIApp:
     """The application of the explorer."""
-    base = _file("report.css", "fairbits.report", "templates")  # one look for both
     files = {
-        "/": (_file("explore.html").replace("TOKEN", token), "text/html"),
-        "/explore.css": (stylesheet() + base + _file("explore.css"), "text/css"),
-        "/explore.js": ("\n".join(_file(name) for name in _SCRIPTS), "text/javascript"),
+        "/": (served_page(token), "text/html"),
+        "/explore.css": (style(), "text/css"),
+        "/explore.js": (script("server.js"), "text/javascript"),
     }
     questions = _Questions(explorer)
     routes = [Route(path, _fixed(*file), methods=["GET"]) for path, file in files.items()]
@@ -136,10 +132,6 @@ def _fixed(text: str, kind: str) -> Any:
         return Response(text, media_type=kind)
 
     return endpoint
-
-
-def _file(name: str, package: str = "fairbits.explore", folder: str = "static") -> str:
-    return resources.files(package).joinpath(folder, name).read_text(encoding="utf-8")
 
 
 def _refusal(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:

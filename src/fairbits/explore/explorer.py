@@ -30,7 +30,7 @@ from fairbits.measure import Evaluator
 from fairbits.models import Do, HasActivations, HasInterventions, kind_of
 from fairbits.randomness import sampled_rows
 from fairbits.repair import Guard
-from fairbits.report import distance_words, evaluator_of_run, portrait_of
+from fairbits.report import distance_words, evaluator_of_run, kept_measurement, portrait_of
 from fairbits.store import Run, accepted_subject
 from fairbits.subject import Subject, variance_explained
 
@@ -144,9 +144,11 @@ class Explorer:
         self.run = run
         self.subject = accepted_subject(run, subject)
         self.schema = self.subject.schema
-        self.evaluator = evaluator_of_run(run, self.subject, threads)
+        evaluator = evaluator_of_run(run, self.subject, threads)
+        kept = kept_measurement(run.folder, self.subject, evaluator)
+        self.evaluator = evaluator.over_values  # whoever is made up here has no values of their own
         self.switches = Switches.of(self.subject)
-        self.gallery = Gallery(run, self.subject, self.evaluator)
+        self.gallery = Gallery(run, self.subject, self.evaluator, [] if kept is None else kept["worst_rows"])
         self._nearest = NearestRow(self.schema, self.subject.table.codes)
         self._judged = _sample(self.subject)
         self._lock = threading.Lock()
@@ -169,6 +171,7 @@ class Explorer:
             "rows": len(self.subject.table),
             "layers": self.switches.document(found.suspect if found else None, acd),
             "no_layers": self.switches.reason,
+            "embedded": False,
             "judged": 0 if self._ready(()).accuracy is None else len(self._judged.table),
         }
 
@@ -190,32 +193,32 @@ class Explorer:
                 **found,
                 "accuracy": held.accuracy,
                 "before": None if brief is None else {**brief, "accuracy": plain.accuracy},
-                "distance": distance_words(int(self._nearest.find(codes).changed[0])),
+                "distance": self.distance_of(codes),
                 "notes": self._broken_rules(codes),
                 "spread": self._spread(held.layers, codes, asked.layer),
                 "proof": held.proof,
             }
+
+    def distance_of(self, codes: Codes) -> str:
+        """How far one person is from the nearest row of the table, in words."""
+        return distance_words(int(self._nearest.find(codes).changed[0]))
 
     def _made_ready(self, dos: tuple[Do, ...], guard: int | None = None) -> _Ready:
         model: Any = self.subject.model
         evaluator = self.evaluator
         if dos:
             model = model.with_interventions(dos)
-            evaluator = evaluator_of_run(self.run, replace(self.subject, model=model), evaluator.threads)
-            evaluator.validity = self.evaluator.validity  # who can exist does not depend on the model
+            evaluator = evaluator.with_model(model)  # who can exist does not depend on the model
         if guard is None:
             return _Ready(evaluator, _quality(model, self._judged), evaluator)
-        changed = replace(self.subject, model=model)
         made = Guard.of(
-            changed,
+            replace(self.subject, model=model),
             guarantee=guard,
             epsilon=evaluator.epsilon,
             partition=evaluator.partition,
             threads=evaluator.threads,
         )
-        guarded = evaluator_of_run(self.run, replace(changed, model=made), evaluator.threads)
-        guarded.validity = self.evaluator.validity
-        return _Ready(guarded, _quality(made, self._judged), evaluator, made.proof)
+        return _Ready(self.evaluator.with_model(made), _quality(made, self._judged), evaluator, made.proof)
 
     def _broken_rules(self, codes: Codes) -> list[str]:
         if not self.evaluator.validity.any or self.evaluator.validity.people(codes)[0]:

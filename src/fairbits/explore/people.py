@@ -7,6 +7,7 @@ becomes a person and neurons to hold, or is refused in one sentence; labels that
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from fairbits.domain import Attribute, Codes, Schema, joined, shortened
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
 from fairbits.repair import check_guarantee
-from fairbits.report import SCORES, Portrait, axes_of, distance_words, kept_measurement, row_words
+from fairbits.report import SCORES, Portrait, axes_of, distance_words, row_words
 from fairbits.store import Run
 from fairbits.subject import Subject
 
@@ -29,14 +30,14 @@ MOST = 12
 class Gallery:
     """People as the page takes them: a name, k where it is known, the free codes, and which twin a real row is."""
 
-    def __init__(self, run: Run, subject: Subject, evaluator: Evaluator):
-        self._run, self._table, self._evaluator = run, subject.table, evaluator
-        self._kept = kept_measurement(run.folder, subject, evaluator)
+    def __init__(self, run: Run, subject: Subject, evaluator: Evaluator, worst_rows: Sequence[int]):
+        self._run, self._table, self._evaluator, self._worst_rows = run, subject.table, evaluator, worst_rows
 
     def everybody(self) -> list[dict[str, Any]]:
-        """Real people first, then those that the search found."""
-        found = [*self._rows(), *self._cases("changed <> 0")]
-        return found or [self.row(1)]
+        """Real people first, then those that the search found, each with the k that the page shows."""
+        found = [*self._rows(), *self._cases("changed <> 0")] or [self.row(1)]
+        k = self._evaluator.evaluate(np.stack([row_of(one["codes"], self._evaluator.schema) for one in found])).k
+        return [{**one, "k": int(own)} for one, own in zip(found, k, strict=True)]
 
     def row(self, number: int) -> dict[str, Any]:
         """One row of the table."""
@@ -48,19 +49,14 @@ class Gallery:
 
     def _rows(self) -> list[dict[str, Any]]:
         """As measured; where nothing was measured yet, the rows that the search came across."""
-        if self._kept is None:
-            return self._cases("changed = 0")
-        people = [self.row(number + 1) for number in self._kept["worst_rows"]]
-        figures = self._evaluator.evaluate(np.stack([self._table.codes[n] for n in self._kept["worst_rows"]]))
-        return [{**person, "k": int(k)} for person, k in zip(people, figures.k, strict=True)]
+        return [self.row(number + 1) for number in self._worst_rows] or self._cases("changed = 0")
 
     def _cases(self, where: str) -> list[dict[str, Any]]:
         table = self._run.cases(where=where, top=MOST, labels=False)
         found = []
         for batch in table.to_batches():
             for codes, row in zip(self._run.layout.codes_of(batch), batch.to_pylist(), strict=True):
-                person = self._person(distance_words(row["changed"]), codes, real=row["changed"] == 0)
-                found.append({**person, "k": row["k"]})
+                found.append(self._person(distance_words(row["changed"]), codes, real=row["changed"] == 0))
         return found
 
     def _person(self, name: str, codes: Codes, *, real: bool, own: int | None = None) -> dict[str, Any]:
@@ -178,25 +174,28 @@ def asked_of(document: Any, schema: Schema) -> PageRequest:
         )
     layer, guard = document.get("layer"), document.get("guard")
     return PageRequest(
-        codes=_person(document["codes"], schema),
+        codes=row_of(document["codes"], schema),
         holds=_holds(document.get("hold", [])),
         layer=None if layer is None else _whole(layer, "layer"),
         guard=None if guard is None else check_guarantee(_whole(guard, "guard")),
     )
 
 
-def _person(values: Any, schema: Schema) -> Codes:
-    """One value for each attribute that says who a person is, in the order of the schema."""
+def row_of(values: Any, schema: Schema) -> Codes:
+    """A row of one value for each attribute that says who a person is; protected ones are those of the first twin."""
     free = schema.person_columns
     if not isinstance(values, list) or len(values) != len(free):
         found = f"{len(values)} values" if isinstance(values, list) else type(values).__name__
         raise OptionError(f"a person has {len(free)} values, one for each attribute, but got {found}.")
-    codes = np.array(
-        [attribute.twin_values()[0] if attribute.protected else attribute.low for attribute in schema.attributes]
-    )
+    codes = blank_row(schema)
     for column, value in zip(free, values, strict=True):
         codes[column] = _code(value, schema.attributes[column])
     return codes
+
+
+def blank_row(schema: Schema) -> Codes:
+    """Nobody in particular: protected attributes as the first twin has them, others at their lowest."""
+    return np.array([one.twin_values()[0] if one.protected else one.low for one in schema.attributes], dtype=np.float64)
 
 
 def _code(value: Any, attribute: Attribute) -> float:

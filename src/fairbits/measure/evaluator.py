@@ -7,10 +7,10 @@ held at a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -31,6 +31,7 @@ from fairbits.engine import (
     foresight,
     gradients,
     masked,
+    one_core,
     plan_of,
     scores,
     study,
@@ -51,6 +52,7 @@ from fairbits.models import (
     HasTwinScores,
     Model,
     Network,
+    TwinScores,
     no_model,
     require,
     wrap_foreign,
@@ -76,7 +78,8 @@ class Evaluator:
 
     Rules of the schema that look at protected attributes leave some people fewer twins: figures are about those that
     can exist. ``rows`` are real people, who exist whatever the rules say. Where twins take some values of a number
-    only, a person's own value is one more, unless ``own`` is False.
+    only, a person's own value is one more, unless ``own`` is False. ``people`` is how many will be asked about, where
+    that is known: for few of them no kernel is compiled.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Evaluator:
         threads: int | None = None,
         rows: Codes | None = None,
         own: bool = True,
+        people: float = np.inf,
     ):
         if threads is not None and threads < 1:
             raise OptionError(f"threads is {threads}; at least one is needed.")
@@ -102,6 +106,8 @@ class Evaluator:
                 f"check that the model belongs to this table."
             )
         self.twins = Twins(schema, own=own)
+        #: How many twins a person can have, those at the person's own values included.
+        self.m = self.twins.most
         self.epsilon = check_epsilon(epsilon)
         self.partition = check_partition(partition)
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
@@ -110,10 +116,13 @@ class Evaluator:
         self.threads = threads or available_cores()
         # Where protected attributes are only observed, rows are asked about just as they are.
         varied = self.twins if schema.protected else None
-        self._plan: Plan | None = plan_of(model, self.encoding, varied) if isinstance(model, Network) else None
+        self._people = people
+        self._plan: Plan | None = self._planned(model, varied) if isinstance(model, Network) else None
         self._trees: TreePlan | None = (
             tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
         )
+        #: Whether the compiled kernels do the work.
+        self.native = self._plan is not None or self._trees is not None
         #: A model that scores all twins of a person at once, if it means the same ones.
         self._at_once: HasTwinScores | None = model if isinstance(model, HasTwinScores) and model.fits(self) else None
         many = len(schema.classes) > 2  # with two classes, one probability says it all
@@ -123,9 +132,14 @@ class Evaluator:
             require(model, HasClassScores, 'scores = "vector"')
             if self.partition != "constrained":
                 raise OptionError(f"partition is {partition!r}, but whole vectors have no grid; use 'constrained'.")
+        #: The most bits that anyone can show here.
+        self.bits_limit = bits_limit(self.m, epsilon, regression=not schema.probabilities or self.by_vector)
         self._knows_classes = many and isinstance(model, HasClassScores)
         #: The model that `with_model` was last asked for, and its evaluator.
         self._latest: tuple[Model, Evaluator] | None = None
+
+    def _planned(self, network: Network, twins: Twins | None) -> Plan:
+        return plan_of(network, self.encoding, twins, people=self._people)
 
     def with_model(self, model: Model) -> Evaluator:
         """An evaluator of another model for the same people, with the same tolerance and partition."""
@@ -162,17 +176,8 @@ class Evaluator:
             partition=self.partition,
             threads=self.threads,
             own=own,
+            people=self._people,
         )
-
-    @property
-    def m(self) -> int:
-        """How many twins a person can have, those at the person's own values included."""
-        return self.twins.most
-
-    @property
-    def bits_limit(self) -> float:
-        """The most bits that anyone can show here."""
-        return bits_limit(self.m, self.epsilon, regression=not self.schema.probabilities or self.by_vector)
 
     @cached_property
     def blind(self) -> bool:
@@ -220,32 +225,27 @@ class Evaluator:
 
     def scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         """Scores of every twin of every person; where somebody has fewer, the first one's score fills the place."""
-        return self._with_own(codes, self._value_scores(codes), self.row_scores)
+        if self._plan is not None:
+            found = scores(self._plan, codes, threads=self.threads)
+        elif self._trees is not None:
+            found = self._checked(tree_scores(self._trees, codes, threads=self.threads), 0)
+        elif self._at_once is not None:
+            found = self._at_once.twin_scores(codes)
+        else:
+            found = np.empty((len(codes), self.twins.m), dtype=np.float32)
+            for rows, block in self.twins.blocks(codes):
+                asked = self.model.scores(self.encoding.encode(block.reshape(-1, block.shape[-1])))
+                found[rows] = self._checked(np.reshape(asked, (len(block), -1)), rows.start)
+        return found if self.twins.most == self.twins.m else self._with_own(codes, found, self.row_scores)
 
     def _with_own(self, codes: Codes, found: npt.NDArray[Any], ask: Callable[[Codes], Any]) -> npt.NDArray[Any]:
         """Scores at the values that all twins take, followed by those at people's own values."""
         twins = self.twins
-        if twins.most == twins.m:
-            return found
         person, slot = np.nonzero(twins.own(codes))
         mine = np.repeat(found[:, :1], twins.most - twins.m, axis=1)
         if len(person):
             mine[person, slot] = ask(twins.as_twins(codes[person], twins.m + slot))
         return np.concatenate([found, mine], axis=1)
-
-    def _value_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
-        if self._plan is not None:
-            return scores(self._plan, codes, threads=self.threads)
-        if self._trees is not None:
-            found = tree_scores(self._trees, codes, threads=self.threads)
-            return self._checked(found, 0)
-        if self._at_once is not None:
-            return self._at_once.twin_scores(codes)
-        result = np.empty((len(codes), self.twins.m), dtype=np.float32)
-        for rows, block in self.twins.blocks(codes):
-            found = self.model.scores(self.encoding.encode(block.reshape(-1, block.shape[-1])))
-            result[rows] = self._checked(np.reshape(found, (len(block), -1)), rows.start)
-        return result
 
     def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         """Probabilities of all classes for every twin of every person, for models with three classes or more."""
@@ -261,7 +261,7 @@ class Evaluator:
                 asked = self._row_class_scores(block.reshape(-1, block.shape[-1]))
                 pieces.append(self._checked(asked.reshape(len(block), self.twins.m, -1), rows.start))
             found = np.concatenate(pieces)
-        return self._with_own(codes, found, self._row_class_scores)
+        return found if self.twins.most == self.twins.m else self._with_own(codes, found, self._row_class_scores)
 
     @cached_property
     def _class_plans(self) -> list[Plan]:
@@ -271,7 +271,7 @@ class Evaluator:
         model = self.model
         if not isinstance(model, Network):
             return []
-        return [plan_of(model.with_favourable(c), self.encoding, self.twins) for c in range(model.classes)]
+        return [self._planned(model.with_favourable(c), self.twins) for c in range(model.classes)]
 
     def _row_class_scores(self, rows: Codes) -> npt.NDArray[np.float32]:
         if self._lone_trees is not None:
@@ -301,11 +301,6 @@ class Evaluator:
             return self.schema.rule.favours_row(table).astype(np.int64)
         found = self.favoured(codes, scores)
         return None if found is None else found.astype(np.int64)
-
-    @property
-    def native(self) -> bool:
-        """Whether the compiled kernels do the work."""
-        return self._plan is not None or self._trees is not None
 
     @property
     def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
@@ -346,12 +341,17 @@ class Evaluator:
 
     def valid_twins(self, codes: Codes) -> Truth | None:
         """Which twins can exist under the rules, and which of those at people's own values are theirs."""
-        return self.validity.twins(codes) if self.validity.about_twins or self.twins.most > self.twins.m else None
+        found = self.validity.twins(codes) if self.validity.about_twins or self.twins.most > self.twins.m else None
+        if isinstance(self.model, TwinScores):
+            rows = [self.twins.as_twins(codes, np.full(len(codes), twin)) for twin in range(self.twins.most)]
+            known = np.stack([self.model.known(self.encoding.encode(each)) for each in rows], axis=1)
+            return known if found is None else known & found
+        return found
 
     @cached_property
     def _lone_plan(self) -> Plan | None:
         """The kernels for rows as they are, without twins."""
-        return plan_of(self.model, self.encoding, None) if isinstance(self.model, Network) else None
+        return self._planned(self.model, None) if isinstance(self.model, Network) else None
 
     @cached_property
     def _lone_trees(self) -> TreePlan | None:
@@ -387,7 +387,7 @@ class Evaluator:
         """Outputs of every layer for one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
         rows = self.twins.as_twins(codes, twins)
-        with _one_core():
+        with one_core():  # matrices of a few dozen columns: more threads would only wait for each other
             return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
 
     def layer_gradients(
@@ -396,7 +396,7 @@ class Evaluator:
         """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
         rows = self.twins.as_twins(codes, twins)
-        with _one_core():
+        with one_core():  # matrices of a few dozen columns: more threads would only wait for each other
             found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
         return self.encoding.pull_back(found, rows)
 
@@ -407,11 +407,15 @@ class Evaluator:
         return np.where(twins < self.twins.m, twins, self.twins.index_of(self.twins.as_twins(codes, twins)))
 
     def _evaluate(self, codes: Codes) -> Evaluation:
-        if self.by_vector:
-            return self._in_blocks(codes, len(self.schema.classes))
-        if not self._at_once_by_kernel(codes):
-            return self._in_blocks(codes, 1)
-        assert self._plan is not None  # noqa: S101 - just asked
+        found = self._by_kernel(codes)
+        return self._in_blocks(codes, len(self.schema.classes) if self.by_vector else 1) if found is None else found
+
+    def _by_kernel(self, codes: Codes) -> Evaluation | None:
+        """The figures by a compiled kernel that scores and counts in one go; None where people have different twins."""
+        if self._plan is None or self.by_vector or self.validity.about_twins:
+            return None
+        if self.twins.most > self.twins.m and self.twins.has_own(codes).any():
+            return None
         found = evaluate(
             self._plan,
             codes,
@@ -423,12 +427,6 @@ class Evaluator:
         if self.twins.most == self.twins.m:
             return found
         return replace(found, m=self.m, twins=np.full(len(codes), self.twins.m, np.int32))
-
-    def _at_once_by_kernel(self, codes: Codes) -> bool:
-        """Whether a compiled kernel scores and counts in one go: all these people have the same twins."""
-        if self._plan is None or self.by_vector or self.validity.about_twins:
-            return False
-        return self.twins.most == self.twins.m or not self.twins.has_own(codes).any()
 
     def _in_blocks(self, codes: Codes, width: int) -> Evaluation:
         """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
@@ -447,8 +445,9 @@ class Evaluator:
         for start in range(0, len(codes), people):
             piece = slice(start, min(start + people, len(codes)))
             with rows_named(start):
-                if self._at_once_by_kernel(codes[piece]):
-                    yield piece, self._evaluate(codes[piece]), self.decided(codes[piece])
+                found = self._by_kernel(codes[piece])
+                if found is not None:
+                    yield piece, found, self.decided(codes[piece])
                 else:  # a foreign model is asked once: it may answer otherwise the next time
                     yield piece, *self._answers(codes[piece])
             if progress is not None:
@@ -521,18 +520,6 @@ def _telling(attribute: Attribute) -> Codes:
     return np.unique(np.concatenate([attribute.twin_values(), ends]))
 
 
-@cache
-def _libraries() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def _one_core() -> AbstractContextManager[Any]:
-    """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
-    return _libraries().limit(limits=1)
-
-
 #: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
 REGRESSION_SHARE = 0.025
 #: Evaluators made within `shared_evaluators`, by what they are made of, which is kept beside them; None outside of it.
@@ -560,8 +547,9 @@ def evaluator_of(
     epsilon: float | None = None,
     partition: str = "constrained",
     threads: int | None = None,
+    people: float = np.inf,
 ) -> Evaluator:
-    """An evaluator for a subject's people, of its own model or of another one.
+    """An evaluator for a subject's people, so many in all, of its own model or of another one.
 
     The rows of the table are real people: they exist whatever the rules say.
     """
@@ -570,11 +558,12 @@ def evaluator_of(
     epsilon = default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon
     parts = (subject.model if model is None else model, subject.schema, subject.encoding, subject.table.codes)
     shared = _SHARED.get()
-    key = (*map(id, parts), epsilon, partition, threads)
+    key = (*map(id, parts), epsilon, partition, threads, people)
     if shared is not None and key in shared:
         return shared[key][0]
     asked, schema, encoding, rows = parts
-    found = Evaluator(asked, schema, encoding, epsilon=epsilon, partition=partition, threads=threads, rows=rows)
+    options: dict[str, Any] = {"epsilon": epsilon, "partition": partition, "threads": threads, "people": people}
+    found = Evaluator(asked, schema, encoding, rows=rows, **options)
     if shared is not None:
         shared[key] = found, parts  # which stay alive, so that no other object gets their ids
     return found

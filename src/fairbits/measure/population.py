@@ -1,9 +1,10 @@
 """What the people in a table experience: figures with intervals, the worst off, and who gains and loses.
 
-Three nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported,
-because at least ten rows of the table have that combination of protected values. Where rules leave people different
-twins, rows count for people to whom the rules leave the same ones. A value of a person's own counts as the range that
-it is in. Beside these, the twins that differ in one attribute only, the others at the person's own values.
+Nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported, because at
+least ten rows of the table have that combination of protected values; those of them that are plausible, by the schema's
+rules about that. Where rules leave people different twins, rows count for people to whom the rules leave the same ones.
+A value of a person's own counts as the range that it is in. Beside these, the twins that differ in one attribute only,
+the others at the person's own values.
 
 A service may answer the same question otherwise; then part of the bits is noise. Null bits are the bits of one twin
 asked as often as a person has twins: nothing protected differs there, so whatever shows is the model's unsteadiness.
@@ -12,7 +13,7 @@ asked as often as a person has twins: nothing protected differs there, so whatev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.blocks import Shown
 from fairbits.domain import (
     MIN_ROWS,
     Codes,
@@ -36,10 +38,11 @@ from fairbits.domain import (
     unsigned_zero,
 )
 from fairbits.engine import Evaluation
-from fairbits.errors import MissingDependencyError, TableError, rows_named
+from fairbits.errors import TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
-from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
-from fairbits.models import HasClassScores, fresh_scores
+from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
+from fairbits.measure.tail import Tail, tail_of
+from fairbits.models import HasClassScores, TwinScores, fresh_scores
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject
@@ -105,6 +108,8 @@ def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
     """
     if evaluator.native:
         return None
+    if isinstance(subject.model, TwinScores):
+        return _repetition_noise(subject.model, evaluator)
     probe = subject.identity.probe
     if not probe.varies:
         return None
@@ -124,6 +129,59 @@ def noise_of(subject: Subject, evaluator: Evaluator) -> Noise | None:
         null_q_inf_max=float(bits.max()),
         null_flip_rate=None if evaluator.schema.regression else float(figures.flips.mean()),
         repeats=subject.repeats,
+    )
+
+
+#: Divisions of repetitions into halves that null bits are averaged over.
+DIVISIONS = 20
+
+
+def _repetition_noise(model: TwinScores, evaluator: Evaluator) -> Noise | None:
+    """What the repetitions in a table of twins vary by; None where nobody's twins are all repeated.
+
+    As in :mod:`fairbits.measure.nulls`, a difference of disjoint halves stands for each twin's mean.
+    """
+    repeated = np.bincount(model.pairs[:, 0], weights=model.counts < 2) == 0
+    kept = np.flatnonzero(repeated[model.pairs[:, 0]])
+    if not len(kept):
+        return None
+    rng = np.random.default_rng(0)
+    people, person = np.unique(model.pairs[kept, 0], return_inverse=True)
+    middle = np.bincount(person, weights=model.means[kept]) / np.bincount(person)
+    twin = evaluator.twins.index_of(model.pairs[kept].astype(np.float64))
+    there = np.zeros((len(people), evaluator.m), np.bool_)
+    there[person, twin] = True
+    order = np.argsort(model.pair, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(model.counts)[:-1]])
+    first, rest = model.counts // 2, model.counts - model.counts // 2
+    figures, apart = [], []
+    for _ in range(DIVISIONS):
+        mixed = order[np.lexsort((rng.random(len(order)), model.pair[order]))]
+        early = np.arange(len(order)) - np.repeat(starts, model.counts) < np.repeat(first, model.counts)
+        owner, values = model.pair[mixed], model.answers[mixed]
+        one = np.bincount(owner, weights=values * early, minlength=len(first)) / np.maximum(first, 1)
+        other = np.bincount(owner, weights=values * ~early, minlength=len(first)) / rest
+        away = (one - other)[kept]
+        scores = np.repeat(middle[:, None], evaluator.m, axis=1)
+        away = away * (np.sqrt(first * rest) / model.counts)[kept]
+        scores[person, twin] += away
+        scores = np.clip(scores, 0, 1) if evaluator.schema.probabilities else scores
+        figures.append(evaluator.figures_of_scores(scores.astype(np.float32), there))
+        apart.append(np.sqrt(2) * np.abs(away))  # two means of as many answers differ by so much
+    bits, away = np.stack([one.q_inf for one in figures]), np.stack(apart)
+    if not away.any():
+        return None
+    return Noise(
+        rows=len(kept),
+        varied=float((away.max(axis=0) > 0).mean()),
+        quantile=float(np.quantile(away, 0.95)),
+        largest=float(away.max()),
+        people=len(people),
+        m=evaluator.m,
+        null_q_inf_mean=float(bits.mean()),
+        null_q_inf_max=float(bits.max()),
+        null_flip_rate=None if evaluator.schema.regression else float(np.mean([one.flips for one in figures])),
+        repeats=int(np.median(model.counts[kept])),
     )
 
 
@@ -152,14 +210,14 @@ class Support:
         self._twins = evaluator.twins
         # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
-        found, counts = np.unique(self._keys(rows, self._strata(rows)), return_counts=True)
+        found, counts = np.unique(self._keys(rows), return_counts=True)
         self._known: Keys = found[counts >= least]
         #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
         self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
 
     def twins(self, codes: Codes) -> Truth:
         """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
-        twins, strata = self._twins, self._strata(codes)
+        twins, strata = self._twins, self._strata(codes) if self._rules.about_twins else 0
         found = np.empty((len(codes), twins.most), np.bool_)
         for twin in range(twins.most):
             at = np.full(len(codes), twin)
@@ -168,18 +226,18 @@ class Support:
 
     def _strata(self, codes: Codes) -> Keys:
         """A number for the twins that the rules leave a person: equal where they are, else practically never."""
-        if not self._rules.about_twins:
-            return np.zeros(len(codes), np.int64)
         lots = np.random.default_rng(0).integers(1, 2**62, self._twins.m, dtype=np.int64)
         return np.asarray(np.where(self._rules.twins(codes), lots, 0).sum(axis=1))  # which may wrap round
 
-    def _keys(self, codes: Codes, strata: Keys) -> Keys:
-        """A number for the protected values of people, by the ranges, within their stratum."""
+    def _keys(self, codes: Codes, strata: Keys | int | None = None) -> Keys:
+        """A number for the protected values of people, by the ranges, within their stratum, by default their own."""
         key = np.zeros(len(codes), np.int64)
         for column in self._twins.columns:
             attribute = self._twins.schema.attributes[column]
             key = key * (attribute.twin_count + 1) + attribute.twin_place(codes[:, column]) + 1
-        return key ^ strata
+        if strata is None:
+            strata = self._strata(codes) if self._rules.about_twins else 0
+        return np.asarray(key ^ strata)
 
 
 def alone(twins: Twins, codes: Codes, place: int) -> Truth:
@@ -207,26 +265,29 @@ def people_headline(
     *,
     epsilon: float,
     complete: bool = True,
-    supported: Estimate | None = None,
+    plausible: Estimate | None = None,
     bounded: bool = False,
+    persons: int | None = None,
 ) -> str:
     """How many people would be decided or scored otherwise, all else equal; ``bounded``: not every value was asked.
+    ``persons`` are fewer than rows where people have several.
 
-    Where fewer flip among combinations of protected values that enough rows have, their share stands beside it.
+    Where fewer flip among plausible twins, their share stands beside it.
     """
     if not protected:
         return ""
     names = [shortened(name, 60) for name in protected]
     other = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    people = f"these {rows:,} people" if complete else f"{rows:,} people drawn from the table"
+    who = "people" if persons is None or not complete else f"rows of {persons:,} people"
+    people = f"these {rows:,} {who}" if complete else f"{rows:,} people drawn from the table"
     what = "a different decision" if flip_rate is not None else f"a score that differs by more than {epsilon:g}"
     share = (flip_rate or split_rate).value
     many = "None" if share == 0 else "All" if share == 1 else _share_words(share, rows)
     many = f"At least {many}" if bounded and 0 < share < 1 else many
     among = " at the values asked" if bounded and share == 0 else ""
     beside = ""
-    if flip_rate is not None and supported is not None and supported.value < flip_rate.value:
-        beside = f" ({_share_words(supported.value, rows)} among combinations that at least {MIN_ROWS} rows have)"
+    if flip_rate is not None and plausible is not None and plausible.value < flip_rate.value:
+        beside = f" ({_share_words(plausible.value, rows)} among plausible twins)"
     return f"{many} of {people} would get {what} if only their {other} differed{among}{beside}."
 
 
@@ -299,7 +360,7 @@ class Stake:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class Measurement(Shown):
     """The bits of everybody in a table.
 
     Parameters
@@ -318,6 +379,8 @@ class Measurement:
         The same among twins whose protected values at least ten rows of the table have.
     flip_rate_by
         The same where only one attribute varies, the others at the person's own values, by attribute.
+    flip_rate_plausible, flip_rate_plausible_by
+        Both among the supported twins that the schema's rules about plausible twins allow.
     supported
         How many combinations of protected values at least ten rows have.
     noise
@@ -325,6 +388,8 @@ class Measurement:
     people
         The number of the person of each row, where people have several; None where each row is somebody else. Figures
         are those of rows; their intervals draw people.
+    tail
+        The largest gaps between twins' scores.
     """
 
     evaluation: Evaluation
@@ -334,12 +399,15 @@ class Measurement:
     q_inf_mean: Estimate
     q_1_mean: Estimate
     split_rate: Estimate
-    flip_rate: Estimate | None  # a regression has no label to flip
+    flip_rate: Estimate | None = None  # a regression has no label to flip
     flip_rate_supported: Estimate | None = None
+    flip_rate_plausible: Estimate | None = None
     flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
+    flip_rate_plausible_by: Mapping[str, Estimate] = field(default_factory=dict)
     supported: int = 0
     noise: Noise | None = None  # None where the model always answers the same
     people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+    tail: Tail | None = None
 
     @property
     def persons(self) -> int:
@@ -359,47 +427,6 @@ class Measurement:
         return (
             f"<Measurement of {len(self):,} people × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
         )
-
-    def to_frame(self) -> Any:
-        """Everybody's figures as a pandas frame, a row per person.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``k``, ``q_inf``, ``q_1``, ``low``, ``high`` and ``flips``; the index ``row`` is that of the owner's table,
-            or the position of the row in it from 0, as everywhere (``worst()[0].row``).
-
-        Raises
-        ------
-        MissingDependencyError
-            If pandas is not installed.
-        """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError("pandas", "pandas", "a frame of everybody's figures") from None
-        found = self.evaluation
-        names = ("k", "q_inf", "q_1", "low", "high", "flips")
-        columns = {name: np.asarray(getattr(found, name)) for name in names}
-        return pd.DataFrame(columns, index=pd.Index(self.table.names(), name="row"))
-
-    def _repr_html_(self) -> str:
-        from fairbits.domain import html_table
-
-        figures, evaluator = self.evaluation, self.evaluator
-        rows = [
-            ("mean k", f"{self.k_mean.value:.2f} ({self.k_mean.low:.2f} to {self.k_mean.high:.2f})"),
-            ("largest k", f"{figures.k.max()}"),
-            ("most bits", f"{figures.q_inf.max():.2f} of {evaluator.bits_limit:.2f}"),
-            ("more than one class", f"{self.split_rate.value:.1%}"),
-        ]
-        if self.flip_rate is not None:
-            rate = self.flip_rate
-            rows.append(("decision flips", f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"))
-        if self.noise is not None:
-            rows.append(("null bits (answers vary)", f"{self.noise.null_q_inf_max:.2f} at most"))
-        names = ", ".join(self.schema.protected)
-        return html_table(f"{len(self):,} people, {evaluator.m} twins each ({names})", rows)
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
@@ -439,12 +466,14 @@ class Measurement:
         figures: dict[str, Any] = {
             "rows": len(self),
             "people": self.persons,
+            "effective_rows": None if self.table.weight is None else effective_size(self.table.weight),
             "m": self.evaluator.m,
             "bits_limit": self.evaluator.bits_limit,
             "epsilon": self.evaluator.epsilon,
             "partition": self.evaluator.partition,
             "protected": list(self.schema.protected),
             "rules": [rule.text for rule in self.schema.rules],
+            "plausible": [rule.text for rule in self.schema.plausible],
             "twins_removed": self.twins_removed,
             "blind": self.evaluator.blind,
             "kind": self.kind,
@@ -456,11 +485,15 @@ class Measurement:
             # A model that always answers the same shows no bits where nothing protected differs.
             "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
+            "tail": None if self.tail is None else self.tail.document(),
         }
-        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_supported"):
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate"):
             figures |= Estimate.named(name, getattr(self, name))
-        for end, name in {"value": "flip_rate_by", "low": "flip_rate_by_low", "high": "flip_rate_by_high"}.items():
-            figures[name] = {attribute: getattr(rate, end) for attribute, rate in self.flip_rate_by.items()}
+        for name in ("flip_rate", "flip_rate_supported", "flip_rate_plausible"):
+            figures |= Estimate.named(name, getattr(self, name))
+        for name in ("flip_rate_by", "flip_rate_plausible_by"):
+            for end, suffix in {"value": "", "low": "_low", "high": "_high"}.items():
+                figures[name + suffix] = {one: getattr(rate, end) for one, rate in getattr(self, name).items()}
         return figures
 
     def worst(self, top: int = 10) -> list[Person]:
@@ -524,6 +557,11 @@ class Measurement:
         return found
 
 
+def _made_of_twins(table: Table, m: int) -> bool:
+    """Whether everybody is in the table under every combination: somebody made these twins, and meant them all."""
+    return table.person is not None and len(table) == m * len(np.unique(table.person))
+
+
 def measure_table(
     evaluator: Evaluator,
     table: Table,
@@ -539,9 +577,13 @@ def measure_table(
         )
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
-    support = Support(evaluator, table.codes if evaluator.validity.rows is None else evaluator.validity.rows)
-    names, twins = evaluator.schema.protected, evaluator.twins
-    narrow = np.zeros((1 + len(names), len(table)), np.bool_)  # who flips among supported twins, and by each attribute
+    rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows
+    support = Support(evaluator, rows, least=1 if _made_of_twins(table, evaluator.m) else MIN_ROWS)
+    schema, twins = evaluator.schema, evaluator.twins
+    likely = Validity(schema, twins, evaluator.validity.rows, rules=schema.plausible)
+    names = schema.protected
+    # Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins.
+    narrow = np.zeros((2 + 2 * len(names), len(table)), np.bool_)
     figures = []
     with rows_named(place=table.place):
         for piece, found, decided in evaluator.answers(table.codes, progress=progress):
@@ -550,27 +592,36 @@ def measure_table(
                 continue
             codes = table.codes[piece]
             there = evaluator.valid_twins(codes)
-            masks = [support.twins(codes), *(alone(twins, codes, place) for place in range(len(names)))]
+            supported = support.twins(codes)
+            plausible = supported & likely.twins(codes)
+            each = [alone(twins, codes, place) for place in range(len(names))]
+            masks = [supported, plausible, *each, *(plausible & one for one in each)]
             for kept, mask in zip(narrow, masks, strict=True):
                 kept[piece] = flips_within(decided, mask if there is None else mask & there)
     evaluation = Evaluation.concatenate(figures)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
-    people = people_of(evaluator.schema, table)
-    k_mean, q_inf_mean, q_1_mean = bounded_means(
-        columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
-    )
-    split = rate_of(evaluation.k > 1, people=people)
-    measured = Measurement(
-        evaluation, table, evaluator, k_mean, q_inf_mean, q_1_mean, split, None, noise=noise, people=people
-    )
-    measured = replace(measured, supported=support.count)
-    if evaluator.schema.regression:
-        return measured
-    supported, *each = (rate_of(one, people=people) for one in narrow)
-    return replace(
-        measured,
-        flip_rate=rate_of(evaluation.flips, people=people),
-        flip_rate_supported=supported,
-        flip_rate_by=dict(zip(names, each, strict=True)),
+    people = people_of(schema, table)
+    drawn: dict[str, Any] = {"people": people, "weight": table.weight}
+    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), **drawn)
+    split = rate_of(evaluation.k > 1, **drawn)
+    flips = () if schema.regression else (evaluation.flips, *narrow)
+    rates = [rate_of(one, **drawn) for one in flips]
+    whole = {"flip_rate": rates[0], "flip_rate_supported": rates[1], "flip_rate_plausible": rates[2]} if flips else {}
+    highest = 1.0 if schema.probabilities else None
+    return Measurement(
+        evaluation,
+        table,
+        evaluator,
+        k_mean,
+        q_inf_mean,
+        q_1_mean,
+        split,
+        flip_rate_by=dict(zip(names, rates[3:], strict=False)),
+        flip_rate_plausible_by=dict(zip(names, rates[3 + len(names) :], strict=False)),
+        supported=support.count,
+        noise=noise,
+        people=people,
+        tail=tail_of(evaluation.span, rng, highest=highest, people=people),
+        **whole,
     )

@@ -5,6 +5,7 @@ Models are what users bring, so these are Protocols: anything with the right met
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import DecisionRule
-from fairbits.errors import CapabilityError, ModelError
+from fairbits.errors import CapabilityError, MissingDependencyError, ModelError
 
 Array = npt.NDArray[np.float32]
 Slope = Literal["score", "margin", "loss"]
@@ -276,6 +277,14 @@ def require(model: object, capability: type[Any], stage: str) -> None:
     if not isinstance(model, capability):
         what, instead = _INSTEAD[capability]
         raise CapabilityError(f"{stage} needs {what}, which {kind_of(model)!r} does not offer; use {instead}.")
+
+
+def needed(package: str, extra: str, purpose: str) -> Any:
+    """An optional package, or how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise MissingDependencyError(package.partition(".")[0], extra, purpose) from None
 
 
 def checked_rows(inputs: npt.ArrayLike, width: int, name: str, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:

@@ -6,23 +6,21 @@ loaded and called in a child process, whose time and memory are limited, before 
 
 from __future__ import annotations
 
+import copy
 import hashlib
-import io
 import math
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from fairbits import sandbox
 from fairbits.domain import Schema
 from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import reason
+from fairbits.models.black_box import foreign
 from fairbits.models.options import ModelOptions
 
 #: Entries of an archive; a forest of a thousand trees has some ten thousand.
@@ -31,11 +29,9 @@ _MAX_ENTRIES = 100_000
 MAX_DESCRIPTION = 32 << 20
 #: Bytes that one number takes while a model is read, whatever its type in the file.
 _NUMBER = 8
-#: A byte of deflate unpacks to so many at most, and what unpacks to no more than this is not looked at beforehand.
-_DEFLATE, _SMALL = 1032, 32 << 20
-#: Bytes read and unpacked at a time; and the header in front of an entry, which ends with the lengths of two texts.
-_PIECE, _LOCAL = 1 << 20, struct.Struct("<26x2H")
 _LAST_POINT = 0x10FFFF
+#: Bytes unpacked at a time.
+_PIECE = 1 << 20
 
 
 def check_file(path: Path, max_model_bytes: int) -> None:
@@ -55,11 +51,8 @@ def is_archive(path: Path) -> bool:
 
 def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
     """The entries of a zip archive, once what they declare is within the limit."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            entries = file.infolist()
-    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
-        raise ModelError(f"the model {str(path)!r} is not a readable {path.suffix} file: {reason(error)}") from None
+    with foreign(f"the model {str(path)!r} is not a readable {path.suffix} file"), zipfile.ZipFile(path) as file:
+        entries = file.infolist()
     if len(entries) > _MAX_ENTRIES:
         raise ModelError(f"the model {str(path)!r} has {len(entries):,} entries; at most {_MAX_ENTRIES:,} can be read.")
     total = sum(entry.file_size for entry in entries)
@@ -72,97 +65,64 @@ def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
     for entry in entries:
         if entry.filename.endswith(".json") and entry.file_size > MAX_DESCRIPTION:
             raise too_large(path, f"a description of {entry.file_size:,} bytes", MAX_DESCRIPTION)
-    _check_unpacked(path, entries)
-    return entries
-
-
-def _check_unpacked(path: Path, entries: Iterable[zipfile.ZipInfo]) -> None:
-    """Refuse entries that unpack to more than they declare: readers unpack all of an entry before they cut it.
-
-    Files whose entries could not unpack to much, whatever they hold, are not looked at.
-    """
     if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
         raise ModelError(
             f"the model {str(path)!r} is packed in a way that cannot be unpacked piece by piece; save it again, "
             f"with deflate or none."
         )
-    packed = [entry for entry in entries if entry.compress_type == zipfile.ZIP_DEFLATED]
-    if _DEFLATE * sum(entry.compress_size for entry in packed) <= _SMALL:
-        return
-    with path.open("rb") as file:
-        for entry in packed:
-            file.seek(entry.header_offset)
-            header = file.read(_LOCAL.size)
-            if len(header) < _LOCAL.size:
-                raise ModelError(f"the model {str(path)!r} is cut off; export it again.")
-            file.seek(sum(_LOCAL.unpack(header)), io.SEEK_CUR)
-            if _inflated(file, entry) > entry.file_size:
-                raise ModelError(
-                    f"the model {str(path)!r} has an entry that unpacks to more than the {entry.file_size:,} bytes "
-                    f"that it declares, which no program writes; export it again."
-                )
+    with foreign(f"the model {str(path)!r} is not a readable {path.suffix} file"), zipfile.ZipFile(path) as file:
+        odd = next((entry.filename for entry in entries if _unpacks_to_more(file, entry)), None)
+    if odd is not None:
+        raise ModelError(
+            f"the model {str(path)!r} has an entry, {odd[:80]!r}, larger than it declares; export it again."
+        )
+    return entries
 
 
-def _inflated(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
-    """Bytes that an entry unpacks to, counted no further than what it declares."""
-    unpacker, left, size = zlib.decompressobj(-zlib.MAX_WBITS), entry.compress_size, 0
-    try:
-        while left > 0 and not unpacker.eof and size <= entry.file_size:
-            piece = file.read(min(left, _PIECE))
-            if not piece:
-                break
-            left -= len(piece)
-            while piece and not unpacker.eof and size <= entry.file_size:
-                size += len(unpacker.decompress(piece, _PIECE))
-                piece = unpacker.unconsumed_tail
-    except zlib.error:
-        return size  # damage, which whoever reads the entry says
-    return size
+def _unpacks_to_more(file: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
+    """Whether an entry is larger than it declares: readers unpack all of it at once, and cut it then."""
+    longer = copy.copy(entry)
+    longer.file_size += 1
+    with file.open(longer) as stream:
+        return sum(len(piece) for piece in iter(lambda: stream.read(_PIECE), b"")) > entry.file_size
 
 
 def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes: int) -> dict[str, np.dtype[Any]]:
     """The types of the NumPy arrays in an archive, once their declared shapes are within the limit."""
     kinds: dict[str, np.dtype[Any]] = {}
-    total = 0
-    try:
-        with zipfile.ZipFile(path) as file:
-            for entry in entries:
-                if not entry.filename.endswith(".npy"):
-                    continue
-                with file.open(entry) as stream:
-                    shape, kind = _header(stream)
-                    count = math.prod(shape)
-                    if kind.kind == "U" and 0 < count * kind.itemsize <= min(entry.file_size, max_model_bytes):
-                        _check_text(stream.read(count * kind.itemsize), kind, entry.filename)
+    total, what = 0, f"the model {str(path)!r} is not a readable {path.suffix} file"
+    with foreign(what), zipfile.ZipFile(path) as file:
+        for entry in entries:
+            if not entry.filename.endswith(".npy"):
+                continue
+            fault, name = "", entry.filename
+            with file.open(entry) as stream:
+                shape, kind = _header(stream)
+                count = math.prod(shape)
                 if kind.hasobject:
-                    raise ModelError(f"its array {entry.filename!r} holds Python objects")
-                if count * kind.itemsize > entry.file_size or any(size < 0 for size in shape):
-                    raise ModelError(f"its array {entry.filename!r} declares {shape}, more than it holds")
-                total += count * max(_NUMBER if kind.kind in "fiub" else 1, kind.itemsize)
-                kinds[entry.filename.removesuffix(".npy")] = kind
-    except ModelError as error:
-        what = f"the model {str(path)!r} is not a readable {path.suffix} file"
-        raise ModelError(f"{what}: {error}; save it again.") from None
-    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
-        raise ModelError(f"the model {str(path)!r} is not a readable {path.suffix} file: {reason(error)}") from None
+                    fault = "holds Python objects"
+                elif count * kind.itemsize > entry.file_size or any(size < 0 for size in shape):
+                    fault = f"declares {shape}, more than it holds"
+                elif kind.kind == "U" and not _is_text(stream.read(count * kind.itemsize), kind):
+                    fault = "holds text with numbers that are no characters"
+            if fault:
+                raise ModelError(f"{what}: its array {name!r} {fault}; save it again.")
+            total += count * max(_NUMBER if kind.kind in "fiub" else 1, kind.itemsize)
+            kinds[name.removesuffix(".npy")] = kind
     if total > max_model_bytes:
         raise too_large(path, f"arrays of {total:,} bytes", max_model_bytes)
     return kinds
 
 
-def _check_text(content: bytes, kind: np.dtype[Any], name: str) -> None:
+def _is_text(content: bytes, kind: np.dtype[Any]) -> bool:
     """Texts are read as they stand, even with numbers that are no characters, which break whatever touches them."""
-    points = np.frombuffer(content[: len(content) // 4 * 4], dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
-    if points.max() > _LAST_POINT or ((points >= 0xD800) & (points <= 0xDFFF)).any():
-        raise ModelError(f"its array {name!r} holds text with numbers that are no characters")
+    points = np.frombuffer(content, dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
+    return bool((points <= _LAST_POINT).all() and not ((points >= 0xD800) & (points <= 0xDFFF)).any())
 
 
 def _header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise ModelError(f"it has an array of version {version[0]}.{version[1]}")
-    shape, _, kind = readers[version](stream)
+    shape, _, kind = readers[np.lib.format.read_magic(stream)](stream)
     return tuple(shape), kind
 
 
@@ -267,7 +227,7 @@ def _key(source: Path, schema: Schema | None, options: ModelOptions) -> str:
 
 
 def _sentence(source: Path, outcome: sandbox.ChildOutcome) -> str:
-    remedy = "leave it, or mend it"
+    remedy = "it is damaged or made to do harm: save it again, or leave it"
     if outcome.known.get("time"):
         remedy = "raise --max-seconds if it is only slow"
     elif outcome.known.get("memory"):

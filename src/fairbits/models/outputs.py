@@ -24,6 +24,7 @@ from fairbits.models.base import HasClassScores, Model, SeveralClasses
 from fairbits.models.black_box import BlackBox, Reading
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions, Output
+from fairbits.models.trees.ensemble import TreeModel
 
 Names = tuple[str, ...] | None
 #: Columns that a note lists; of more, the first ones and the last.
@@ -36,9 +37,8 @@ class Owner:
 
     ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with
     the model's own ``names``; or, where a native form is compared with its library, our encoded rows ("inputs") or
-    codes. It gives raw outputs; ``own`` says that a single one speaks of the favourable class, ``classes`` are their
-    names where the model as it was read has them in another order. ``library`` makes the model anew as one that is
-    asked and not read, with the reason as a note.
+    codes. It gives raw outputs; ``own`` says that a single one speaks of the favourable class. ``library`` makes the
+    model anew as one that is asked and not read, with the reason as a note.
     """
 
     ask: Callable[[Any], Any]
@@ -46,7 +46,6 @@ class Owner:
     form: Literal["frame", "array", "dummies", "inputs", "codes"]
     names: tuple[str, ...] = ()
     own: bool = False
-    classes: Names = None
     library: Callable[[str], Loaded] | None = None
 
 
@@ -122,6 +121,10 @@ def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Mo
         if schema.target is not None and model.classes not in (None, len(schema.classes)):
             kinds = [f"{n} classes" if n else "a number" for n in (model.classes, len(schema.classes))]
             raise ModelError(f"the network predicts {kinds[0]}, but target {schema.target!r} is {kinds[1]}.")
+        own: Any = model
+        if isinstance(own, TreeModel) and order and names_decide(schema, order) and own.ensemble.outputs > 1:
+            trees = own.ensemble.reordered([order.index(name) for name in schema.classes])
+            model, order = replace(own, ensemble=trees), schema.classes
         if schema.classes:
             model = model.with_favourable(favourable_output(schema, order)).decided_by(schema.rule)
     else:

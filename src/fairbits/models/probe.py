@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
-from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import reason
+from fairbits.errors import ModelError
+from fairbits.models.black_box import foreign
 from fairbits.models.native.chain import NotNative
 
 Transform = Callable[[Codes], Any]
@@ -42,62 +42,100 @@ class RefusedRows(ModelError):
     """A model's own preprocessing does not take the rows that it is given."""
 
 
+class Encoders:
+    """What preprocessing makes of people, (n, inputs); NaN among it where some may be ``missing``."""
+
+    def __init__(self, transform: Transform, schema: Schema, *, missing: bool = False):
+        self._transform, self.schema, self._missing = transform, schema, missing
+        self.someone = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
+        self.start = self(self.someone)[0]
+
+    def __call__(self, codes: Codes) -> npt.NDArray[Any]:
+        return inputs_of(self._transform, codes, self.schema, missing=self._missing)
+
+    def of(self, i: int | npt.NDArray[np.int64], points: Codes) -> npt.NDArray[Any]:
+        """What somebody becomes with another value of one attribute each time."""
+        rows = np.repeat(self.someone, len(points), axis=0)
+        rows[np.arange(len(points)), i] = points
+        try:
+            return self(rows)
+        except ModelError as error:
+            raise self._refused(rows, error) from None
+
+    def filled(self, found: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The inputs that differ from those of somebody."""
+        same = (found == self.start) | (np.isnan(found) & np.isnan(self.start))
+        return np.flatnonzero(~same.all(axis=0))
+
+    def table(self, i: int) -> Part:
+        """What every value of an attribute becomes, a missing number among them."""
+        attribute = self.schema.attributes[i]
+        points = attribute.values() if attribute.allowed else np.arange(attribute.low, attribute.upper + 1.0)
+        if attribute.kind != "category" and attribute.gap is not None:
+            points = np.unique(np.append(points, attribute.gap))
+        found = self.of(i, points)
+        filled = self.filled(found)
+        if not len(filled):
+            return Unseen()
+        table = np.zeros((int(points[-1] - points[0]) + 1, len(filled)))  # codes that nobody has stay 0
+        table[(points - points[0]).astype(np.int64)] = found[:, filled]
+        return Lookup(filled, table, int(points[0]))
+
+    def _refused(self, rows: Codes, error: ModelError) -> ModelError:
+        """The first value that is refused, by name; somebody is taken."""
+
+        def taken(person: Codes) -> bool:
+            try:
+                self(person)
+            except ModelError:
+                return False
+            return True
+
+        person = next((row[None, :].copy() for row in rows if not taken(row[None, :])), self.someone)
+        for i in np.flatnonzero(person[0] != self.someone[0]):
+            attribute, value = self.schema.attributes[i], person[0, i]
+            person[0, i] = self.someone[0, i]
+            if taken(person):
+                return ModelError(
+                    f"the model cannot take the value {attribute.read(value)!r} of {attribute.name!r}, which the "
+                    f"schema allows ({str(error).rstrip('.')}); take it out of the domain or train with it."
+                )
+        return error
+
+
 def encoding_of(transform: Transform, schema: Schema, columns: Iterable[str]) -> Encoding:
     """The encoding that a function from rows of codes to rows of inputs amounts to."""
-    seen = set(columns)
-    base = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
-    start = inputs_of(transform, base, schema)
-    parts: list[Part] = []
-    owner = np.full(start.shape[1], -1)
-    for i, attribute in enumerate(schema.attributes):
-        part = _part(transform, schema, base, start[0], i) if attribute.name in seen else Unseen()
-        if (owner[part.columns] >= 0).any():
-            raise NotColumnwise
-        owner[part.columns] = i
-        parts.append(part)
-    fixed = {int(column): float(start[0, column]) for column in np.flatnonzero(owner < 0)}
+    seen, ask = set(columns), Encoders(transform, schema)
+    parts = [_part(ask, i) if one.name in seen else Unseen() for i, one in enumerate(schema.attributes)]
+    owned = np.concatenate([part.columns for part in parts])
+    if len(np.unique(owned)) < len(owned):
+        raise NotColumnwise
+    fixed = {column: float(value) for column, value in enumerate(ask.start) if column not in owned}
     encoding = Encoding(parts, fixed=fixed)
-    _verify(encoding, transform, schema)
+    people = random_people(schema, PEOPLE, lacking=True)
+    theirs = ask(people)
+    size = float(np.abs(theirs.astype(np.float64)).max())
+    if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + size)):
+        raise NotColumnwise
     return encoding
 
 
-def _part(transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int) -> Part:
-    attribute = schema.attributes[i]
+def _part(ask: Encoders, i: int) -> Part:
+    attribute = ask.schema.attributes[i]
     points = _some_values(attribute)
-    found = _asked(transform, schema, base, i, points)
-    columns = np.flatnonzero((found != start).any(axis=0))
-    if len(columns) == 0:
-        return Unseen()
-    if attribute.kind != "category" and attribute.gap is not None:
-        return _part_with_gap(transform, schema, base, start, i)
-    if attribute.kind != "category" and len(columns) == 1:
+    found = ask.of(i, points)
+    columns = ask.filled(found)
+    if attribute.kind != "category" and attribute.gap is None and len(columns) == 1:
         straight = _straight(points, found[:, columns[0]], int(columns[0]))
         if straight is not None:
             return straight
-    if attribute.kind == "real" or attribute.upper - attribute.low >= _MAX_VALUES:
+    if len(columns) == 0:
+        return Unseen()
+    # A network's first layer has no place for a line with a gap.
+    most = _MAX_VALUES if attribute.gap is None else _MAX_GAPPED
+    if attribute.kind == "real" or attribute.upper - attribute.low >= most:
         raise NotColumnwise(attribute.name)
-    if not attribute.allowed and len(points) <= attribute.upper - attribute.low:
-        points = np.arange(attribute.low, attribute.upper + 1)
-        found = _asked(transform, schema, base, i, points)
-        columns = np.flatnonzero((found != start).any(axis=0))
-    table = np.zeros((int(attribute.upper - attribute.low) + 1, len(columns)))  # codes that nobody has stay 0
-    table[(points - attribute.low).astype(np.int64)] = found[:, columns]
-    return Lookup(columns, table, int(attribute.low))
-
-
-def _part_with_gap(transform: Transform, schema: Schema, base: Codes, start: npt.NDArray[Any], i: int) -> Part:
-    """A whole number that may be missing: a table. A network's first layer has no place for a line with a gap."""
-    attribute, gap = schema.attributes[i], schema.attributes[i].gap
-    assert gap is not None  # noqa: S101 - asked before
-    if not attribute.discrete or attribute.upper - gap >= _MAX_GAPPED:
-        raise NotColumnwise(attribute.name)
-    values = attribute.values() if attribute.allowed else np.arange(attribute.low, attribute.upper + 1)
-    points = np.concatenate([[gap], values])
-    found = _asked(transform, schema, base, i, points)
-    columns = np.flatnonzero((found != start).any(axis=0))
-    table = np.zeros((int(attribute.upper - gap) + 1, len(columns)))  # codes that nobody has stay 0
-    table[(points - gap).astype(np.int64)] = found[:, columns]
-    return Lookup(columns, table, int(gap)) if len(columns) else Unseen()
+    return ask.table(i)
 
 
 def _some_values(attribute: Attribute) -> Codes:
@@ -110,45 +148,10 @@ def _some_values(attribute: Attribute) -> Codes:
     return np.unique(np.rint(points) if attribute.discrete else points)
 
 
-def _asked(transform: Transform, schema: Schema, base: Codes, i: int, points: Codes) -> npt.NDArray[Any]:
-    rows = np.repeat(base, len(points), axis=0)
-    rows[:, i] = points
-    try:
-        return inputs_of(transform, rows, schema)
-    except ModelError as error:
-        raise refused_value(transform, schema, base, rows, error) from None
-
-
-def refused_value(transform: Transform, schema: Schema, base: Codes, rows: Codes, error: ModelError) -> ModelError:
-    """The first value that preprocessing refuses, by name; ``base`` (1, attributes) is somebody whom it takes."""
-
-    def taken(person: Codes) -> bool:
-        try:
-            inputs_of(transform, person, schema, missing=True)
-        except ModelError:
-            return False
-        return True
-
-    person = next((row[None, :].copy() for row in rows if not taken(row[None, :])), base)
-    for i in np.flatnonzero(person[0] != base[0]):
-        attribute, value = schema.attributes[i], person[0, i]
-        person[0, i] = base[0, i]
-        if taken(person):
-            return ModelError(
-                f"the model cannot take the value {attribute.read(value)!r} of {attribute.name!r}, which the "
-                f"schema allows ({str(error).rstrip('.')}); take it out of the domain or train with it."
-            )
-    return error
-
-
 def inputs_of(transform: Transform, rows: Codes, schema: Schema, *, missing: bool = False) -> npt.NDArray[Any]:
     """What preprocessing makes of people, as finite numbers, or NaN where some may be ``missing``."""
-    try:
+    with foreign("the model's preprocessing failed", RefusedRows):
         found = transform(rows)
-    except FairbitsError:
-        raise
-    except Exception as error:  # the steps before the model are foreign code
-        raise RefusedRows(f"the model's preprocessing failed: {reason(error)}") from error
     dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
     try:
         dense = dense if dense.dtype.kind == "f" else dense.astype(np.float64)
@@ -172,14 +175,6 @@ def _straight(points: Codes, found: npt.NDArray[np.floating], column: int) -> Nu
     size = float(np.abs(found).max()) + abs(scale) * (high - low)
     tolerance = 16 * float(np.finfo(found.dtype).eps) * size
     return line if np.abs(line.encode(points)[:, 0] - found).max() <= tolerance else None
-
-
-def _verify(encoding: Encoding, transform: Transform, schema: Schema) -> None:
-    people = random_people(schema, PEOPLE, lacking=True)
-    theirs = inputs_of(transform, people, schema)
-    size = float(np.abs(theirs.astype(np.float64)).max())
-    if not np.allclose(encoding.encode(people), theirs, rtol=1e-5, atol=1e-6 * (1 + size)):
-        raise NotColumnwise
 
 
 def random_people(schema: Schema, count: int, *, lacking: bool = False) -> Codes:

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,12 @@ import numpy as np
 from fairbits.domain import Encoding, Schema, is_there
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.base import Model
-from fairbits.models.black_box import attribute, homes_of, is_model, reason, wrap_foreign
+from fairbits.models.black_box import attribute, foreign, homes_of, is_model, wrap_foreign
 from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import Loaded, fit_to_schema, read_output
-from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.outputs import Loaded, Owner, fit_to_schema, read_output
+from fairbits.models.pickles import PICKLES, read_object, write_object
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 #: No model comes from there, and much of it (exec, fork, exit) does harm to whoever calls it with rows.
@@ -87,12 +88,10 @@ def made_by(factory: Any, reference: str) -> Any:
     """
     me = os.getpid()
     try:
-        made = factory()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
-        raise ModelError(f"{reference!r} failed to make a model: {reason(error)}") from None
+        with foreign(f"{reference!r} failed to make a model"):
+            return factory()
     finally:
         _only(me)
-    return made
 
 
 def _only(process: int) -> None:
@@ -128,13 +127,8 @@ def _module(name: str) -> Any:
     if added:
         sys.path.append(here)
     try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
-            raise ModelError(f"the Python module {name!r} is not found; install it or go to its folder.") from None
-        raise ModelError(f"the Python module {name!r} cannot be imported: {reason(error)}") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the user's own code
-        raise ModelError(f"the Python module {name!r} cannot be imported: {reason(error)}") from None
+        with foreign(f"the Python module {name!r} cannot be imported; install it or go to its folder"):
+            return importlib.import_module(name)
     finally:
         _only(me)
         if added and here in sys.path:
@@ -218,6 +212,22 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
     return _reader(_checked(file, options))(file, schema, options)
 
 
+def read_decider(source: str | Path, options: ModelOptions) -> Any:
+    """What a reference names or a file of scikit-learn holds, before anything is known about its inputs."""
+    file = Path(source)
+    if isinstance(source, str) and is_reference(source) and not is_there(file):
+        return named_model(source, trust_code=options.trust_code)
+    ending = _checked(file, options).suffix.lower()
+    if ending not in (*PICKLES, ".skops"):
+        raise ModelError(
+            f"the decider {str(file)!r} is a {ending or 'nameless'} file; texts take a .skops file, a pickle, "
+            f"module:function, or an address that ends in /v1."
+        )
+    if ending == ".skops" and not options.trust_pickle:
+        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
+    return read_object(file, trust_pickle=options.trust_pickle)
+
+
 def is_url(text: str) -> bool:
     """Whether a text is the address of a service."""
     return text.startswith(("http://", "https://"))
@@ -298,27 +308,36 @@ def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
 
 
 def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    from fairbits.models.pickles import check_references, plain_skops, read_skops, refuse_untrusted
-
-    try:
-        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
-    except ModelError:
-        if not options.trust_pickle:
-            raise
-    else:
-        check_references(file)
     if not options.trust_pickle:
-        refuse_untrusted(file)
-    if not plain_skops(file):
-        options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
-    return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
+        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
+    options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
+    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     if options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
         options = options_after_trial(file, schema, options, needs=("joblib", "pandas", "sklearn.ensemble"))
-    return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
+    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
+
+
+def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A booster's own file, its trees held against its library on the inputs that the schema makes."""
+    from fairbits.models.trees.adapter import library_of_file, opened_booster
+    from fairbits.models.trees.ensemble import TreeModel
+    from fairbits.models.trees.xgboost import missing_notes
+
+    library = library_of_file(file)
+    options = options_after_trial(file, schema, options, needs=(library,))
+    booster = opened_booster(library, file)
+    loaded = _in_file(booster, file, schema, options)
+    if schema is None or loaded.owner is None or not isinstance(loaded.model, TreeModel):
+        return loaded
+    ask = booster.predict_proba if loaded.model.classes and hasattr(booster, "predict_proba") else booster.predict
+    taken = [one for i, one in enumerate(schema.attributes) if loaded.encoding and i not in loaded.encoding.unseen]
+    notes = missing_notes(taken) if library == "xgboost" else ()
+    owner = Owner(ask, (), "inputs", library=loaded.owner.library)
+    return replace(loaded, notes=(*loaded.notes, *notes), owner=owner)
 
 
 def _in_file(model: Any, file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -342,7 +361,7 @@ _READERS = {
     ".pt2": "torch.files:read_pt2",
     **dict.fromkeys((".pt", ".pth"), "torch.files:read_weights"),
     ".keras": "keras:read_file",
-    **dict.fromkeys((".txt", ".json", ".ubj", ".cbm"), "trees.adapter:read_booster"),
+    **dict.fromkeys((".txt", ".json", ".ubj", ".cbm"), "registry:_booster"),
 }
 
 
@@ -427,8 +446,8 @@ def _rewritten(network: Network, original: Any, path: Path, options: ModelOption
         rewrite_torch(network, original, path, options)
     elif framework == "sklearn":
         if isinstance(original, Path):
-            original = (read_skops if ending == ".skops" else read_pickle)(original, trust_pickle=options.trust_pickle)
-        (write_skops if ending == ".skops" else write_pickle)(_changed_sklearn(network, original), path)
+            original = read_object(original, trust_pickle=options.trust_pickle)
+        write_object(_changed_sklearn(network, original), path)
     else:
         raise ModelError(f"a network cannot be written back as {ending!r}; use .npz or .onnx.")
 

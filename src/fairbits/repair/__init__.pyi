@@ -8,7 +8,12 @@ from .judgement import group_figures as group_figures
 from .proposals.distil import blinded as blinded
 from .proposals.distil import shrunk as shrunk
 from .proposals.guard import Guard as Guard
+from .proposals.guard import averaged as averaged
 from .proposals.guard import check_guarantee as check_guarantee
+from .proposals.guard import clipped as clipped
+from .proposals.guard import decision_shift as decision_shift
+from .proposals.guard import half_width as half_width
+from .proposals.guard import moved_odds as moved_odds
 from .proposals.proposer import Planner as Planner
 from .proposals.proposer import Proposal as Proposal
 from .proposals.proposer import Proposer as Proposer

@@ -15,6 +15,7 @@ from .fleet import Fleet as Fleet
 from .fleet import FleetMember as FleetMember
 from .fleet import fleet_page as fleet_page
 from .fleet import write_fleet as write_fleet
+from .html import render_fragment as render_fragment
 from .html import render_page as render_page
 from .looks import audit_look as audit_look
 from .looks import measure_look as measure_look
@@ -51,5 +52,6 @@ from .sections.summary import gate_look as gate_look
 from .sections.summary import waiver_blocks as waiver_blocks
 from .sections.treatment import lead as lead
 from .sections.treatment import proxies_of as proxies_of
+from .sections.wording import wording_blocks as wording_blocks
 from .summary import json_schema as json_schema
 from .summary import summary_of as summary_of

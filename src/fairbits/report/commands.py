@@ -64,6 +64,7 @@ def _search_words(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> li
     repeats = manifest.get("repeats", 1)
     about = SubjectOptions(
         protected=tuple(shortened(one, 200) for one in manifest["protected"]) or None,
+        where=manifest.get("where"),
         repeats=None if repeats == 1 else repeats,
         as_is=bool(manifest.get("as_is")),
     )

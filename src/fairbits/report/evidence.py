@@ -22,6 +22,7 @@ from fairbits.measure import (
     Noise,
     Progress,
     Stake,
+    Tail,
     harmed_people,
     harms_of,
     measure_table,
@@ -30,12 +31,12 @@ from fairbits.measure import (
 from fairbits.randomness import generator, sampled_rows
 from fairbits.report.record import Measured, Moment, Near, Searched
 from fairbits.search import DISTANCES
-from fairbits.store import Run, read_json, write_json
+from fairbits.store import Run, read_json, record_from_json, write_json
 from fairbits.subject import Subject, check_identity
 
 NAME = "measure.json"
 #: Figures by attribute: the share whose decision flips when only that one differs, and the ends of its interval.
-FLIPS_BY = ("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high")
+FLIPS_BY = tuple(f"flip_rate_{which}{end}" for which in ("by", "plausible_by") for end in ("", "_low", "_high"))
 #: Real people with a portrait in the report.
 PEOPLE = 6
 #: Beyond so many twin scores a sample of the rows is measured: compiled kernels, and any other model.
@@ -81,27 +82,25 @@ def measure_rows(
     found = measure_table(evaluator, table, rng, noise=noise_of(subject, evaluator), progress=progress)
     hurried = max_rows is not None and not evaluator.native  # then a quarter of them is asked about once more
     people = harmed_people(evaluator, table.codes, generator(seed, "report", "harm"), share=0.25 if hurried else 1.0)
-    document = document_of(found, subject, seed, chosen)
     harms = [asdict(harm) for harm in harms_of(evaluator, people)]
-    return {**document, "harms": {"people": len(people), "values": harms}}
-
-
-def document_of(
-    found: Measurement, subject: Subject, seed: int, chosen: np.ndarray[Any, np.dtype[np.int64]] | None = None
-) -> dict[str, Any]:
-    """A measurement as JSON; ``chosen`` are the rows of the subject's table that were measured."""
-    rows = [person.position for person in found.worst(PEOPLE)]
     return {
         "subject": subject.name,
         "identity": subject.identity.document(),
         "seed": seed,
         "rows_total": len(subject.table),
+        **_document_of(found),
+        "worst_rows": [int(chosen[person.position]) for person in found.worst(PEOPLE)],
+        "harms": {"people": len(people), "values": harms},
+    }
+
+
+def _document_of(found: Measurement) -> dict[str, Any]:
+    return {
         "figures": found.summary(),
         "noise": None if found.noise is None else found.noise.document(),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
         "stakes": [asdict(stake) for stake in found.stakes()],
-        "worst_rows": [int(row if chosen is None else chosen[row]) for row in rows],
     }
 
 
@@ -114,10 +113,10 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
     figures = document.get("figures", {})
     if "confidence" not in document.get("bound", {}):
         return None  # its bound did not hold: measured by an earlier version
-    if "harms" not in document or "limits" not in figures:
+    if "harms" not in document or "limits" not in figures or "tail" not in figures:
         return None  # measured by an earlier version, which did not know them
-    wanted = (evaluator.epsilon, evaluator.partition)
-    if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
+    wanted = [evaluator.epsilon, evaluator.partition, [rule.text for rule in subject.schema.plausible]]
+    if "identity" not in document or [figures.get(name) for name in ("epsilon", "partition", "plausible")] != wanted:
         return None
     check_identity(document, subject.identity, what=f"the measurement in {str(path)!r}")
     return document
@@ -128,6 +127,11 @@ def keep_measurement(folder: Path, document: dict[str, Any]) -> None:
     write_json(folder / NAME, document)
 
 
+def measured_now(found: Measurement) -> Measured:
+    """The record of a measurement that is at hand, of all rows that were asked for."""
+    return measured_of({**_document_of(found), "rows_total": len(found), "harms": {"people": 0, "values": []}})
+
+
 def measured_of(document: dict[str, Any]) -> Measured:
     """The record of a measurement."""
     figures, bound = document["figures"], document["bound"]
@@ -136,8 +140,8 @@ def measured_of(document: dict[str, Any]) -> Measured:
         rows_total=document["rows_total"],
         figures=figures,
         flip_rate=_estimate(figures, "flip_rate") if figures["flip_rate"] is not None else None,
-        flip_rate_supported=(
-            _estimate(figures, "flip_rate_supported") if figures.get("flip_rate_supported") is not None else None
+        flip_rate_plausible=(
+            _estimate(figures, "flip_rate_plausible") if figures.get("flip_rate_plausible") is not None else None
         ),
         split_rate=_estimate(figures, "split_rate"),
         histogram=tuple((entry["k"], entry["people"]) for entry in document["histogram"]),
@@ -147,6 +151,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
         harmed_people=document["harms"]["people"],
         limits=tuple(Limit.read(one) for one in figures.get("limits", ())),
+        tail=record_from_json(Tail, figures["tail"]) if figures.get("tail") else None,
     )
 
 

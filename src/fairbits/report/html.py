@@ -15,17 +15,25 @@ from markupsafe import Markup, escape
 from fairbits import blocks as b
 from fairbits._version import __version__
 from fairbits.domain import harmless, shortened
-from fairbits.report.figures.palette import stylesheet
+from fairbits.report.figures.palette import stylesheet, variables
+from fairbits.report.glossary import glossary_fold, link_terms
 from fairbits.report.sections.paperwork import CITATION, DOI
 
 #: Letters of one cell or label, and of one paragraph: a hostile label fills no page.
 MAX_CELL, MAX_WORDS = 220, 1200
+#: From more columns on, a table is set smaller on paper.
+MANY = 7
 Pictures = dict[str, str]
 
 
 def render_page(page: b.Page) -> str:
     """The whole page, with style and script inside."""
     script = _file("report.js")
+    parts = [_all(part.blocks, page.pictures) for part in page.parts]
+    if page.glossary:
+        linked = [link_terms(part) for part in parts]
+        parts = [Markup(html) for html, _ in linked]  # noqa: S704 - drawn by us
+        parts[-1] += _fold(glossary_fold(set[str]().union(*(mentioned for _, mentioned in linked))), {})
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     return (
         _environment()
@@ -36,7 +44,7 @@ def render_page(page: b.Page) -> str:
             command=page.command,
             sentence=inline(page.sentence, 600),
             opening=_all(page.opening, page.pictures),
-            parts=[(part, inline_kind(part.kind), _all(part.blocks, page.pictures)) for part in page.parts],
+            parts=[(part, inline_kind(part.kind), html) for part, html in zip(page.parts, parts, strict=True)],
             made_from=page.made_from,
             citation=CITATION,
             doi=DOI,
@@ -45,6 +53,18 @@ def render_page(page: b.Page) -> str:
             script=Markup(script),  # noqa: S704 - ours
             script_hash=f"sha256-{digest}",
         )
+    )
+
+
+def render_fragment(found: Iterable[b.Block]) -> str:
+    """Blocks for a notebook: the page's look, kept to themselves; dark where a notebook says that it is."""
+    light, dark = variables()
+    dark_themes = ("body[data-jp-theme-light=false] &", ".vscode-dark &", "[data-theme=dark] &")
+    style = f".fairbits.fairbits {{ {light} {', '.join(dark_themes)} {{ {dark} }}\n{_file('report.css')}\n"
+    style += _file("notebook.css") + "\n}"
+    return Markup('<style>{}</style><div class="fairbits">{}</div>').format(
+        Markup(style),  # noqa: S704 - ours
+        _all(found, {}),
     )
 
 
@@ -116,8 +136,9 @@ def _table(block: b.TableBlock, _: Pictures) -> Markup:
         for i, row in enumerate(block.cells())
     )
     caption = Markup('<caption class="small">{}</caption>').format(inline(block.caption, 400)) if block.caption else ""
+    looks = f"{' stacked' if block.stacked else ''}{' many' if len(block.columns) > MANY else ''}"
     return Markup('<div class="table{}"><table>{}<thead><tr>{}</tr></thead>\n<tbody>{}</tbody></table></div>').format(
-        " stacked" if block.stacked else "", caption, heads, rows
+        looks, caption, heads, rows
     )
 
 
@@ -151,14 +172,16 @@ def _cards(block: b.Cards, _: Pictures) -> Markup:
 
 def _facts(block: b.Facts, _: Pictures) -> Markup:
     found = Markup("")
-    for name, value in block.pairs:
+    for i, (name, value) in enumerate(block.pairs):
         hashed = isinstance(value, tuple) and any(isinstance(piece, b.Code) for piece in value)
-        found += Markup("<div{}><dt>{}</dt><dd>{}</dd></div>\n").format(
+        anchor = Markup(' id="{}"').format(block.anchors[i]) if block.anchors else ""
+        found += Markup("<div{}{}><dt>{}</dt><dd>{}</dd></div>\n").format(
             Markup(' class="hashed"') if hashed else "",
+            anchor,
             _label(name, 80),
-            _label(value) if isinstance(value, str) else inline(value, MAX_CELL),
+            _label(value, 400) if isinstance(value, str) else inline(value, MAX_CELL),
         )
-    return Markup('<dl class="facts">{}</dl>').format(found)
+    return Markup('<dl class="facts{}">{}</dl>').format(" glossary" if block.anchors else "", found)
 
 
 def _picture(block: b.Drawing, pictures: Pictures) -> Markup:

@@ -21,14 +21,14 @@ from fairbits.blocks import (
 )
 from fairbits.domain import joined, shortened
 from fairbits.measure import documents_of
-from fairbits.numerals import number, percent
 from fairbits.report import words
 from fairbits.report.compute import about_of
-from fairbits.report.evidence import document_of, measured_of, near_of
+from fairbits.report.evidence import measured_now, near_of
 from fairbits.report.sections.details import search_blocks
 from fairbits.report.sections.people import card_of
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.summary import flip_blocks, flip_rows
+from fairbits.report.sections.tail import tail_blocks
 from fairbits.report.sections.treatment import (
     BLIND,
     bits_table,
@@ -38,6 +38,7 @@ from fairbits.report.sections.treatment import (
     study_blocks,
 )
 from fairbits.subject import Quality
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from fairbits.measure import GroupTable, Measurement
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTable], *, top: int) -> Iterator[Block]:
     """A measurement: who would get a different decision, the bits, the people treated most differently, groups."""
     about = about_of(subject, found.evaluator)
-    measured = measured_of({**document_of(found, subject, 0), "harms": {"people": 0, "values": []}})
+    measured = measured_now(found)
     bits = float(found.evaluation.q_inf.max())
     used = f"{number(bits, 2)} of {number(about.bits_limit, 2)} bits of {joined(list(about.protected))}"
     direct = words.sentence(about, bits, found.noise) if about.blind else f"Decisions about them use up to {used}."
@@ -57,11 +58,12 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         yield Paragraph((Strong(f"{subject.name}: "), Strong(direct)))
         yield Paragraph(f"That holds for everybody, examined or not: {BLIND}.")
     else:
-        yield Paragraph(Strong(f"{subject.name}: {words.people_sentence(about, measured)}"))
+        yield Paragraph(Strong(f"{subject.name}: {words.people_sentence(measured, about.people)}"))
         yield Paragraph(direct)
     sizes = " × ".join(f"{name} {size}" for name, size in zip(about.protected, about.sizes, strict=True))
     terms = f"ε = {about.epsilon:g}, {about.partition} partition"
-    yield Paragraph(f"{number(len(found))} people, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
+    who = "people" if about.people is None else f"rows of {number(about.people)} people"
+    yield Paragraph(f"{number(len(found))} {who}, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
     yield from paragraphs(subject.lines(), "small")
     if found.schema.rules:
         count = len(found.schema.rules)
@@ -70,12 +72,13 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
     noise = () if found.noise is None else found.noise.notes(about.epsilon)
     yield from paragraphs((f"Note: {note}" for note in noise), "warning")
     if not about.blind:
-        yield from flip_blocks(about, measured)
-        people = _people(found, top) if bits else []
-        yield People(people[:1])
+        yield from flip_blocks(measured)
+        worst = people_of(found, top) if bits else []
+        yield People(worst[:1])
         yield bits_table(measured)
-        if people[1:]:
-            yield Fold("More people treated differently", [People(people[1:])])
+        yield from tail_blocks(measured.tail, measured.kind)
+        if worst[1:]:
+            yield Fold("More people treated differently", [People(worst[1:])])
     if groups:
         yield Heading("Impact: what groups get", "statistical")
         yield from impact_blocks({"groups": documents_of(groups)})
@@ -89,7 +92,7 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
     yield from paragraphs((f"Note: {note}" for note in (*limits, *subject.notes)), "note")
 
 
-def _people(found: Measurement, top: int) -> list[PersonCard]:
+def people_of(found: Measurement, top: int) -> list[PersonCard]:
     """Those treated most differently."""
     people = []
     for rank, one in enumerate(found.worst(top) if top else (), 1):
@@ -151,9 +154,9 @@ def audit_look(
 
 def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     about, measured = data.about, data.measured
-    rows = [] if about.blind else flip_rows(about, measured)
+    rows = [] if about.blind else flip_rows(measured)
     if len(rows) > 1:
-        alone = [f"{percent(value)} if {what} differed" for what, value, _ in rows[: len(about.protected)]]
+        alone = [f"{percent(value)} if {what} differed" for what, value, *_ in rows[: len(about.protected)]]
         yield "people", f"{', '.join(alone)}"
     person = next((one for one in data.people if one.k > 1), None)
     if person is not None:

@@ -123,7 +123,7 @@ def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kin
             return [line for part in block.parts for line in _lines(part)]
         case b.Fold():
             kind = f" ({block.kind})" if block.kind else ""
-            findings = [one for one in block.blocks if isinstance(one, b.Facts | b.Commands) or _says(one)]
+            findings = [one for one in block.blocks if isinstance(one, b.Commands) or _says(one)]
             return [f"**{_inline(block.title, 400)}**{kind}", "", *_lines(findings)] if findings else []
         case b.People():
             return _people(block)
@@ -134,8 +134,8 @@ def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kin
 
 
 def _says(block: b.Block) -> bool:
-    """Whether it is a finding, and no explanation of what is not here."""
-    return isinstance(block, b.Paragraph) and not block.tone
+    """Whether it is a finding, and no explanation of words or of what is not here."""
+    return (isinstance(block, b.Paragraph) and not block.tone) or (isinstance(block, b.Facts) and not block.anchors)
 
 
 def _drawn(block: b.TableBlock, i: int) -> bool:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fairbits.certify import Certificate
 from fairbits.debug import DebugResult, read_debug
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
@@ -128,13 +129,13 @@ def stakes(of: Run | Measurement) -> Picture:
     return made
 
 
-def shapley(run: Run) -> Picture:
+def shapley(of: Run | DebugResult) -> Picture:
     """Bits of each protected attribute, from debugging.
 
     Parameters
     ----------
-    run
-        The run.
+    of
+        The run, or the result of debugging.
 
     Returns
     -------
@@ -146,7 +147,10 @@ def shapley(run: Run) -> Picture:
     OptionError
         If the run was not debugged.
     """
-    return charts.shapley(_filled(_debugged(run).attribution, run))
+    found = of if isinstance(of, DebugResult) else _debugged(of)
+    if found.attribution is None:
+        raise OptionError(f"{found.subject!r} has one protected attribute, so there are no shares to draw.")
+    return charts.shapley(found.attribution)
 
 
 def network(run: Run) -> Picture:
@@ -245,6 +249,29 @@ def pareto(of: Run | RepairResult) -> Picture:
     return charts.pareto(found)
 
 
+def statements(of: Certificate) -> Picture:
+    """How much of each population is certified, open and falsified.
+
+    Parameters
+    ----------
+    of
+        The certificate.
+
+    Returns
+    -------
+    Picture
+        The picture.
+
+    Raises
+    ------
+    OptionError
+        If it has no statement.
+    """
+    if not of.statements:
+        raise OptionError("the certificate has no statement to draw; give it more time.")
+    return charts.statements(of.statements)
+
+
 def _evaluator(source: Source) -> Evaluator:
     if isinstance(source, Evaluator):
         return source
@@ -292,6 +319,7 @@ __all__ = [
     "severity",
     "shapley",
     "stakes",
+    "statements",
     "steps",
     "twins",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 from fairbits.certify import Contradiction, Statement
 from fairbits.debug import DebugResult
 from fairbits.domain import Limit
-from fairbits.measure import Estimate, Harm, Noise, Stake
+from fairbits.measure import Estimate, Harm, Noise, Stake, Tail, WordStudy
 from fairbits.repair import RepairResult
 from fairbits.report.manifest import FileHash
 from fairbits.subject import Quality
@@ -35,6 +35,7 @@ class About:
     notes: tuple[str, ...]
     quality: Quality
     blind: bool = False
+    people: int | None = None  # whose the rows are, where the table says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,11 @@ class Measured:
     stakes: tuple[Stake, ...]
     bound: Mapping[str, float]
     noise: Noise | None = None
-    flip_rate_supported: Estimate | None = None
+    flip_rate_plausible: Estimate | None = None
     limits: tuple[Limit, ...] = ()
     harms: tuple[Harm, ...] = ()
     harmed_people: int = 0
+    tail: Tail | None = None
 
     @property
     def complete(self) -> bool:
@@ -140,6 +142,7 @@ class Portrait:
     scores: tuple[float, ...]
     classes: tuple[int, ...]
     own: Mapping[str, str] = field(default_factory=dict)
+    own_twin: int = -1  # which of the scores is that of the person as they are; -1 where nobody is
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,7 @@ class Opening:
     kind: str = "exact"
     sources: tuple[DecisionSource, ...] = ()
     made_by: str = "unknown"
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +200,4 @@ class ReportData:
     gate: Mapping[str, Any] | None = None
     gate_of_another: str = ""
     files: tuple[FileHash, ...] = ()
+    words: WordStudy | None = None

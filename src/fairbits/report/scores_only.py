@@ -35,7 +35,10 @@ def write_scores_report(
     """Write report.html, report.md, summary.json and manifest.json of a table of scores."""
     sentence = lead(document, blind=True).strip() or _unknown(document)
     data = _data(document, subject, folder, record)
-    summary_part: list[Block] = [Cards(tuple(quality_cards(data.about.quality))), Facts(facts(data))]
+    summary_part: list[Block] = [
+        Cards(tuple(quality_cards(data.about.quality))),
+        Facts([*data.opening.about.items(), *facts(data)]),
+    ]
     parts = [
         PagePart("summary", "Summary", summary_part),
         PagePart("treatment", "Proxies", tuple(proxy_blocks(document)), "statistical"),
@@ -79,7 +82,9 @@ def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: M
         proxies=document,
         about=SimpleNamespace(subject=subject.name, protected=(), blind=True, quality=quality),
         reproduction=SimpleNamespace(created=str(record["created"]), identity=str(record["identity"]["id"])),
-        opening=Opening(sources=sources_of(subject), made_by=str(record.get("made_by") or "unknown")),
+        opening=Opening(
+            sources=sources_of(subject), made_by=str(record.get("made_by") or "unknown"), about=subject.about
+        ),
         files=files_of(folder, leave_out=(*FORMATS, FILING)) if folder.is_dir() else (),
     )
     return cast(ReportData, found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import joined, shortened
 from fairbits.measure import people_headline
-from fairbits.numerals import number, power
+from fairbits.text import number, power
 
 if TYPE_CHECKING:
     from fairbits.measure import Noise
@@ -33,17 +33,18 @@ def sentence(about: About, bits: float, noise: Noise | None = None) -> str:
     return f"{found} Its answers vary: one and the same twin shows up to {noise.null_q_inf_max:.2f} bits."
 
 
-def people_sentence(about: About, measured: Measured) -> str:
+def people_sentence(measured: Measured, persons: int | None = None) -> str:
     """What happens to people, in one sentence: how many of them would get a different decision."""
     return people_headline(
-        about.protected,
+        tuple(measured.figures["protected"]),
         measured.rows,
         measured.split_rate,
         measured.flip_rate,
-        epsilon=about.epsilon,
+        epsilon=measured.figures["epsilon"],
         complete=measured.complete,
-        supported=measured.flip_rate_supported,
+        plausible=measured.flip_rate_plausible,
         bounded=measured.bounded,
+        persons=persons,
     )
 
 
@@ -64,7 +65,8 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
     found = [f"Examined: {rows} rows of the table{twins}."]
     removed = measured.figures.get("twins_removed")
     if removed:
-        found.append(f"Left out: {removed:,} twins of these rows that cannot exist under the rules.")
+        why = "cannot exist under the rules" if measured.figures["rules"] else "are not in the table"
+        found.append(f"Left out: {removed:,} twins of these rows that {why}.")
     figures = searched.figures
     if figures.get("strategy") != "exhaustive":
         asked, seconds = figures.get("evaluations"), figures.get("seconds")

@@ -34,8 +34,8 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 class Signals:
     """How a shard that is being done learns of an early end, and reports progress."""
 
-    stop: Callable[[], bool]
-    progress: Callable[[Any], None]
+    stop: Callable[[], bool] = lambda: False
+    progress: Callable[[Any], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +275,7 @@ class Portable:
     protected: tuple[str, ...]
     grants: GrantOptions = field(default_factory=GrantOptions)
     repeats: int = 1
+    where: str | None = None
 
     @classmethod
     def of(cls, subject: Subject, **grants: Unpack[GrantOptions]) -> Portable:
@@ -290,7 +291,7 @@ class Portable:
                 ) from None
         protected = tuple(subject.schema.protected)
         known = subject.identity.document()
-        return cls(subject.name, known, content, subject.source, protected, grants, subject.repeats)
+        return cls(subject.name, known, content, subject.source, protected, grants, subject.repeats, subject.where)
 
     def open(self) -> Subject:
         """The subject, in whatever process this is."""
@@ -298,7 +299,7 @@ class Portable:
             subject: Subject = pickle.loads(self.content)  # noqa: S301 - packed by our own coordinator
             return subject
         subject = load_subject(str(self.source), **self.grants).with_protected(self.protected)
-        subject = subject.with_repeats(self.repeats)
+        subject = subject.within(self.where).with_repeats(self.repeats)
         found = differences(self.identity, subject.identity)
         if found:
             raise ModelError(

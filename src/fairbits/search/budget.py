@@ -98,6 +98,7 @@ class Tally:
     seconds_to_first_id: float | None = None
     seconds_to_1000_id: float | None = None
     goal: int | None = None  # how many evaluations there will be in all, where a strategy knows
+    left: float | None = None  # seconds until the first limit of the budget is reached at this speed
     twins_removed: int = 0
     moves_removed: int = 0
 

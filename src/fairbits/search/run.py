@@ -10,14 +10,13 @@ Round r of seed s always proposes the same people: that is what lets a task be r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbits.engine import work_time
 from fairbits.errors import FairbitsError, TableError
-from fairbits.measure import Evaluator
 from fairbits.search.budget import Tally
 from fairbits.search.oracle import Clock
 from fairbits.search.problem import Problem
@@ -68,35 +67,8 @@ DISTANCES = {
 }
 
 #: Figures of a tally that are maxima, and those that the cases themselves tell better than sums could.
-_LARGEST, _ASKED = ("k_max",), ("seconds_to_first_id", "seconds_to_1000_id", "goal")
+_LARGEST, _ASKED = ("k_max",), ("seconds_to_first_id", "seconds_to_1000_id", "goal", "left")
 _FIRST_IDS = "SELECT seconds FROM cases WHERE flips ORDER BY seconds LIMIT 1 OFFSET {}"
-
-
-@dataclass(slots=True)
-class Totals:
-    """What all tasks of a search have done together."""
-
-    problem: Problem
-    seconds: float
-    tally: Tally = field(default_factory=Tally)
-    findings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def evaluator(self) -> Evaluator:
-        """The evaluator that asked the model."""
-        return self.problem.evaluator
-
-    @classmethod
-    def of(cls, problem: Problem, seconds: float, tasks: Iterable[tuple[Tally, dict[str, Any]]], run: Run) -> Totals:
-        """Totals of all tasks, in their order: the result does not depend on which task ended first."""
-        totals = cls(problem, seconds)
-        for tally, findings in tasks:
-            add_tally(totals.tally, tally)
-            totals.findings |= findings
-        for name, place in (("seconds_to_first_id", 0), ("seconds_to_1000_id", 999)):
-            rows = run.query(_FIRST_IDS.format(place))["seconds"].to_pylist()
-            setattr(totals.tally, name, rows[0] if rows else None)
-        return totals
 
 
 def add_tally(total: Tally, more: Tally) -> None:
@@ -107,11 +79,20 @@ def add_tally(total: Tally, more: Tally) -> None:
             setattr(total, one.name, max(was, now) if one.name in _LARGEST else was + now)
 
 
-def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int | None = None) -> dict[str, Any]:
+def summarise(
+    run: Run,
+    problem: Problem,
+    settings: Settings,
+    tally: Tally,
+    *,
+    seconds: float,
+    findings: Mapping[str, Any],
+    exact_within: int | None = None,
+) -> dict[str, Any]:
     """The content of summary.json: every headline figure under its fixed name."""
-    tally, evaluator = oracle.tally, oracle.evaluator
-    figures = run.figures()
-    exact = _near_figures(figures, oracle, exact_within, varies=bool(run.manifest.get("noise")))
+    evaluator, figures = problem.evaluator, run.figures()
+    exact = _near_figures(figures, problem, exact_within, varies=bool(run.manifest.get("noise")))
+    first, thousandth = (run.query(_FIRST_IDS.format(place))["seconds"].to_pylist() or [None] for place in (0, 999))
     # A seed that was just opened has not come far: it says nothing about how far seeds come.
     counted = {
         name: getattr(tally, f"finished_{name}" if tally.finished_seeds else name)
@@ -127,7 +108,7 @@ def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int
         "threads": evaluator.threads,
         "within": settings.within,
         "min_plausibility": settings.min_plausibility,
-        "rules": [rule.text for rule in oracle.problem.schema.rules],
+        "rules": [rule.text for rule in problem.schema.rules],
         "twins_removed": tally.twins_removed,
         "moves_removed": tally.moves_removed,
         "m": evaluator.m,
@@ -136,7 +117,7 @@ def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int
         "repeats": run.manifest.get("repeats", 1),
         "noise": run.manifest.get("noise"),
         "null_q_inf_max": (run.manifest.get("noise") or {}).get("null_q_inf_max", 0.0),
-        "seconds": oracle.seconds,
+        "seconds": seconds,
         "evaluations": tally.evaluations,
         "queries": tally.queries,
         "seeds": tally.seeds,
@@ -145,33 +126,33 @@ def summarise(run: Run, oracle: Totals, settings: Settings, *, exact_within: int
         "k_final": _mean(counted["k_final_sum"], counted["seeds"]),
         "seconds_to_k_final": _mean(counted["seconds_to_k_final_sum"], counted["seeds"]),
         "local_success_rate": _mean(tally.local_ids, tally.local_tries),
-        "seconds_to_first_id": tally.seconds_to_first_id,
-        "seconds_to_1000_id": tally.seconds_to_1000_id,
+        "seconds_to_first_id": first[0],
+        "seconds_to_1000_id": thousandth[0],
         **(run.manifest.get("quality") or {}),
         **figures,
         "exact": exact,
-        "findings": oracle.findings,
+        "findings": dict(findings),
     }
 
 
-def _near_figures(figures: dict[str, Any], oracle: Totals, exact_within: int | None, *, varies: bool) -> list[str]:
+def _near_figures(figures: dict[str, Any], problem: Problem, exact_within: int | None, *, varies: bool) -> list[str]:
     """Fold in what all real rows experience, and say which of the figures near them are exact."""
-    rows = oracle.problem.rows[oracle.problem.plausible_rows]
+    rows = problem.rows[problem.plausible_rows]
     exact = []
-    if oracle.evaluator.blind:  # nobody's twins can differ, whoever was asked about
+    if problem.evaluator.blind:  # nobody's twins can differ, whoever was asked about
         exact = list(DISTANCES)
         figures.update(dict.fromkeys(exact, 1))
     elif exact_within is not None:
         exact = ["k_max_on_data", "k_max_within_1"][: exact_within + 1]
-    elif len(rows) * oracle.evaluator.m <= MAX_SCORES and oracle.evaluator.native:
-        on_data = int(oracle.evaluator.evaluate(rows).k.max(initial=0))
+    elif len(rows) * problem.evaluator.m <= MAX_SCORES and problem.evaluator.native:
+        on_data = int(problem.evaluator.evaluate(rows).k.max(initial=0))
         for name in list(DISTANCES)[:-1]:
             figures[name] = max(figures[name] or 0, on_data)
         exact = ["k_max_on_data"]
-    if oracle.problem.schema.protected_values_are_representatives and not oracle.evaluator.blind:
+    if problem.schema.protected_values_are_representatives and not problem.evaluator.blind:
         return []  # values that twins do not take may show more
     if not varies:  # chance alone reaches the limit of a model whose answers vary
-        limit = round(2**oracle.evaluator.bits_limit)
+        limit = round(2**problem.evaluator.bits_limit)
         exact += [name for name in DISTANCES if name not in exact and figures[name] == limit]
     return exact
 
@@ -375,24 +356,25 @@ class _Search:
 
     def _progress(self, tally: Tally) -> None:
         """Of the task that is being done in this process."""
+        shown = replace(self.tally)
+        add_tally(shown, tally)
+        self._tick(shown)
+
+    def _tick(self, shown: Tally | None = None) -> None:
         self._look()
         if self.watch is not None:
-            shown = replace(self.tally)
-            add_tally(shown, tally)
-            self.watch(self._with_goal(shown), self.elapsed)
+            seconds, budget, tally = self.elapsed, self.settings.budget, shown or self.tally
+            tally.goal = self.strategy.people
+            clock = budget.seconds is not None and budget.seconds < 1e8
+            guesses = [budget.seconds - seconds] if clock and budget.seconds is not None else []
+            asked = tally.evaluations
+            for limit, done in ((budget.evaluations, asked), (budget.cases, tally.cases), (tally.goal, asked)):
+                if limit is not None and done:
+                    guesses.append((limit - done) * seconds / done)
+            tally.left = max(0.0, min(guesses)) if guesses else None
+            self.watch(tally, seconds)
         if self.clock() - self.written >= WRITE_EVERY:
             self._write()
-
-    def _tick(self) -> None:
-        self._look()
-        if self.watch is not None:
-            self.watch(self._with_goal(self.tally), self.elapsed)
-        if self.clock() - self.written >= WRITE_EVERY:
-            self._write()
-
-    def _with_goal(self, tally: Tally) -> Tally:
-        tally.goal = self.strategy.people
-        return tally
 
     def _write(self) -> None:
         """Bring run.json up to date; a full disk is noticed by the tasks, and must not end the coordinator."""
@@ -434,9 +416,20 @@ class _Search:
         run = Run.open(self.writer.folder)
         self._keep_doubles(run)
         records = [self.records[number] for number in sorted(self.records)]
-        totals = Totals.of(self.problem, self._seconds, [(tally_of(one), one.findings) for one in records], run)
+        tally, findings = Tally(), dict[str, Any]()
+        for record in records:  # in their order: the result does not depend on which task ended first
+            add_tally(tally, tally_of(record))
+            findings |= record.findings
         exact = self.strategy.rounds is not None and status == "finished"
-        summary = summarise(run, totals, self.settings, exact_within=self.strategy.exact_within if exact else None)
+        summary = summarise(
+            run,
+            self.problem,
+            self.settings,
+            tally,
+            seconds=self._seconds,
+            findings=findings,
+            exact_within=self.strategy.exact_within if exact else None,
+        )
         natural = all(one.ended in ("rounds", "share") for one in records)
         every = self.plan.count is None or len(records) == self.plan.count or self.plan.budget.ends is not None
         numbers = range(max(self.records, default=-1) + 1)

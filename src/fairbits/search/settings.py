@@ -118,6 +118,7 @@ def manifest_of(subject: Subject, settings: Settings, evaluator: Evaluator) -> d
         "repeats": subject.repeats,
         "noise": None if noise is None else noise.document(),
         "protected": list(subject.schema.protected),
+        "where": subject.where,
         **{name: getattr(settings, name) for name in SETTINGS},
         **({} if settings.own is None else {"own_strategy": True}),
         "epsilon": evaluator.epsilon,

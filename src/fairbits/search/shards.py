@@ -355,7 +355,6 @@ def perform(
             stop=stop,
         )
         oracle.findings |= (record.state or {}).get("findings", {}) if record is not None else {}
-        oracle.tally.goal = bench.strategy.people
         ended = _rounds(bench.strategy, oracle, task, writer, done)
         oracle.close_round(finished=False)
         seconds = oracle.seconds

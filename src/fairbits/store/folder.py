@@ -190,7 +190,7 @@ FIELDS: dict[str, Any] = {
     "status": Literal["running", "finished", "interrupted", "failed"],
     **dict.fromkeys(("created", "updated", "subject", "strategy", "partition", "measure", "made_by"), str),
     **dict.fromkeys(("parts", "cases", "seed", "repeats"), int),
-    **dict.fromkeys(("content", "source", "ray"), str | None),
+    **dict.fromkeys(("content", "source", "ray", "where"), str | None),
     **dict.fromkeys(("identity", "options", "schema", "scale", "checks"), dict[str, Any]),
     "versions": dict[str, str],
     "budget": dict[str, float | list[int] | None],

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairbits.blocks import Shown
 from fairbits.data import load_subject
 from fairbits.domain import Codes, GrantOptions, Schema, Twins
 from fairbits.errors import FairbitsError, OptionError
@@ -41,7 +42,7 @@ _OVERVIEW = """
 """
 
 
-class Run:
+class Run(Shown):
     """A run as it is on disk at this moment, finished or not; open one with ``open_run``.
 
     Parameters
@@ -128,21 +129,6 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {str(self.folder)!r}: {len(self):,} cases, {self.status}>"
-
-    def _repr_html_(self) -> str:
-        from fairbits.domain import html_table
-
-        manifest, summary = self.manifest, self.summary or {}
-        rows = [
-            ("search", f"{manifest.get('strategy')}, seed {manifest.get('seed')}, {self.status}"),
-            ("protected", ", ".join(self.schema.protected)),
-            ("cases", f"{len(self):,}"),
-        ]
-        if summary:
-            rows.append(("decision flips", f"{summary['id_cases']:,} cases"))
-            near = {"real rows": "k_max_on_data", "within 3 attributes": "k_max_within_3", "anywhere": "k_max"}
-            rows += [(f"largest k, {words}", str(summary.get(name) or "–")) for words, name in near.items()]
-        return html_table(f"{manifest.get('subject')}: {self.folder}", rows)
 
     @cached_property
     def summary(self) -> dict[str, Any] | None:
@@ -426,7 +412,7 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
             f"hand over the subject, as Audit(…).open(folder) does."
         )
     subject = given if given is not None else load_subject(str(source), **grants)
-    subject = subject.with_protected(run.manifest["protected"])
+    subject = subject.with_protected(run.manifest["protected"]).within(run.manifest.get("where"))
     if subject.repeats == 1:
         subject = subject.with_repeats(run.manifest.get("repeats", 1))
     check_identity(run.manifest, subject.identity, what=f"the run in {str(run.folder)!r}")

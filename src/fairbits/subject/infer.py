@@ -18,12 +18,9 @@ from fairbits.domain import (
     Real,
     Schema,
     arrow_of,
-    check_names,
-    check_target,
     numbers,
     plain,
     text_of,
-    with_nulls,
 )
 from fairbits.errors import SchemaError, TableError, choose_from
 
@@ -110,8 +107,7 @@ def infer_schema(
         If a column that was named is not in the table, or the table cannot be read.
     """
     data = arrow_of(table)
-    check_names(data.column_names)
-    check_target(target, data.column_names)
+    classes = infer_classes(data, target)
     chosen = (protected,) if isinstance(protected, str) else tuple(protected)
     by_first = {group.own_columns[0]: group for group in groups}
     inside = {column: group for group in by_first.values() for column in group.own_columns}
@@ -137,7 +133,6 @@ def infer_schema(
     if not attributes:
         why = _reasons_text(reasons) or "it has none but the target"
         raise TableError(f"no column of the table tells anything about people ({why}); give a table with attributes.")
-    classes = infer_classes(data[target]) if target else ()
     notes: tuple[str, ...] = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
     notes += tuple(note for a in attributes for note in _name_notes(a))
     return Schema(attributes, target, classes, _text(favourable), threshold=threshold, order_guessed=True, notes=notes)
@@ -175,7 +170,7 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
         return "dates" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else "times"
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return f"{str(kind)[:40]}, neither text nor numbers"
-    values = with_nulls(plain(column))
+    values = plain(column)
     if values.null_count == len(values):
         return "empty"
     present = values.drop_null()
@@ -228,7 +223,7 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     listed = pa.types.is_dictionary(column.type)
-    column = with_nulls(plain(column))
+    column = plain(column)
     missing = column.null_count > 0
     if len(column) == column.null_count:
         if pa.types.is_string(column.type):
@@ -275,9 +270,13 @@ def _look_otherwise(texts: list[str]) -> bool:
     return values_of(Category(name="x", labels=tuple(texts))).dtype != object
 
 
-def infer_classes(column: Any) -> tuple[str, ...]:
+def infer_classes(data: Any, target: str | None) -> tuple[str, ...]:
     """The classes of a target in sorted order, as a classifier would number them; none for a regression."""
-    values = [value for value in with_nulls(plain(column)).unique().to_pylist() if value is not None]
+    if target is None:
+        return ()
+    if target not in data.column_names:
+        raise TableError(f"target {target!r} is not in the table; {choose_from(target, data.column_names)}")
+    values = [value for value in plain(data[target]).unique().to_pylist() if value is not None]
     continuous = any(isinstance(v, float) and not v.is_integer() for v in values)
     numeric = all(isinstance(v, int | float) for v in values)
     if continuous or (numeric and len(values) > MAX_CLASSES):

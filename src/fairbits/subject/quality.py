@@ -14,8 +14,8 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema, Table, rule_words, shortened
 from fairbits.errors import ModelError, rows_named
 from fairbits.models import HasClassScores, Model, Network, speaks_of
-from fairbits.numerals import percent
 from fairbits.randomness import sampled_rows
+from fairbits.text import percent
 
 #: Both ends of a 95 % interval of the normal distribution.
 Z_95 = 1.959963984540054
@@ -126,9 +126,9 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *
     words = rule_words(schema.favourable, rule.threshold, probability=schema.score_range is None)
     known: dict[str, Any] = {"rows": len(scores), "rule": words, "threshold": rule.threshold}
     if decisions is not None:
-        known["favourable_rate"] = float((decisions == own).mean())
+        known["favourable_rate"] = _mean(decisions == own, table.weight)
     if not schema.regression and labels is not None:
-        known["base_rate"] = float((labels == own).mean())
+        known["base_rate"] = _mean(labels == own, table.weight)
     known["accuracy_on"] = "unknown" if table.held_out is None else "held-out" if table.held_out.any() else "training"
     if labels is None:
         return Quality(**known)
@@ -141,7 +141,8 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *
         return Quality(**known, off=another_unit(scores, labels))
     if decisions is not None:
         right = decisions[kept] == labels
-        known |= {"accuracy": float(right.mean()), "balanced_accuracy": balanced_accuracy(right, labels)}
+        weight = None if table.weight is None else table.weight[kept]
+        known |= {"accuracy": _mean(right, weight), "balanced_accuracy": balanced_accuracy(right, labels, weight)}
     people = None if table.person is None else table.person[kept]
     area = area_under_curve(scores, labels == own, people=people)
     if area is not None:
@@ -195,9 +196,20 @@ def decided(model: Model, inputs: npt.NDArray[np.floating], schema: Schema) -> n
     return None if schema.regression else _answered(model, inputs, schema)[1]
 
 
-def balanced_accuracy(right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64]) -> float:
+def balanced_accuracy(
+    right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None = None
+) -> float:
     """The mean over the classes of the share decided as labelled."""
-    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+    found = []
+    for label in np.unique(labels):
+        here = labels == label
+        found.append(_mean(right[here], None if weight is None else weight[here]))
+    return float(np.mean(found))
+
+
+def _mean(hits: npt.NDArray[np.bool_], weight: npt.NDArray[np.float64] | None) -> float:
+    """The share of hits; of rows without any weight the plain one."""
+    return float(np.average(hits, weights=None if weight is None or not weight.any() else weight))
 
 
 def area_under_curve(
@@ -232,22 +244,16 @@ def area_under_curve(
         spread, rows = float((np.bincount(person, parts) ** 2).sum()), len(person) / (int(person.max()) + 1)
         effect = max(1.0, spread / float((parts**2).sum())) if parts.any() else rows
     half = (ones + zeros) / effect / 2 - 1
-
-    def deviation(theta: float) -> float:
-        shared = 1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-        return Z_95 * float(np.sqrt(theta * (1 - theta) * max(shared, 1.0) / (ones * zeros / effect**2)))
-
-    low = _halved(0.0, area, lambda theta: area - theta >= deviation(theta))
-    high = _halved(area, 1.0, lambda theta: theta - area < deviation(theta))
-    return area, low, high
-
-
-def _halved(low: float, high: float, below: Any) -> float:
-    """Where ``below`` turns from true to false between two ends."""
+    # Both ends by halving: where the area lies as far away as the deviation there.
+    low, high = np.array([0.0, area]), np.array([area, 1.0])
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return (low + high) / 2
+        theta = (low + high) / 2
+        shared = np.maximum(1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta)), 1.0)
+        away = Z_95 * np.sqrt(theta * (1 - theta) * shared / (ones * zeros / effect**2))
+        above = np.array([area - theta[0] >= away[0], theta[1] - area < away[1]])
+        low, high = np.where(above, theta, low), np.where(above, high, theta)
+    ends = (low + high) / 2
+    return area, float(ends[0]), float(ends[1])
 
 
 def midranks(values: Floats) -> npt.NDArray[np.float64]:

@@ -88,7 +88,7 @@ class Difference:
     sentence: str
 
 
-def round_trip(
+def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
     owner: Owner | None,
     raw: RawTable | None,
     model: Model,
@@ -99,8 +99,14 @@ def round_trip(
     classes: tuple[str, ...] | None,
 ) -> RoundTrip | Difference:
     """Ask about the same real rows both ways."""
-    why = _unknown(owner, raw, model)
-    if why is not None or owner is None:
+    why = ""
+    if isinstance(model.original if isinstance(model, Repeated) else model, Endpoint):
+        why = "a service is asked by its contract alone"
+    elif owner is None:
+        why = "the file holds layers or trees and does not say how its owner makes their inputs"
+    elif raw is None and owner.form not in LIBRARY:
+        why = "the table was given as codes"
+    if why or owner is None:
         return RoundTrip(compared=f"nothing: {why}")
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
     codes = table.codes[chosen]
@@ -159,18 +165,6 @@ def round_trip(
     )
 
 
-def _unknown(owner: Owner | None, raw: RawTable | None, model: Model) -> str | None:
-    """Why nobody knows how the owner would ask."""
-    inner = model.original if isinstance(model, Repeated) else model
-    if isinstance(inner, Endpoint):
-        return "a service is asked by its contract alone"
-    if owner is None:
-        return "the file holds layers or trees and does not say how its owner makes their inputs"
-    if raw is None and owner.form not in LIBRARY:
-        return "the table was given as codes"
-    return None
-
-
 def asking(
     owner: Owner,
     schema: Schema,
@@ -183,7 +177,7 @@ def asking(
 
     ``logits`` says what a library's answers are; None goes by their range.
     """
-    reading = reading_of(schema, owner.classes or classes, options, own=owner.own)
+    reading = reading_of(schema, classes, options, own=owner.own)
 
     def ask(rows: Any) -> Scores:
         answer = numbers_in(owner.ask(rows), len(rows), "the model")
@@ -362,7 +356,8 @@ def settled_order(
         return encoding, ()
     if not categories or not numbers:
         return encoding, ()
-    rows, labels = _sample(table)
+    chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
+    rows, labels = table.codes[chosen], table.labels[chosen]
     ways = {"as the table has them": schema.names}
     ways |= {"numbers first, as pandas.get_dummies does": (*numbers, *categories)}
     ways |= {"categories first": (*categories, *numbers)}
@@ -400,12 +395,12 @@ def scaling_doubt(
     numbers = [i for i, one in enumerate(schema.attributes) if one.kind != "category" and i not in encoding.unseen]
     if table.labels is None or not numbers or len(table) < 20:
         return None
-    rows, labels = _sample(table)
+    chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
+    rows, labels = table.codes[chosen], table.labels[chosen]
     here = agreement_of(np.asarray(model.scores(encoding.encode(rows))), labels, schema)
     if here is None:
         return None
-    scales = {"standardised": _standardised, "between 0 and 1": _min_max}
-    for how, scale in scales.items():
+    for how, scale in _SCALES.items():
         if isinstance(model, Network | TreeModel):
             scores = _scaled_inputs(model, encoding, rows, numbers, scale, schema)
         elif here.high < _POOR and isinstance(model, BlackBox):
@@ -425,21 +420,12 @@ def scaling_doubt(
     return None
 
 
-def _sample(table: Table) -> tuple[Codes, npt.NDArray[np.float64]]:
-    chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
-    assert table.labels is not None  # noqa: S101 - asked by whoever looks
-    return table.codes[chosen], table.labels[chosen]
-
-
 Scale = Callable[[npt.NDArray[np.float64]], tuple[float, float]]
-
-
-def _standardised(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    return float(values.mean()), 1.0 / (float(values.std()) or 1.0)
-
-
-def _min_max(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    return float(values.min()), 1.0 / (float(np.ptp(values)) or 1.0)
+#: What people do to numbers before training: what they take off, and what they divide by.
+_SCALES: dict[str, Scale] = {
+    "standardised": lambda values: (float(values.mean()), float(values.std())),
+    "between 0 and 1": lambda values: (float(values.min()), float(np.ptp(values))),
+}
 
 
 def _scaled_inputs(
@@ -451,8 +437,8 @@ def _scaled_inputs(
         part, gap = parts[i], schema.attributes[i].gap
         if isinstance(part, Numeric) and part.shift == 0 and part.scale == 1:
             known = rows[:, i] if gap is None else rows[rows[:, i] != gap, i]
-            shift, factor = scale(known) if len(known) else (0.0, 1.0)
-            parts[i], changed = replace(part, shift=shift, scale=factor), True
+            shift, width = scale(known) if len(known) else (0.0, 1.0)
+            parts[i], changed = replace(part, shift=shift, scale=1.0 / (width or 1.0)), True
     if not changed:
         return None
     other = Encoding(parts, fixed=encoding.fixed, dtype=encoding.dtype)
@@ -479,11 +465,9 @@ def _scaled_rows(
         name = schema.names[i]
         if name in owner.columns:
             values = np.asarray(frame[name].astype(float))
-            shift, factor = scale(values[np.isfinite(values)])
-            frame[name] = (values - shift) * factor
+            shift, width = scale(values[np.isfinite(values)])
+            frame[name] = (values - shift) * (1.0 / (width or 1.0))
     try:
         return asking(owner, schema, options, classes)(formed(owner, frame))
-    except FairbitsError:
-        return None
     except Exception:  # noqa: BLE001 - a model that refuses scaled numbers was not trained on them
         return None

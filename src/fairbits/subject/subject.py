@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes, twin_limits
-from fairbits.errors import ModelError, SchemaError
+from fairbits.errors import ModelError, OptionError, SchemaError
+from fairbits.language import TextModel
 from fairbits.models import (
     Endpoint,
     FittedModel,
@@ -19,6 +20,7 @@ from fairbits.models import (
     ModelOptions,
     Network,
     Repeated,
+    TwinScores,
     adapt,
     fit_to_schema,
     names_decide,
@@ -29,6 +31,7 @@ from fairbits.models import (
 from fairbits.randomness import sampled_rows
 from fairbits.subject.identity import NONE, Identity, Probe, identity_of, origin_of, still_answers
 from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of
+from fairbits.subject.region import region_of
 from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip, scaling_doubt, settled_order
 
 
@@ -64,6 +67,10 @@ class Subject:
         How the model's answers about untouched rows agree with those that are measured.
     doubt
         Why the table is probably not what the model was trained on, where the labels say so.
+    about
+        What its owner says of it: purpose, owner, version. Pages show it; no figure depends on it.
+    where
+        The rule that names the people it is about, where they are some of those that the model decides about.
     """
 
     name: str
@@ -84,6 +91,8 @@ class Subject:
         default_factory=RoundTrip
     )  # how answers about untouched rows agree with those that are measured
     doubt: str | None = None  # why the table is probably not what the model was trained on, by the labels
+    about: Mapping[str, str] = field(default_factory=dict)  # purpose, owner and version, as the owner says
+    where: str | None = None
     _identity: Identity | None = field(default=None, init=False, repr=False)
 
     def short(self) -> str:
@@ -151,7 +160,41 @@ class Subject:
         notes = tuple(note for note in self.notes if note not in old)
         return replace(self, schema=schema, notes=(*notes, *new))
 
-    def with_repeats(self, repeats: int) -> Subject:
+    def within(self, where: str | None) -> Subject:
+        """The same subject about some people only: its rows, its domain, and what is searched, proved and repaired.
+
+        Parameters
+        ----------
+        where
+            A rule about attributes that are not protected, such as ``hours >= 40 and job = "Sales"``; None: everybody.
+
+        Returns
+        -------
+        Subject
+            A new subject; this one where it is about these people already.
+
+        Raises
+        ------
+        OptionError
+            If the rule names a protected attribute, or nobody.
+        """
+        if where is None or where == self.where:
+            return self
+        schema, rule = region_of(self.schema, where)
+        inside = rule.holds(self.table.codes)
+        if not inside.any():
+            raise OptionError(f"--where {where!r} holds for none of the {len(self.table):,} rows; name other people.")
+        if schema.regression and schema.score_range is None and self.table.labels is not None:
+            low, high = np.quantile(np.asarray(self.table.training().labels), [0.01, 0.99])
+            schema = replace(schema, score_range=float(high - low) or None)  # the tolerance stays that of everybody
+        test = None if self.test is None else self.test.rows(rule.holds(self.test.codes))
+        table, test = self.table.rows(inside), test if test is not None and len(test) else None
+        quality = quality_of(self.model, self.encoding, schema, table, test=test)
+        note = f"only people with {where} are looked at: {len(table):,} of {len(inside):,} rows."
+        notes = (*self.notes, note)
+        return replace(self, schema=schema, table=table, test=test, quality=quality, notes=notes, where=where)
+
+    def with_repeats(self, repeats: int | None) -> Subject:
         """The same subject with the mean of several answers of the model as its score.
 
         A native network gives the same answer every time, so it stays as it is.
@@ -171,6 +214,8 @@ class Subject:
         OptionError
             If the number is less than 1.
         """
+        if repeats is None:
+            return self
         inner = self.model.original if isinstance(self.model, Repeated) else self.model
         wrapped = Repeated(inner, repeats)  # refuses a number that makes no sense
         return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
@@ -189,7 +234,8 @@ class Subject:
 
     def asked_lines(self) -> tuple[str, ...]:
         """Whether the model is asked as its owner asks it, in a sentence; nothing where it is ours or not here."""
-        if self.scores_only or (self.original is None and self.source is not None):
+        looked_up = self.scores_only or isinstance(self.model, TwinScores | TextModel)
+        if looked_up or (self.original is None and self.source is not None):
             return ()
         said = self.round_trip.sentence()
         return (f"{said[:1].upper()}{said[1:]}.",)
@@ -287,7 +333,7 @@ def make_subject(
         *from_model,
         *fitted.notes,
         *_protected_notes(schema, fitted.encoding),
-        *check_rules(schema, table.codes),
+        *(check_rules(schema, table.codes) if schema.rules else ()),
         *people_notes(schema, table),
     )
     return Subject(
@@ -358,19 +404,14 @@ def _with_score_range(schema: Schema, fitted: FittedModel, table: Table) -> Sche
 
 def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
     """What must be known about the protected attributes to read the figures."""
-    return (*_unseen_notes(schema, encoding), *between_notes(schema))
+    names = [schema.names[i] for i in encoding.unseen if schema.attributes[i].protected]
+    blind = (
+        f"the model never sees {', '.join(names)}, so twins cannot differ in it; check whether other attributes "
+        f"stand in for it.",
+    )
+    return (*(blind if names else ()), *between_notes(schema))
 
 
 def between_notes(schema: Schema) -> tuple[str, ...]:
     """What twins leave out of protected attributes, as notes."""
     return tuple(f"{limit.text[:1].lower()}{limit.text[1:]}" for limit in twin_limits(schema))
-
-
-def _unseen_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
-    names = [schema.names[i] for i in encoding.unseen if schema.attributes[i].protected]
-    if not names:
-        return ()
-    return (
-        f"the model never sees {', '.join(names)}, so twins cannot differ in it; check whether other attributes "
-        f"stand in for it.",
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ import numpy as np
 from fairbits.domain import (
     MAX_TWINS,
     Attribute,
+    Chances,
     Encoding,
     GrantOptions,
     RawTable,
     Schema,
     Table,
-    check_target,
     is_there,
     people_notes,
     plain,
@@ -28,60 +28,86 @@ from fairbits.domain import (
     table_from_arrow,
     text_of,
     with_held,
-    with_nulls,
 )
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
 from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output_order, read_model
+from fairbits.shape import fits
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
+from fairbits.subject.texts import subject_of_text_file
+from fairbits.subject.twins import subject_of_twins
 
-#: What `protected` says of an attribute that is in the table and no input of the model.
-OBSERVED = "observed"
+#: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
+#: probabilities of its groups only.
+OBSERVED, PROBABILITIES = "observed", "probabilities"
 #: People who stand in the place of rows where there is no table.
 DRAWN_ROWS = 256
+#: The group of what probabilities leave of 1.
+REST = "(rest)"
 
-_KEYS = (
-    *("kind", "low", "high", "step", "labels", "values", "ranges", "cuts", "columns", "protected", "immutable"),
-    *("missing", "holds"),
-)
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
+
+
+#: What a section [attributes.NAME] may hold, and what each must be; None where the attribute itself says what is wrong.
+_KEYS: dict[str, tuple[Callable[[Any], bool], str] | None] = {
+    **dict.fromkeys(("low", "high", "step"), (_is_number, "it must be a number.")),
+    **dict.fromkeys(("labels", "columns"), (_is_list, "they must be a list.")),
+    "values": (lambda one: _is_list(one) and len(one) > 0, "they must be a list, or nobody could have one."),
+    "cuts": (lambda one: _is_list(one) and all(map(_is_number, one)), "they must be a list of numbers."),
+    "protected": (
+        lambda one: isinstance(one, bool) or one == OBSERVED,
+        'use true or false, "observed" for a column that is no input of the model, or "probabilities".',
+    ),
+    "immutable": (lambda one: isinstance(one, bool), "use true or false."),
+    **dict.fromkeys(("kind", "ranges", "missing", "holds")),
+}
 
 
 def attribute_of_section(name: str, fields: object) -> Attribute:
     """The attribute that a section [attributes.NAME] describes."""
     if not isinstance(fields, Mapping):
         raise SchemaError(f"attribute {name!r} must be a section [attributes.{name}], but got {fields!r}.")
-    for key in fields:
-        if key not in _KEYS:
-            raise SchemaError(f"attribute {name!r} has the unknown key {key!r}; {choose_from(key, _KEYS)}")
-    for key in ("low", "high", "step"):
-        if not _is_number(fields.get(key, 0)):
-            raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; it must be a number.")
-    for key in ("labels", "values", "columns", "cuts"):
-        if not isinstance(fields.get(key, []), list | tuple):
-            raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; they must be a list.")
-    for key in ("protected", "immutable"):
-        if not isinstance(fields.get(key, False), bool) and not (key == "protected" and is_observed(fields)):
-            also = ', or "observed" for a column that is no input of the model' if key == "protected" else ""
-            raise SchemaError(f"attribute {name!r} has {key} = {fields[key]!r}; use true or false{also}.")
-    if "kind" not in fields:
-        raise SchemaError(f"attribute {name!r} has no kind; use integer, category or real.")
+    _known_keys(fields, _KEYS, f"attribute {name!r}")
+    for key, value in fields.items():
+        check = _KEYS[key]
+        if check is not None and not check[0](value):
+            raise SchemaError(f"attribute {name!r} has {key} = {value!r}; {check[1]}")
     given: dict[str, Any] = {key: value for key, value in fields.items() if key not in ("values", "ranges", "cuts")}
     given["protected"] = bool(fields.get("protected", False))
     given["labels"] = tuple(text_of(label) for label in fields.get("labels", ()))
     given["columns"] = tuple(str(column) for column in fields.get("columns", ()))
     attribute = Attribute(name=name, **given)
-    allowed = tuple(_code(attribute, value) for value in fields.get("values", ()))
-    if "values" in fields and not allowed:
-        raise SchemaError(f"attribute {name!r} has values = [], so nobody could have one; list some or drop the key.")
-    cuts = tuple(fields.get("cuts", ()))
-    if not all(_is_number(cut) for cut in cuts):
-        raise SchemaError(f"attribute {name!r} has cuts = {list(cuts)!r}; they must be numbers.")
-    return replace(attribute, allowed=allowed, ranges=_ranges(attribute, fields.get("ranges", {})), cuts=cuts)
+    if not fields.keys() & {"values", "ranges", "cuts"}:
+        return attribute
+    return replace(
+        attribute,
+        allowed=tuple(_code(attribute, value) for value in fields.get("values", ())),
+        ranges=_ranges(attribute, fields.get("ranges", {})),
+        cuts=tuple(fields.get("cuts", ())),
+    )
 
 
-def is_observed(fields: object) -> bool:
-    """Whether a section describes a protected attribute that the model does not take."""
-    return isinstance(fields, Mapping) and fields.get("protected") == OBSERVED
+def _is_soft(fields: object) -> bool:
+    return isinstance(fields, Mapping) and fields.get("protected") == PROBABILITIES
+
+
+def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
+    """The attribute that a section describes by columns of probabilities; what they leave of 1 is a group too."""
+    _known_keys(fields, ("kind", "protected", "columns", "labels"), f"attribute {name!r}, known as probabilities,")
+    columns = fields.get("columns", ())
+    labels = fields.get("labels", columns)
+    if not fits(columns, list[str]) or not _is_list(labels) or not 0 < len(columns) == len(labels):
+        raise SchemaError(
+            f"attribute {name!r} is known as probabilities; name their columns, and as many labels if any: "
+            f'columns = ["p_black", "p_white"].'
+        )
+    return Chances(name, tuple(columns), (*(text_of(label) for label in labels), REST))
 
 
 def _ranges(attribute: Attribute, stated: object) -> tuple[tuple[str, float], ...]:
@@ -107,10 +133,6 @@ def _code(attribute: Attribute, value: object) -> float:
     return attribute.code_of(text)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 #: A description of a thousand attributes with a hundred labels each is far smaller.
 _MAX_BYTES = 16 << 20
 #: Parts of a key, joined by dots: [attributes.NAME] has two. Words are only tried from where they begin.
@@ -122,13 +144,13 @@ def read_document(path: str | Path) -> dict[str, Any]:
     """A TOML file as a dictionary."""
     file = Path(path)
     if not file.is_file():
-        raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data`.")
+        raise SchemaError(f"the audit file {str(file)!r} does not exist; check the path or run `fairbits data`.")
     if file.stat().st_size > _MAX_BYTES:
-        raise SchemaError(f"the subject file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
+        raise SchemaError(f"the audit file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
     try:
         return parse_toml(file.read_bytes())
     except ValueError as error:
-        raise SchemaError(f"the subject file {str(file)!r} is not valid TOML: {error}.") from None
+        raise SchemaError(f"the audit file {str(file)!r} is not valid TOML: {error}.") from None
 
 
 def parse_toml(content: bytes) -> dict[str, Any]:
@@ -148,78 +170,92 @@ def parse_toml(content: bytes) -> dict[str, Any]:
         raise ValueError("a number is too long" if "digits" in said else "it is nested too deeply") from None
 
 
-def schema_of_document(document: Mapping[str, Any], *, classes: Iterable[str] = ()) -> Schema:
-    """The schema in a subject document. ``classes`` are the target's values where the document names none."""
+def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
+    """The schema in a subject document; an Arrow table gives the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
-    read = {name: attribute_of_section(name, fields) for name, fields in described.items()}
-    watched = {name for name, fields in described.items() if is_observed(fields)}
+    chances = tuple(_chances_of_section(name, fields) for name, fields in described.items() if _is_soft(fields))
+    likely = tuple(Attribute(name=one.likely, kind="category", labels=one.labels, protected=True) for one in chances)
+    hard = {name: fields for name, fields in described.items() if not _is_soft(fields)}
+    read = {name: attribute_of_section(name, fields) for name, fields in hard.items()}
+    watched = {name for name, fields in hard.items() if fields.get("protected") == OBSERVED}
     if "score" in section:  # nobody knows what a model that is not there takes
         watched |= {name for name, attribute in read.items() if attribute.protected}
-    attributes = tuple(attribute for name, attribute in read.items() if name not in watched)
     if not read:
-        raise SchemaError("the subject has no attributes; describe each column under [attributes.NAME].")
+        raise SchemaError("the audit file has no attributes; describe each column under [attributes.NAME].")
     stated = section.get("classes", [])
     if not isinstance(stated, list | tuple) or any(isinstance(value, list | Mapping) for value in stated):
         raise SchemaError("[table] classes must be a list of the target's values, in the order of the outputs.")
-    _check_texts(section)
+    for key in ("target", "scores", "score", "person", "split", "test", "weight"):
+        if not isinstance(section.get(key, ""), str):
+            raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
+    if "split" in section and "test" in section:
+        raise SchemaError("[table] has both split and test; leave one of both out.")
+    if "missing" in section and section["missing"] != "model":
+        raise SchemaError(f'[table] missing is {str(section["missing"])[:40]!r}; say "model", or leave it out.')
+    if "missing" in section and data is not None:  # every column with holes is left to the model
+        holes = {name for name in data.column_names if plain(data[name]).null_count}
+        known = {name: one for name, one in read.items() if one.gap is None and not one.columns}
+        read |= {name: replace(one, missing="model") for name, one in known.items() if name in holes - watched}
+    limits = section_of(document, "limits")
+    _known_keys(limits, ("twins",), "[limits]")
+    max_twins = limits.get("twins", MAX_TWINS)
+    if isinstance(max_twins, bool) or not isinstance(max_twins, int) or max_twins < 1:
+        raise SchemaError(f"[limits] twins is {max_twins!r}; it must be a whole number, 1 or more.")
     justified = document.get("justified", section.get("justified", []))
     if not isinstance(justified, list | tuple) or any(not isinstance(name, str) for name in justified):
         raise SchemaError(f"justified is {str(justified)[:40]!r}; it must be a list of names of attributes.")
-    named = tuple(text_of(value) for value in stated) or tuple(classes)
+    target = section.get("target")
+    found = () if data is None else infer_classes(data, target)
     favourable = section.get("favourable")
     if isinstance(favourable, list | Mapping):
         raise SchemaError("[table] favourable is a list or a section; it must be one of the target's values.")
     return Schema(
-        attributes,
-        target=section.get("target"),
-        classes=named,
+        tuple(attribute for name, attribute in read.items() if name not in watched),
+        target=target,
+        classes=tuple(text_of(value) for value in stated) or found,
         favourable=None if favourable is None else text_of(favourable),
-        rules=_rules(document.get("rules", [])),  # type: ignore[arg-type]  # the schema parses them
+        rules=_rules(document, "rules"),
+        plausible=_rules(document, "plausible"),
         scores=section.get("scores", "favourable"),
-        max_twins=_max_twins(section_of(document, "limits")),
+        max_twins=max_twins,
         threshold=section.get("threshold"),
         order_guessed=not section.get("classes"),
-        observed=tuple(attribute for name, attribute in read.items() if name in watched),
+        observed=(*(attribute for name, attribute in read.items() if name in watched), *likely),
+        chances=chances,
         justified=tuple(justified),
     )
+
+
+def _rules(document: Mapping[str, Any], key: str) -> Any:
+    """Rules as text; the schema parses them."""
+    rules = document.get(key, [])
+    if not isinstance(rules, list | tuple) or any(not isinstance(rule, str) for rule in rules):
+        raise SchemaError(f"{key} is {str(rules)[:80]}; it must be a list of texts in quotes.")
+    return tuple(rules)
 
 
 def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A section of a document; empty where it is missing."""
     section = document.get(name, {}) if isinstance(document, Mapping) else document
     if not isinstance(section, Mapping):
-        raise SchemaError(f"[{name}] must be a section, but the subject says {name} = {str(section)[:40]!r}.")
+        raise SchemaError(f"[{name}] must be a section, but the audit file says {name} = {str(section)[:40]!r}.")
     return section
 
 
-def _rules(stated: object) -> tuple[str, ...]:
-    if not isinstance(stated, list | tuple):
-        raise SchemaError(f"rules must be a list of texts, but the subject says rules = {stated!r}.")
-    strange = next((rule for rule in stated if not isinstance(rule, str)), None)
-    if strange is not None:
-        raise SchemaError(f"a rule must be text in quotes, but the subject has the rule {strange!r}.")
-    return tuple(str(rule) for rule in stated)
-
-
-def _max_twins(section: Mapping[str, Any]) -> int:
-    for key in section:
-        if key != "twins":
-            raise SchemaError(f"[limits] has the unknown key {key!r}; {choose_from(key, ['twins'])}")
-    max_twins = section.get("twins", MAX_TWINS)
-    if isinstance(max_twins, bool) or not isinstance(max_twins, int) or max_twins < 1:
-        raise SchemaError(f"[limits] twins is {max_twins!r}; it must be a whole number, 1 or more.")
-    return max_twins
-
-
-_SECTIONS = ("name", "rules", "justified", "model", "table", "limits", "attributes")
+#: What an audit file is about: a model and a table, a table of twins, or people put into words.
+KINDS = ("table", "twins", "text")
+_SECTIONS = (
+    *("name", "kind", "about", "text", "rules", "plausible", "justified", "model", "table", "limits", "attributes"),
+)
+_ABOUT = ("purpose", "owner", "version")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
-    *("person", "split", "test"),
+    *("person", "split", "test", "weight"),
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "factory", "layers", "batch"),
     "inputs",
     *(
         "authorization_env",
@@ -239,36 +275,56 @@ _ENCODINGS = ("codes", "one-hot", "columns")
 def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     """The subject that a ``subject.toml`` describes."""
     document = read_document(file)
-    _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
+    kind = document.get("kind", "table")
+    if kind not in KINDS:
+        raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), KINDS)}")
+    _known_keys(document, _SECTIONS, f"audit file {str(file)!r}")
+    about = _about(document)
+    if kind == "twins":
+        return replace(_of_twins(document, file, grants), about=about)
+    if kind == "text":
+        _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
+        return replace(subject_of_text_file(document, file, grants), about=about)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
-    _check_texts(table_section)
+    granted = ModelOptions.of(grants)
     if not {"path", "score", "test", "split"} & set(table_section) and "path" in model_section:
-        return _without_table(document, model_section, file, grants)
-    place, delimiter = _path(table_section, "table", file), str(table_section.get("delimiter", ","))
-    max_rows = ModelOptions.of(grants).max_rows
-    data = read_arrow(place, delimiter=delimiter, max_rows=max_rows)
-    target = table_section.get("target")
-    _check_described(document, target, data.column_names, file)
-    check_target(target, data.column_names)
-    schema = schema_of_document(document, classes=() if target is None else infer_classes(data[target]))
-    schema = _with_missing(schema, table_section.get("missing"), data)
+        return replace(_without_table(document, granted, file), about=about)
+    place, delimiter = Path(_source(table_section, "table", file)), str(table_section.get("delimiter", ","))
+    data = read_arrow(place, delimiter=delimiter, max_rows=granted.max_rows)
+    _check_described(document, data.column_names, file)
+    schema = schema_of_document(document, data)
+    for key in ("split", "score", "weight"):
+        name = table_section.get(key, "")
+        if name in (schema.target, *schema.names, *(one.name for one in schema.observed)):
+            raise SchemaError(
+                f"[table] {key} is {name!r}, which is an attribute or the target too; name another column."
+            )
+    whose = {key: table_section[key] for key in ("person", "weight") if key in table_section}
+    split = table_section.get("split")
     if "score" in table_section:
-        return _of_scores(document, data, schema, place, file)
-    options = _options(model_section, grants)
-    source = _source(model_section, file)
+        table = table_from_arrow(data, schema, file=place, split=split, **whose)
+        return replace(_of_scores(document, data, schema, table, file), about=about)
+    source = _source(model_section, "model", file)
+    options = _options(model_section, granted)
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
-    table, test = _coded(data, schema, place, table_section), None
+    table, test = table_from_arrow(data, schema, file=place, split=split, **whose), None
     raw = RawTable(place, data, delimiter=delimiter)
     schema = with_held(schema, table.codes, raw)
+    read = {"model": source, "table": place}
     if "test" in table_section:
-        apart = file.parent / table_section["test"]
-        found = read_arrow(apart, delimiter=delimiter, max_rows=max_rows)
-        test = table_from_arrow(found, schema, file=apart, person=table_section.get("person"))
+        read["test table"] = apart = file.parent / table_section["test"]
+        found = read_arrow(apart, delimiter=delimiter, max_rows=granted.max_rows)
+        test = table_from_arrow(found, schema, file=apart, **whose)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
-    notes = _outside_notes(file, source, table_section)
+    home = file.parent.resolve()
+    notes = tuple(  # whoever runs an audit file should know what it reaches
+        f"the {name} lies outside the folder of the audit file: {str(path.resolve())!r}."
+        for name, path in read.items()
+        if isinstance(path, Path) and not path.resolve().is_relative_to(home)
+    )
     if loaded.encoding is not None:  # it names its columns, or encodes them itself: another encoding would be a mistake
         encoding = None
         if model_section.get("encoding") in ("codes", "one-hot"):
@@ -277,7 +333,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
                 f"takes its columns.",
             )
     name = str(document.get("name", file.stem))
-    return make_subject(
+    made = make_subject(
         name,
         loaded,
         schema,
@@ -290,11 +346,23 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         original=source,
         raw=raw,
     )
+    return replace(made, about=about)
 
 
-def _without_table(document: Any, section: Any, file: Path, grants: GrantOptions) -> Subject:
+def _options(section: Any, granted: ModelOptions) -> ModelOptions:
+    """What [model] says about itself, within what is granted."""
+    try:
+        stated = ModelOptions.of({key: section[key] for key in section if key not in ("path", "encoding")})
+    except OptionError as error:
+        raise SchemaError(f"[model] is wrong: {error}") from None
+    return replace(stated, **granted.grants())
+
+
+def _without_table(document: Any, granted: ModelOptions, file: Path) -> Subject:
     """A model and its bounds: enough to certify. People drawn from the domain stand where rows are asked for."""
-    schema, options, source = schema_of_document(document), _options(section, grants), _source(section, file)
+    section = section_of(document, "model")
+    schema, options = schema_of_document(document), _options(section, granted)
+    source = _source(section, "model", file)
     rng = np.random.default_rng(0)
     codes = [
         rng.uniform(one.low, one.upper, DRAWN_ROWS)
@@ -315,40 +383,38 @@ def _without_table(document: Any, section: Any, file: Path, grants: GrantOptions
     )
 
 
-def _check_texts(section: Any) -> None:
-    """Keys of [table] that are names or paths."""
-    for key in ("target", "scores", "score", "person", "split", "test"):
-        if not isinstance(section.get(key, ""), str):
-            raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
-    if "split" in section and "test" in section:
-        raise SchemaError("[table] has both split and test; leave one of both out.")
+def _about(document: Mapping[str, Any]) -> dict[str, str]:
+    """What the owner says of the model, for people to read."""
+    section = section_of(document, "about")
+    _known_keys(section, _ABOUT, "[about]")
+    strange = next((key for key in section if not isinstance(section[key], str)), None)
+    if strange is not None:
+        raise SchemaError(f"[about] {strange} is {str(section[strange])[:40]!r}; it must be text in quotes.")
+    return {key: section[key] for key in _ABOUT if key in section}
 
 
-def _coded(data: Any, schema: Schema, place: Path, section: Any) -> Table:
-    """The table's people, with what [table] says about its rows."""
-    for key in ("split", "score"):
-        if key in section and section[key] in (schema.target, *schema.names, *(one.name for one in schema.observed)):
-            raise SchemaError(
-                f"[table] {key} is {section[key]!r}, which is an attribute or the target too; name another column."
-            )
-    return table_from_arrow(data, schema, file=place, person=section.get("person"), split=section.get("split"))
-
-
-def _with_missing(schema: Schema, stated: object, data: Any) -> Schema:
-    """[table] missing = "model": every column with holes is left to the model."""
-    if stated is None:
-        return schema
-    if stated != "model":
-        raise SchemaError(f'[table] missing is {str(stated)[:40]!r}; say "model", or leave it out.')
-    holes = {name for name in data.column_names if with_nulls(plain(data[name])).null_count}
-    attributes = tuple(
-        replace(a, missing="model") if a.name in holes and a.missing is None and a.gap is None and not a.columns else a
-        for a in schema.attributes
+def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
+    """Twins that somebody else made: the table says whose, of which protected values, and with which score."""
+    section = section_of(document, "table")
+    _known_keys(document, ("name", "kind", "about", "table"), "an audit file of twins")
+    _known_keys(section, ("path", "person", "protected", "score", "threshold"), "[table]")
+    for key in ("person", "score", "protected"):
+        if not fits(section.get(key), list[str] if key == "protected" else str):
+            must = 'a list, e.g. ["sex", "race"]' if key == "protected" else "the name of a column"
+            raise SchemaError(f"[table] {key} is {str(section.get(key))[:40]!r} in {str(file)!r}; it must be {must}.")
+    return subject_of_twins(
+        _source(section, "table", file),
+        person=section["person"],
+        protected=section["protected"],
+        score=section["score"],
+        threshold=section.get("threshold"),
+        name=str(document.get("name", file.stem)),
+        source=str(file.resolve()),
+        options=ModelOptions.of(grants),
     )
-    return replace(schema, attributes=attributes)
 
 
-def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path) -> Subject:
+def _of_scores(document: Any, data: Any, schema: Schema, table: Table, file: Path) -> Subject:
     """A subject whose model is not at hand: the table holds its scores."""
     section, column = section_of(document, "model"), section_of(document, "table")["score"]
     if section:
@@ -361,7 +427,6 @@ def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path
             f"[table] score is {column!r}, but the target has {len(schema.classes)} classes, and one score does not "
             f"decide between them; give the model, or leave the target out."
         )
-    table = _coded(data, schema, place, section_of(document, "table"))
     # Without a target the scores may be probabilities or not: nothing is decided then.
     table = replace(table, scores=scores_of_column(data, column, regression=schema.regression))
     return Subject(
@@ -375,10 +440,10 @@ def _of_scores(document: Any, data: Any, schema: Schema, place: Path, file: Path
     )
 
 
-def _check_described(document: Any, target: Any, columns: list[str], file: Path) -> None:
+def _check_described(document: Any, columns: list[str], file: Path) -> None:
     """A file with none of the described columns is no table of this subject: what it holds is not repeated."""
     described = section_of(document, "attributes")
-    wanted = {str(target), *described}
+    wanted = {str(section_of(document, "table").get("target")), *described}
     for fields in described.values():
         if isinstance(fields, Mapping) and isinstance(fields.get("columns"), list):
             wanted |= {str(column) for column in fields["columns"]}
@@ -389,43 +454,14 @@ def _check_described(document: Any, target: Any, columns: list[str], file: Path)
         )
 
 
-def _outside_notes(file: Path, source: str | Path, table_section: Any) -> tuple[str, ...]:
-    """Files that a subject file reaches outside its own folder: whoever runs it should know."""
-    home = file.parent.resolve()
-    paths = [("model", source), ("table", _path(table_section, "table", file))]
-    paths += [("test table", file.parent / table_section["test"])] if "test" in table_section else []
-    found = [(name, path.resolve()) for name, path in paths if isinstance(path, Path)]
-    return tuple(
-        f"the {name} lies outside the folder of the subject file: {str(path)!r}."
-        for name, path in found
-        if not path.is_relative_to(home)
-    )
-
-
-def _options(section: Any, grants: GrantOptions) -> ModelOptions:
-    given = {key: value for key, value in section.items() if key not in {"path", "encoding"}}
-    granted = ModelOptions.of(grants)
-    try:
-        stated = ModelOptions.of(given)
-    except OptionError as error:
-        raise SchemaError(f"[model] is wrong: {error}") from None
-    return replace(stated, **granted.grants())
-
-
-def _source(section: Any, file: Path) -> str | Path:
-    """Code and addresses as they stand, files beside the subject file."""
-    stated = section.get("path")
-    if isinstance(stated, str) and (is_url(stated) or (is_reference(stated) and not is_there(file.parent / stated))):
-        return stated
-    return _path(section, "model", file)
-
-
-def _path(section: Any, name: str, file: Path) -> Path:
+def _source(section: Any, name: str, file: Path) -> str | Path:
+    """Where a model or table is: code and addresses of a model as they stand, files beside the audit file."""
     path = section.get("path")
     if not isinstance(path, str):
         other = ', or score = "COLUMN" under [table] where the table holds its scores' if name == "model" else ""
         raise SchemaError(f'{str(file)!r} does not say where the {name} is; write path = "…" under [{name}]{other}.')
-    return file.parent / path
+    place = file.parent / path
+    return path if name == "model" and (is_url(path) or (is_reference(path) and not is_there(place))) else place
 
 
 def _stated_encoding(stated: object, schema: Schema, options: ModelOptions, columns: list[str]) -> Encoding | None:
@@ -442,7 +478,7 @@ def _stated_encoding(stated: object, schema: Schema, options: ModelOptions, colu
     return make(schema, columns=options.columns)
 
 
-def _known_keys(section: Any, known: tuple[str, ...], where: str) -> None:
+def _known_keys(section: Any, known: Iterable[str], where: str) -> None:
     for key in section:
         if key not in known:
             raise SchemaError(f"{where} has the unknown key {key!r}; {choose_from(key, known)}")

@@ -11,7 +11,7 @@ from fairbits.cli.arguments import JSON, audit_of, either_argument
 from fairbits.cli.output import print_json
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
 from fairbits.errors import ContradictionError, OptionError
-from fairbits.options import CertifyOptions, LoadingOptions, ProtectedOptions, arguments_of
+from fairbits.options import CertifyOptions, LoadingOptions, RegionOptions, arguments_of
 
 if TYPE_CHECKING:
     from fairbits.audit import Audit, AuditRun
@@ -23,7 +23,7 @@ def certify(
     *,
     subject: str = either_argument(),
     options: CertifyOptions,
-    about: ProtectedOptions,
+    about: RegionOptions,
     as_json: bool = JSON,
     loading: LoadingOptions,
 ) -> None:
@@ -31,11 +31,12 @@ def certify(
 
     Ends with the budget or Ctrl-C; what is certain by then is said. In a run's folder it goes to certify.json.
     """
-    if (Path(subject) / "run.json").is_file():
+    of_run = (Path(subject) / "run.json").is_file()
+    if of_run:
         from fairbits.audit import AuditRun
 
-        if about.protected is not None:
-            raise OptionError(f"--protected is {','.join(about.protected)!r}, but a run has its own; leave it out.")
+        if about.protected is not None or about.where is not None:
+            raise OptionError("--protected and --where are for a subject; a run has its own, so leave them out.")
         door: Audit | AuditRun = AuditRun.open(subject, **loading.given())
     else:
         door = audit_of(subject, about, loading)
@@ -52,7 +53,8 @@ def certify(
         from fairbits.report import certificate_blocks
 
         head = [Paragraph(Strong(f"{loaded.name}: what can be said about everybody"))]
-        show([*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)])
+        nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}"
+        show([*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)], nearby)
     if found.contradictions:
         raise ContradictionError(found.contradictions[0].said())
     if found.stopped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from fairbits.cli.arguments import open_run, run_argument
 from fairbits.options import LoadingOptions, option
@@ -11,16 +12,25 @@ from fairbits.options import LoadingOptions, option
 def explore(
     *,
     run: str = run_argument(),
+    out: Path | None = option(
+        None, "Write one file that opens from disk, without a server: networks and trees.", metavar="FILE"
+    ),
     port: int = option(0, "Port to listen on; 0 takes a free one."),
     browser: bool | None = option(None, "Open the page.", flag="--browser/--no-browser"),
     loading: LoadingOptions,
 ) -> None:
     """Serve a page, to this machine alone, where people can be changed and neurons switched. Ctrl-C ends it."""
-    import secrets
-
-    from fairbits.explore import Explorer, build_app, hosts_of, listen, serve
+    from fairbits.explore import Explorer, write_page
 
     opened = open_run(run, "explore", loading)
+    if out is not None:
+        print(write_page(Explorer(opened, subject=opened.subject), out))
+        print("It holds the model and the people listed; open it in any browser.", file=sys.stderr)
+        return
+    import secrets
+
+    from fairbits.explore import build_app, hosts_of, listen, serve
+
     listening = listen(port)
     with listening:
         explorer = Explorer(opened, subject=opened.subject)

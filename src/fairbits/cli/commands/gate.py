@@ -72,7 +72,8 @@ def gate(
         from fairbits.cli.terminal import show
         from fairbits.report import gate_look
 
-        show(gate_look(found.document()))
+        judged = (Path(subject) / "run.json").is_file()  # the page of a run shows the verdict
+        show(gate_look(found.document()), f"next  fairbits {'report' if judged else 'audit'} {subject}")
     raise click.exceptions.Exit(found.exit_code)
 
 

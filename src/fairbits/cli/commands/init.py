@@ -62,7 +62,7 @@ def init(
     groups = _groups(data, (target, *ignored), silent)
     names = _attribute_names(data, groups, (target, *ignored))
     protected = protected or _ask("Which attributes are protected (comma-separated)?", names, "--protected", silent)
-    classes = infer_classes(data[target]) if target in data.column_names else ()
+    classes = infer_classes(data, target) if target in data.column_names else ()
     if favourable is None and classes and not silent:
         question = f"Which value of {target} is favourable ({', '.join(classes)})?"
         favourable = _answer(question, "--favourable", default=classes[-1])

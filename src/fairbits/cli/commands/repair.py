@@ -18,7 +18,7 @@ from fairbits.cli.arguments import (
 )
 from fairbits.cli.output import print_json, warn_of_damage
 from fairbits.errors import OptionError
-from fairbits.options import LoadingOptions, ProtectedOptions, RepairOptions, arguments_of, option
+from fairbits.options import LoadingOptions, RegionOptions, RepairOptions, arguments_of, option
 
 
 def repair(
@@ -28,7 +28,7 @@ def repair(
     evaluations: int = option(
         20_000, "Of a subject, which is searched shortly first: at most so many people asked about.", low=1, rare=True
     ),
-    about: ProtectedOptions,
+    about: RegionOptions,
     out: Path | None = out_option(),
     force: bool = force_option(),
     as_json: bool = JSON,
@@ -43,8 +43,9 @@ def repair(
 
     check_subject(place)
     of_run = not is_subject(place)
-    if of_run and (about.protected is not None or out is not None or force):
-        raise OptionError("--protected, --out and --force are for a subject; a run has its own, so leave them out.")
+    if of_run and (about.protected is not None or about.where is not None or out is not None or force):
+        flags = "--protected, --where, --out and --force"
+        raise OptionError(f"{flags} are for a subject; a run has its own, so leave them out.")
     opened = open_run(place, "repair", loading) if of_run else None
     quality = None
     with working(shown=not as_json) as progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,7 +13,7 @@ from fairbits.cli.arguments import JSON, audit_of, force_option, out_option, res
 from fairbits.cli.output import print_json
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
 from fairbits.errors import OptionError
-from fairbits.options import LoadingOptions, SearchOptions, SubjectOptions, option
+from fairbits.options import LoadingOptions, SearchOptions, SubjectOptions, arguments_of, option
 
 
 def search(
@@ -38,20 +39,11 @@ def search(
             raise OptionError("--strategy, --on-data and --exhaustive exclude each other; choose one.")
         options = replace(options, strategy="exhaustive", options={"distance": 0 if on_data else exhaustive})
     door = audit_of(subject, about, loading, resume)
-    settings = door.settings(options, run=resume)
     from fairbits.cli.progress import live
 
-    with live(settings, shown=not as_json) as progress, gentle_stop() as stop:
-        run = door.search_with(
-            settings,
-            options,
-            out=resume or out,
-            resume=resume is not None,
-            force=force,
-            progress=progress,
-            stop=stop,
-            began=began,
-        )
+    with live(shown=not as_json) as progress, gentle_stop() as stop:
+        where: dict[str, Any] = {"out": resume or out, "resume": resume is not None, "force": force}
+        run = door.search(**where, progress=progress, stop=stop, began=began, **arguments_of(options))
         stopped = stop() and run.status == "interrupted"
     summary = run.summary or {}
     if as_json:

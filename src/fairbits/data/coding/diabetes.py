@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import (
-    Coded,
+    OWN_DECADE,
     Raw,
     bin_labels,
     equal_bins,
@@ -16,9 +16,10 @@ from fairbits.data.coding.raw import (
     need_columns,
     positions,
     read_text,
+    rules,
     whole_bin_labels,
 )
-from fairbits.domain import Attribute, Integer, Schema
+from fairbits.domain import Attribute, Integer, Schema, Table
 
 #: name: (raw column, its name at OpenML, smallest and largest value of the 768 rows, digits of a label)
 COLUMNS: dict[str, tuple[str, str, float, float, int]] = {
@@ -43,6 +44,7 @@ SCHEMA = Schema(
     attributes=tuple(_attribute(name, low, high, digits) for name, (_, _, low, high, digits) in COLUMNS.items()),
     target="diabetes",
     classes=("negative", "positive"),
+    plausible=rules(OWN_DECADE),
 )
 
 
@@ -60,7 +62,7 @@ def from_openml(raw: Raw) -> Raw:
     return renamed
 
 
-def code(raw: Raw) -> Coded:
+def code(raw: Raw) -> Table:
     """The paper's coding: every column in nine bins of equal width between its smallest and largest value."""
     need_columns(raw, [*(column for column, *_ in COLUMNS.values()), OUTCOME], "diabetes")
     columns = [equal_bins(floats(raw, column), low, high, 9) for column, _, low, high, _ in COLUMNS.values()]

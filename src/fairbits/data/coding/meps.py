@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from fairbits.data.coding.raw import (
-    Coded,
+    OWN_DECADE,
     Floats,
     Ints,
     bin_labels,
@@ -32,9 +32,10 @@ from fairbits.data.coding.raw import (
     listed,
     need_columns,
     read_text,
+    rules,
     whole_bin_labels,
 )
-from fairbits.domain import Category, Integer, Schema
+from fairbits.domain import Category, Integer, Schema, Table
 from fairbits.errors import MissingDependencyError, TableError
 
 _ADULTS = ((-1, "not asked"), (1, "yes"), (2, "no"))
@@ -161,7 +162,19 @@ def _schema(year: Year) -> Schema:
         sex,
         *categories[1:],
     )
-    return Schema(attributes=attributes, target="utilisation", classes=("fewer than 10 visits", "10 visits or more"))
+    return Schema(
+        attributes=attributes,
+        target="utilisation",
+        classes=("fewer than 10 visits", "10 visits or more"),
+        plausible=rules(
+            OWN_DECADE,
+            'pregnant != "not asked" -> sex = "Female"',
+            'marital_status = "under 16" -> age <= 2',
+            'marital_status in {"married", "divorced", "separated", "married in this round"} -> age >= 3',
+            'marital_status = "widowed" -> age >= 5',
+            'student in {"full-time", "no student"} -> age in {2, 3}',
+        ),
+    )
 
 
 SCHEMAS = {year.suffix: _schema(year) for year in YEARS.values()}
@@ -176,7 +189,7 @@ def read_csv(path: Path) -> Numbers:
     return {name: floats(raw, name) for name in (*RAW_COLUMNS, UTILISATION)}
 
 
-def code(numbers: Numbers, year: Year) -> Coded:
+def code(numbers: Numbers, year: Year) -> Table:
     """The selected rows in the paper's coding: bins for age and the two scores, positions for everything else."""
     region, *others = (_position(numbers, column, [raw for raw, _ in words]) for _, column, words in CATEGORIES)
     columns = [

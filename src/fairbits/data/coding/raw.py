@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema, check_domain
+from fairbits.domain import Schema, Table, check_domain
 from fairbits.errors import TableError, choose_from
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Raw = Mapping[str, npt.NDArray[np.str_]]
+#: Plausible twins are at most one code of age away: a decade, or a bin of about that width.
+OWN_DECADE = "age >= own age - 1 and age <= own age + 1"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Coded:
-    """A subject's rows as codes, and the class of each row."""
-
-    codes: Ints
-    labels: Ints
-
-    def __len__(self) -> int:
-        return len(self.codes)
+def rules(*texts: str) -> Any:
+    """Rules as text, which the schema parses."""
+    return texts
 
 
 def read_text(
@@ -108,11 +104,11 @@ def positions(raw: Raw, name: str, known: Sequence[str]) -> Ints:
     return places
 
 
-def finish(columns: Sequence[npt.NDArray[np.int64]], labels: npt.ArrayLike, schema: Schema) -> Coded:
+def finish(columns: Sequence[npt.NDArray[np.int64]], labels: npt.ArrayLike, schema: Schema) -> Table:
     """Codes and labels of a table, checked against the schema's domain."""
-    codes = np.column_stack(columns).astype(np.int64)
-    check_domain(codes.astype(np.float64), schema)
-    return Coded(codes, np.asarray(labels).astype(np.int64))
+    table = Table(np.column_stack(columns).astype(np.float64), np.asarray(labels, dtype=np.float64))
+    check_domain(table.codes, schema)
+    return table
 
 
 def _is_number(text: str) -> bool:

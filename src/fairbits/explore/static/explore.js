@@ -1,8 +1,6 @@
 // The page: what is chosen, what is asked, what is shown. Questions never queue: the newest replaces those that wait.
 
 const $ = (id) => document.getElementById(id);
-const token = new URLSearchParams(location.search).get("token") ?? "";
-const at = (path, query = {}) => `${path}?${new URLSearchParams({ ...query, token })}`;
 const state = { setting: null, found: null, first: null, codes: [], held: new Map(), layer: null, answer: null, fields: [], dots: [] };
 
 const dark = () => (document.documentElement.dataset.look ? document.documentElement.dataset.look === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
@@ -11,37 +9,22 @@ $("look").addEventListener("click", () => { document.documentElement.dataset.loo
 nameLook();
 
 const complain = (sentence) => { $("fault").textContent = sentence; $("fault").hidden = !sentence; };
-const upper = (sentence) => sentence.slice(0, 1).toUpperCase() + sentence.slice(1);
-
-const fetched = async (path, query, body) => {
-  const how = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  let response;
-  try {
-    response = await fetch(at(path, query), how);
-  } catch {
-    throw new Error("The explorer no longer answers; start it again with fairbits explore.");
-  }
-  const document = await response.json();
-  if (!response.ok) throw new Error(upper(document.error));
-  return document;
-};
-
-let asking = false, waiting = false;
+let busy = false, waiting = false;
 const ask = async () => {
-  if (asking) { waiting = true; return; }
-  asking = true;
+  if (busy) { waiting = true; return; }
+  busy = true;
   do {
     waiting = false;
     const hold = [...state.held].map(([key, value]) => ({ layer: Number(key.split(":")[0]), neuron: Number(key.split(":")[1]), at: value }));
     try {
-      const answer = await fetched("/answer", {}, { codes: state.codes, hold, layer: state.layer, guard: $("guard").value ? Number($("guard").value) : null });
+      const answer = await asked("/answer", {}, { codes: state.codes, hold, layer: state.layer, guard: $("guard").value ? Number($("guard").value) : null });
       complain("");
       show(answer);
     } catch (error) {
       complain(error.message);
     }
   } while (waiting);
-  asking = false;
+  busy = false;
 };
 
 const count = (number) => number.toLocaleString("en");
@@ -67,7 +50,7 @@ const show = (answer) => {
   $("high").textContent = fixed(answer.high);
   $("worst").textContent = answer.worst;
   $("best").textContent = answer.best;
-  $("distance").textContent = `This person is ${answer.distance}.`;
+  $("distance").textContent = answer.distance === null ? "Changed by hand: how far this person is from a real row, the served explorer says." : `This person is ${answer.distance}.`;
   $("as-found").disabled = !changed;
   $("reset").disabled = !moved;
   state.fields.forEach(({ field, show: showCode }, i) => {
@@ -99,7 +82,7 @@ const showNeurons = (answer) => {
     return make("li", {}, release);
   }));
   const { before } = answer;
-  if (!before) { $("effect").textContent = "No neuron is held and the guard is off: the model is as it is."; return; }
+  if (!before) { $("effect").textContent = `No neuron is held${setting.embedded ? "" : " and the guard is off"}: the model is as it is.`; return; }
   const percent = (share) => `${fixed(100 * share, 1)} %`;
   const accuracy = answer.accuracy === null ? "" : ` ${setting.regression ? "Variance explained" : "Accuracy"} on ${count(setting.judged)} rows: ${arrow(percent(before.accuracy), percent(answer.accuracy))}.`;
   $("effect").textContent = `k ${arrow(before.k, answer.k)}, ${arrow(fixed(before.bits, 2), fixed(answer.bits, 2))} bits, span ${arrow(fixed(before.high - before.low), fixed(answer.span))}.${accuracy}`;
@@ -165,7 +148,7 @@ const fillPeople = (people) => {
 
 const takeRow = async (number) => {
   try {
-    const person = await fetched("/row", { number });
+    const person = await asked("/row", { number });
     $("row").value = number;
     take(person);
   } catch (error) {
@@ -174,7 +157,7 @@ const takeRow = async (number) => {
 };
 
 const begin = async () => {
-  const setting = state.setting = await fetched("/start", {});
+  const setting = state.setting = await asked("/start", {});
   document.title = `${setting.subject} · fairbits explore`;
   $("subject").textContent = setting.subject;
   $("quality").textContent = setting.quality.join(" ");
@@ -183,6 +166,8 @@ const begin = async () => {
   fillPeople(setting.people);
   fillNeurons(setting);
   $("row").max = setting.rows;
+  $("row-form").hidden = !setting.rows;
+  $("guarding").hidden = setting.embedded;
   $("row-form").addEventListener("submit", (event) => { event.preventDefault(); takeRow($("row").value); });
   $("any-row").addEventListener("click", () => takeRow(1 + Math.floor(Math.random() * setting.rows)));
   $("as-found").addEventListener("click", () => { state.codes = [...state.found.codes]; ask(); });

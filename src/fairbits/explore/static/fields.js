@@ -2,7 +2,8 @@
 
 const fieldOf = (attribute, index, changed) => {
   const id = `field-${index}`;
-  const name = make("span", { textContent: attribute.name, title: attribute.name });
+  const words = attribute.name.split(/(?<=_)/).flatMap((word) => [make("wbr"), word]);
+  const name = make("span", { title: attribute.name }, ...words);
   const holder = make("div");
   const field = make("label", { className: "field", htmlFor: id }, name, holder);
   let show;

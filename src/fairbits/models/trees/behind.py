@@ -9,16 +9,16 @@ split, the last value that goes left is found by halving, down to neighbouring f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
+from fairbits.domain import Codes, Encoding, Numeric, Part, Schema, Unseen
 from fairbits.models.native.chain import NotNative
-from fairbits.models.probe import PEOPLE, NotColumnwise, RefusedRows, Transform, inputs_of, random_people, refused_value
+from fairbits.models.probe import PEOPLE, Encoders, NotColumnwise, Transform, random_people
 from fairbits.models.trees.ensemble import NAN, ZERO, Ensemble
 
 Floats = npt.NDArray[np.float64]
@@ -26,45 +26,45 @@ Keys = npt.NDArray[np.int64]
 #: A whole number with fewer values is a table.
 _MAX_VALUES = 10_000
 #: Steps that keep the order of values, rounding included: one correctly rounded operation after the other, searches,
-#: or the column as it is.
+#: or the column as it is; and those that take labels alone.
 MONOTONE = {
     *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "KBinsDiscretizer", "Binarizer"),
     *("SimpleImputer", "MissingIndicator", "FunctionTransformer", "VarianceThreshold", "SelectKBest"),
     *("SelectPercentile", "SelectFromModel", "RFE", "RFECV", "SelectFpr", "SelectFdr", "SelectFwe"),
-    *("GenericUnivariateSelect", "SequentialFeatureSelector"),
+    *("GenericUnivariateSelect", "SequentialFeatureSelector", "OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
 }
 
 
 def trees_behind(
-    ensemble: Ensemble, transform: Transform, schema: Schema, columns: Sequence[str], steps: Sequence[Any]
+    ensemble: Ensemble, transform: Transform, schema: Schema, columns: Sequence[str], steps: Iterable[Any]
 ) -> tuple[Ensemble, Encoding]:
-    """The trees that take codes as ``ensemble`` takes what ``transform`` makes of them, and the encoding for it."""
-    ask = _Encoders(ensemble, transform, schema)
-    if ask.width != ensemble.features:
-        raise NotNative(f"its encoders make {ask.width} columns, and its trees take {ensemble.features}.")
+    """The trees that take codes as ``ensemble`` takes what ``transform`` makes of them, and the encoding for it.
+
+    ``steps`` are the single steps that ``transform`` is made of.
+    """
+    ask = _TreeInputs(ensemble, transform, schema)
+    if len(ask.start) != ensemble.features:
+        raise NotNative(f"its encoders make {len(ask.start)} columns, and its trees take {ensemble.features}.")
+    ordered = all(_keeps_order(step) for step in steps)
     parts: list[Part] = []
-    owner = np.full(ask.width, -1)
-    left_out: list[int] = []
+    owned: list[int] = []
     reals: list[_Real] = []
     for i, attribute in enumerate(schema.attributes):
-        filled = np.empty(0, np.int64)
         if attribute.name not in columns:
-            part: Part = Unseen()
+            parts.append(Unseen())
         elif attribute.kind == "category" or (attribute.discrete and attribute.upper - attribute.low < _MAX_VALUES):
-            part, filled = _table(ask, i)
-        elif all(_keeps_order(step) for step in touching(steps, columns.index(attribute.name), columns)):
-            real = _Real(ask, ensemble, i)
-            part, filled = real.part, real.filled
-            left_out += filled[1:].tolist()
-            reals.append(real)
+            parts.append(ask.table(i))
+            owned += parts[-1].columns.tolist()
+        elif ordered:
+            reals.append(_Real(ask, ensemble, i))
+            parts.append(reals[-1].part)
+            owned += reals[-1].filled.tolist()
         else:
             raise NotColumnwise(attribute.name)
-        if (owner[filled] >= 0).any():
-            raise NotColumnwise
-        owner[filled] = i
-        parts.append(part)
-    fixed = {int(column): float(ask.start[column]) for column in np.flatnonzero(owner < 0)}
-    fixed |= dict.fromkeys(left_out, 0.0)  # their splits look at the attribute's first column instead
+    if len(set(owned)) < len(owned):
+        raise NotColumnwise
+    fixed = {column: float(value) for column, value in enumerate(ask.start) if column not in owned}
+    fixed |= {int(column): 0.0 for real in reals for column in real.filled[1:]}  # their splits look at the first one
     # Tables and fixed inputs are in the library's precision already, thresholds of codes need all of theirs.
     trees, encoding = _moved(ask, ensemble, reals), Encoding(parts, fixed=fixed, dtype=np.float64)
     people = random_people(schema, PEOPLE, lacking=True)
@@ -73,67 +73,25 @@ def trees_behind(
     return trees, encoding
 
 
-class _Encoders:
-    """What encoders make of people, in the precision in which trees compare; missing inputs are NaN."""
+class _TreeInputs(Encoders):
+    """What encoders make of people, in the precision in which trees compare."""
 
     def __init__(self, ensemble: Ensemble, transform: Transform, schema: Schema):
-        self._ensemble, self._transform, self.schema = ensemble, transform, schema
-        #: XGBoost takes for missing what a sparse matrix does not store: zeros.
-        self.zero_is_missing = False
-        self.someone = np.array([[a.first for a in schema.attributes]], dtype=np.float64)
-        self.start = self(self.someone)[0]
-        self.width = len(self.start)
+        self._ensemble = ensemble
+        super().__init__(transform, schema, missing=True)
+        if ensemble.adds == "float32" and hasattr(transform(self.someone), "tocoo"):
+            raise NotNative("a sparse matrix leaves out zeros, which XGBoost takes for missing.")
 
     def __call__(self, codes: Codes) -> Floats:
-        try:
-            return self._ensemble.rounded(inputs_of(self._stored, codes, self.schema, missing=True))
-        except RefusedRows as error:
-            raise refused_value(self._stored, self.schema, self.someone, codes, error) from None
-
-    def _stored(self, codes: Codes) -> Any:
-        rows = self._transform(codes)
-        if self._ensemble.adds != "float32" or not hasattr(rows, "tocoo"):
-            return rows
-        self.zero_is_missing = True
-        entries = rows.tocoo()
-        dense = np.full(entries.shape, np.nan)
-        dense[entries.row, entries.col] = entries.data
-        return dense
-
-    def of(self, i: int | Keys, points: Floats) -> Floats:
-        """What somebody becomes with another value of one attribute each time."""
-        rows = np.repeat(self.someone, len(points), axis=0)
-        rows[np.arange(len(points)), i] = points
-        return self(rows)
-
-    def filled(self, found: Floats) -> npt.NDArray[np.int64]:
-        """The inputs that differ from those of somebody."""
-        same = (found == self.start) | (np.isnan(found) & np.isnan(self.start))
-        return np.flatnonzero(~same.all(axis=0))
-
-
-def _table(ask: _Encoders, i: int) -> tuple[Part, npt.NDArray[np.int64]]:
-    attribute = ask.schema.attributes[i]
-    points = attribute.values() if attribute.allowed else np.arange(attribute.low, attribute.upper + 1.0)
-    gap = attribute.gap if attribute.kind != "category" else None
-    points = points if gap is None else np.unique(np.append(points, gap))
-    found = ask.of(i, points)
-    filled = ask.filled(found)
-    if not len(filled):
-        return Unseen(), filled
-    table = np.zeros((int(points[-1] - points[0]) + 1, len(filled)))  # codes that nobody has stay 0
-    table[(points - points[0]).astype(np.int64)] = found[:, filled]
-    return Lookup(filled, table, int(points[0])), filled
+        return self._ensemble.rounded(super().__call__(codes))
 
 
 class _Real:
     """An attribute of many values: the inputs that it fills, and the splits that look at them."""
 
-    def __init__(self, ask: _Encoders, trees: Ensemble, i: int):
+    def __init__(self, ask: Encoders, trees: Ensemble, i: int):
         self.i, self.attribute = i, ask.schema.attributes[i]
         name, gap = self.attribute.name, self.attribute.gap
-        if ask.zero_is_missing:
-            raise NotNative(f"a sparse matrix leaves out zeros of {name!r}, which XGBoost takes for missing.")
         ends = ask.of(i, np.array([self.attribute.low, self.attribute.upper]))
         gone = ends[:0] if gap is None else ask.of(i, np.array([gap]))
         self.filled = ask.filled(np.concatenate([ends, gone]))
@@ -144,7 +102,7 @@ class _Real:
         self.gone_left = gap is not None and trees.goes_left(self.nodes, gone[0, trees.feature[self.nodes]])
 
 
-def _moved(ask: _Encoders, trees: Ensemble, reals: Sequence[_Real]) -> Ensemble:
+def _moved(ask: Encoders, trees: Ensemble, reals: Sequence[_Real]) -> Ensemble:
     """The trees with thresholds among the values of attributes instead of among what they become."""
     changed = {name: getattr(trees, name).copy() for name in ("feature", "threshold", "missing", "missing_left")}
     questions = [np.empty((3, 0))]
@@ -166,7 +124,7 @@ def _moved(ask: _Encoders, trees: Ensemble, reals: Sequence[_Real]) -> Ensemble:
     return replace(trees, precision="float64", **changed)
 
 
-def _last_left(ask: _Encoders, attributes: Floats, features: Floats, limits: Floats) -> Floats:
+def _last_left(ask: Encoders, attributes: Floats, features: Floats, limits: Floats) -> Floats:
     """For each of some comparisons of an input, the last value of its attribute that goes left; −∞ where none does, ∞
     where all do."""
     owners, inputs, everyone = attributes.astype(np.int64), features.astype(np.int64), np.arange(len(limits))
@@ -207,36 +165,3 @@ def _keeps_order(step: Any) -> bool:
         return bool(step.encode == "ordinal")
     filled = getattr(step, "missing_values", None)  # an imputer may also replace a number
     return not isinstance(filled, int | float) or bool(np.isnan(filled))
-
-
-def touching(steps: Iterable[Any], place: int | None, columns: Sequence[str]) -> Iterator[Any]:
-    """The single steps through which one column of the table may go; where it is not known which, all of them."""
-    for step in steps:
-        if step in (None, "passthrough", "drop"):
-            continue
-        if type(step).__name__ == "Pipeline":
-            inner = [entry[1] for entry in step.steps]
-            yield from touching(inner, place, columns)
-        elif type(step).__name__ == "ColumnTransformer":
-            for _, inner, chosen in step.transformers_:
-                if place is None or _takes(chosen, place, columns):
-                    yield from touching([inner], None, columns)
-            place = None
-        else:
-            yield step
-
-
-def _takes(chosen: Any, place: int, columns: Sequence[str]) -> bool:
-    """Whether a ColumnTransformer's choice of columns holds one of them; also where it cannot be told."""
-    if isinstance(chosen, str | int | np.integer):
-        chosen = [chosen]
-    if isinstance(chosen, slice) or callable(chosen):
-        return True
-    listed = np.asarray(chosen)
-    if listed.dtype == np.bool_:
-        return bool(place < len(listed) and listed[place])
-    names = (columns[place], place, place - len(columns))
-    return any(entry in names for entry in listed.tolist())
-
-
-__all__ = ["trees_behind"]

@@ -8,7 +8,7 @@ the last bit, because sums are added in the library's precision and order (``pre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -91,18 +91,6 @@ def from_root(tree: Tree, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
         order.append(below)
         total += len(below)
     return np.concatenate(order), np.concatenate(children)
-
-
-def whole_number(facts: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    """A count that a file of trees states, as a number or as text."""
-    stated = str(facts.get(key, "" if default is None else default))
-    try:
-        found = int(stated)
-    except ValueError:
-        raise Damaged(f"its {key} is {stated[:40]!r}, which is no whole number.") from None
-    if not 0 <= found <= 10_000_000:
-        raise Damaged(f"its {key} is {found:,}, which is out of bounds.")
-    return found
 
 
 Precision = Literal["float32", "float64"]
@@ -325,11 +313,10 @@ class Ensemble:
 
     def reordered(self, order: Sequence[int]) -> Ensemble:
         """The same trees with output ``order[i]`` in place i."""
-        if self.width > 1:
-            values = np.ascontiguousarray(self.values[:, list(order)])
-            return replace(self, values=values, base=self.base[list(order)].copy())
-        place = np.argsort(order)
-        return replace(self, output=place[self.output], base=self.base[list(order)].copy())
+        base = self.base[list(order)].copy()
+        if self.width == 1:
+            return replace(self, output=np.argsort(order)[self.output], base=base)
+        return replace(self, values=np.ascontiguousarray(self.values[:, list(order)]), base=base)
 
     def only_output(self, output: int) -> Ensemble:
         """The same trees with one of their outputs, where no other is needed to tell it (no softmax)."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fairbits.domain import (
     MISSING,
@@ -18,7 +17,6 @@ from fairbits.domain import (
     Numeric,
     Part,
     Schema,
-    Unseen,
     table_columns,
     text_of,
     values_of,
@@ -26,7 +24,7 @@ from fairbits.domain import (
 from fairbits.errors import ModelError, choose_from
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import column_note
-from fairbits.models.predictors import dummy_columns
+from fairbits.models.predictors import label_columns, parts_of, spellings
 from fairbits.models.trees.ensemble import Ensemble
 
 
@@ -35,17 +33,14 @@ class Features:
     """Names (none where the model was trained on an array) and which features are categories.
 
     ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
-    where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
-    ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
-    ``seen`` are the texts that the model has seen of a feature, where its library takes categories as text alone.
+    where the model does not remember them. ``refuses`` says that the library refuses categories that it has never seen,
+    where others read them as missing.
     """
 
     names: tuple[str, ...]
     count: int
     categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
-    unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
-    seen: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,27 +58,16 @@ class Read:
 
 def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Encoding, tuple[str, ...]]:
     """How codes become rows of features, and notes on what had to be assumed."""
-    features, notes = read.features, []
+    features, notes = read.features, list[str]()
     used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
     columns, fixed = _columns(read, schema, options, used)
-    places: dict[str, dict[int | None, int]] = {}  # attribute → label (None: all of it) → feature
-    for place, name in columns.items():
-        attribute, label = _owner(name, schema)
-        places.setdefault(attribute, {})[label] = place
-    parts: list[Part] = []
-    for entry in schema.attributes:
-        mine = places.get(entry.name, {})
-        if not mine:
-            parts.append(Unseen())
-        elif None in mine:
-            part, note = _whole_part(entry, mine[None], features, options, mine[None] in used, read.name)
-            parts.append(part)
-            notes += note
-        else:
-            table = np.zeros((len(entry.labels), len(mine)))
-            for i, label in enumerate(mine):
-                table[label, i] = 1.0
-            parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
+
+    def whole(attribute: Attribute, place: int) -> Part:
+        part, note = _whole_part(attribute, place, features, options, place in used, read.name)
+        notes.extend(note)
+        return part
+
+    parts = parts_of(columns, schema, whole)
     notes += () if features.names else column_note(tuple(columns.values()), options)
     return Encoding(parts, fixed=fixed, dtype=np.float64), tuple(notes)
 
@@ -101,10 +85,9 @@ def _columns(
                 f"list those that it sees under [model] columns."
             )
         return dict(enumerate(columns)), {}
-    found: dict[int, str] = {}
-    fixed: dict[int, float] = {}
+    known, found, fixed = label_columns(schema), dict[int, str](), dict[int, float]()
     for place, name in enumerate(names):
-        column = _match(name, schema)
+        column = _match(name, known)
         if column is not None and column not in found.values():
             found[place] = column
         elif place not in used:
@@ -112,18 +95,12 @@ def _columns(
         else:
             raise ModelError(
                 f"{read.name} was trained on the column {name!r}, which the schema does not describe; "
-                f"{choose_from(name, _all_columns(schema))}"
+                f"{choose_from(name, tuple(known))}"
             )
     return found, fixed
 
 
-def _all_columns(schema: Schema) -> tuple[str, ...]:
-    """The table's columns, and what its categories are called when pandas spreads them out."""
-    return (*table_columns(schema), *dummy_columns(schema))
-
-
-def _match(name: str, schema: Schema) -> str | None:
-    known = _all_columns(schema)
+def _match(name: str, known: Iterable[str]) -> str | None:
     if name in known:
         return name
     plain = [column for column in known if _plain(column) == _plain(name)]  # LightGBM rewrites blanks and signs
@@ -132,19 +109,6 @@ def _match(name: str, schema: Schema) -> str | None:
 
 def _plain(name: str) -> str:
     return re.sub(r"\W+", "_", name)
-
-
-def _owner(column: str, schema: Schema) -> tuple[str, int | None]:
-    for attribute in schema.attributes:
-        if attribute.columns and column in attribute.columns:
-            return attribute.name, attribute.columns.index(column)
-        if column == attribute.name:
-            return attribute.name, None
-    dummies = dummy_columns(schema)
-    if column in dummies:
-        return dummies[column]
-    schema.column(column)  # names the slip
-    return column, None
 
 
 def _whole_part(  # noqa: PLR0911 - one per kind of value
@@ -159,12 +123,8 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if attribute.kind == "real":
         return number, notes
     if categorical:
-        known = features.categories[place] or _unplaced(attribute, features)
+        known = features.categories[place]
         if known is not None:
-            seen = features.seen.get(place)
-            if seen is not None:
-                by_text, notes = _by_text(attribute, known, seen, name)
-                return Lookup(np.array([place]), by_text, int(attribute.low)), notes if used else []
             return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
         return number, notes
@@ -191,13 +151,6 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if used:
         notes.append(f"the labels of {attribute.name!r} are numbered as in the schema, from 0 up, for {name}.")
     return Numeric(place), notes
-
-
-def _unplaced(attribute: Attribute, features: Features) -> tuple[Any, ...] | None:
-    """The list of values that can only be this attribute's."""
-    wanted = {label for label in attribute.labels if label != MISSING}
-    fits = [known for known in features.unplaced if wanted & {text_of(value) for value in known}]
-    return fits[0] if len(fits) == 1 else None
 
 
 def _by_value(
@@ -233,50 +186,6 @@ def _by_value(
         )
     table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
     return Lookup(np.array([place]), table, int(attribute.low)), notes
-
-
-def _by_text(
-    attribute: Attribute, known: tuple[Any, ...], seen: frozenset[str], name: str
-) -> tuple[npt.NDArray[np.float64], list[str]]:
-    """The model's number for each value, by the text that it was given for it, which may be another spelling.
-
-    Only categories that some split asks about are known; others make no difference.
-    """
-    number = {text_of(value): i for i, value in enumerate(known)}
-    if attribute.kind == "integer":
-        texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
-    else:
-        texts = list(attribute.labels)
-    found: list[float] = []
-    notes: list[str] = []
-    for text in texts:
-        ways = tuple(one for one in MISSING_TEXTS if one not in texts) if text == MISSING else spellings(text)
-        chosen = next((one for one in ways if one in seen), None)
-        if chosen is None and text == MISSING:
-            notes.append(
-                f"{name} knows a missing {attribute.name!r} under none of the usual names (nan, NA, …), so that it is "
-                f"read as a category new to it; write the text that it was trained on into the table."
-            )
-        elif text == MISSING and chosen not in (None, "nan"):
-            notes.append(f"{name} knows {chosen!r} of {attribute.name!r}, which is taken to stand for a missing one.")
-        found.append(number.get(ways[0] if chosen is None else chosen, np.nan))
-    return np.array(found, dtype=np.float64)[:, None], notes
-
-
-#: What people write for a missing category where a library takes text alone.
-MISSING_TEXTS = (
-    *("nan", "NaN", "NA", "N/A", "None", "none", "missing", "Missing", "unknown", "Unknown", "", "?", "null", "<NA>"),
-)
-
-
-def spellings(text: str) -> tuple[str, ...]:
-    """How a value may have been written as text: truth values and whole numbers have several ways."""
-    if text in ("true", "false"):
-        digit = str(int(text == "true"))
-        return (text, text.capitalize(), text.upper(), digit, f"{digit}.0")
-    if re.fullmatch(r"-?\d{1,15}", text):
-        return (text, f"{text}.0")
-    return (text, text.removesuffix(".0")) if re.fullmatch(r"-?\d{1,15}\.0", text) else (text,)
 
 
 def _digits(label: str) -> bool:

@@ -211,17 +211,23 @@ def fitted_shift(
     """
     if schema.regression:
         return float(np.mean(labels - average))
-    deserved = labels == schema.favourable_index
+    own = np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)))
+    return decision_shift(average, own, labels == schema.favourable_index, float(evaluator.threshold))
+
+
+def decision_shift(
+    average: Doubles, own: npt.NDArray[Any], deserved: npt.NDArray[np.bool_], threshold: float = 0.5
+) -> float:
+    """How far the log-odds of averages move: towards favouring as many as the model does, if that gains anything."""
     if deserved.all() or not deserved.any():
         return 0.0
-    rule, index = schema.rule, schema.favourable_index
-    cut = float(np.clip(evaluator.threshold, _EDGE, 1 - _EDGE))
-    own = np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)))
-    share = float((rule.decide(own) == index).mean())
+    cut = float(np.clip(threshold, _EDGE, 1 - _EDGE))
+    share = float((own >= threshold).mean())
     level = float(np.clip(np.quantile(average, 1 - share), _EDGE, 1 - _EDGE))
     shift = SHARE * float(np.log(cut / (1 - cut)) - np.log(level / (1 - level)))
     after = moved(average, shift, regression=False)
-    gained = balanced_loss(rule.decide(average) == labels, rule.decide(after) == labels, labels)
+    labels = deserved.astype(np.float64)
+    gained = balanced_loss((average >= threshold) == deserved, (after >= threshold) == deserved, labels)
     return shift if gained.upper < 0 else 0.0
 
 

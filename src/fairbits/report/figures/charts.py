@@ -17,16 +17,17 @@ import numpy as np
 from matplotlib.axes import Axes as Frame
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from fairbits.certify import Statement
 from fairbits.debug import Attribution, DebugResult, NeuronEffect, NeuronSets, OriginShare
 from fairbits.domain import shortened
 from fairbits.measure import Stake
-from fairbits.numerals import percent
 from fairbits.repair import RepairResult
 from fairbits.report.figures.palette import BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say, ticks
 from fairbits.report.record import Moment
 from fairbits.report.sections.inside import mean_reported, suspects_of
 from fairbits.report.sections.repairs import shown_repairs
+from fairbits.text import percent
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
 MAX_BARS = 45
@@ -140,6 +141,29 @@ def stakes(values: Sequence[Stake]) -> Picture | None:
     middle = {"transform": ax.get_xaxis_transform(), "va": "bottom"}
     say(ax, -0.02 * reach, 1.0, "← lowest score of its twins", ha="right", color=ORANGE, weight="bold", **middle)
     say(ax, 0.02 * reach, 1.0, "highest score of its twins →", ha="left", color=BLUE, weight="bold", **middle)
+    return made
+
+
+def statements(found: Sequence[Statement]) -> Picture:
+    """A bar for each statement: certified, open, falsified."""
+    height = 70 + 34 * len(found)
+    made = picture(640, height)
+    ax = frame(made, (250, 44, 616, height - 26), grid="x")
+    places = np.arange(len(found))
+    left = np.zeros(len(found))
+    for name, colour in (("certified", BLUE), ("open", GREY), ("falsified", ORANGE)):
+        shares = np.array([getattr(one, name) / max(one.people, 1) for one in found])
+        ax.barh(places, shares, 0.6, left=left, color=colour)
+        left += shares
+    ax.set_xlim(0, 1)
+    ax.set_ylim(len(found) - 0.4, -0.6)
+    ax.set_yticks([])
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share, 0)))
+    for place, one in enumerate(found):
+        words = "no flip" if one.property == "flips" else f"k ≤ {one.bound:g}"
+        where = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "center"}
+        say(ax, -0.02, place, f"{shortened(one.population, 26)}: {words}", **where)
+    name_axes(ax, "certified (blue), open (grey), falsified (orange)")
     return made
 
 

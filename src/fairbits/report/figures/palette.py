@@ -27,12 +27,17 @@ SCORES = ("#8a3206", "#c8692b", "#eec9ab", "#f6f5f2", "#b9d0e8", "#4f8ac6", "#17
 ON_PALE, ON_DEEP = "#15181d", "#fefefe"
 
 
-def stylesheet() -> str:
-    """Both sets as CSS variables: by the reader's system, and by the page's own switch."""
-    light, dark = (
+def variables() -> list[str]:
+    """The light set and the dark set as CSS variables."""
+    return [
         " ".join(f"--{name}: {pair[side]};" for name, pair in COLOURS.items()) + f" color-scheme: {scheme};"
         for side, scheme in ((0, "light"), (1, "dark"))
-    )
+    ]
+
+
+def stylesheet() -> str:
+    """Both sets: by the reader's system, and by the page's own switch."""
+    light, dark = variables()
     return (
         f":root {{ {light} }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ :root:not([data-look=light]) {{ {dark} }} }}\n"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from matplotlib.axes import Axes as Frame
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.font_manager import FontProperties
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
@@ -89,10 +89,11 @@ _ROW, _WIDTH, _LEFT = 27, 420, 118
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Scores and classes as (facet, row, column), with the words for each."""
+    """Scores, classes and who the person is as (facet, row, column), with the words for each."""
 
     scores: Floats
     classes: npt.NDArray[np.int64]
+    own: npt.NDArray[np.bool_]
     facet: tuple[str, tuple[str, ...]] | None
     row: tuple[str, tuple[str, ...]] | None
     column: tuple[str, tuple[str, ...]]
@@ -108,14 +109,17 @@ def grid_of(person: Portrait, axes: Axes) -> Grid | None:
     padded = [1] * (3 - len(order)) + shape
     if padded[0] > MAX_FACETS or max(padded[1:]) > MAX_SIDE:
         return None
-    scores, classes = (
-        np.asarray(values)[: prod(sizes)].reshape(sizes).transpose(order).reshape(padded)
-        for values in (person.scores, person.classes or [-1] * len(person.scores))
-    )
-    words: list[tuple[str, tuple[str, ...]] | None] = [None] * (3 - len(order))
-    words += [(axes.names[i], axes.values[i]) for i in order]
-    assert words[2] is not None  # noqa: S101 - there is at least one attribute
-    return Grid(scores, classes, words[0], words[1], words[2])
+    count = len(person.scores)
+    given = (person.scores, person.classes or [-1] * count, np.arange(count) == person.own_twin)
+    scores, classes, own = (np.asarray(values).reshape(sizes).transpose(order).reshape(padded) for values in given)
+    words: list[Any] = [None] * (3 - len(order)) + [(axes.names[i], axes.values[i]) for i in order]
+    for axis, word in enumerate(words):  # whoever has a value that twins take has no further one of their own
+        last = np.take(scores, [-1], axis=axis)
+        if word is not None and word[1][-1] == f"own {word[0]}" and np.isnan(last).all():
+            kept = range(scores.shape[axis] - 1)
+            scores, classes, own = (np.take(values, kept, axis=axis) for values in (scores, classes, own))
+            words[axis] = (word[0], word[1][:-1])
+    return Grid(scores, classes, own, *words)
 
 
 def heat_map(person: Portrait, axes: Axes) -> Picture | None:
@@ -133,6 +137,9 @@ def heat_map(person: Portrait, axes: Axes) -> Picture | None:
         top -= 24
         ax = bare(made, (_LEFT, top - tall, _WIDTH - 4, top))
         _cells(ax, grid.scores[i], grid.classes[i], axes.threshold, person)
+        for row, column in np.argwhere(grid.own[i]):
+            for colour, width in ((ON_DEEP, 4.5), (ON_PALE, 2.0)):
+                ax.add_patch(Rectangle((column - 0.42, row - 0.42), 0.84, 0.84, fill=False, ec=colour, lw=width))
         if grid.facet is not None:
             say(ax, 0, 1.03, f"{grid.facet[0]}: {grid.facet[1][i]}", transform=ax.transAxes, va="bottom", weight="bold")
         across(ax, range(rows), grid.row[1])

@@ -27,8 +27,8 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.domain import joined
-from fairbits.numerals import number
 from fairbits.report.manifest import MANIFEST, SIGNATURE
+from fairbits.text import number
 
 if TYPE_CHECKING:
     from fairbits.report.record import ReportData

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fairbits.blocks import Block, Code, Drawing, Fold, Heading, Paragraph, People, PersonCard
 from fairbits.domain import Codes, Table
 from fairbits.measure import Evaluator, Person, assign, check_partition
-from fairbits.numerals import number
 from fairbits.report.record import Axes, Portrait, ReportData
 from fairbits.store import Case, Run
+from fairbits.text import number
 
 #: Found people with a portrait in the report.
 FOUND = 6
@@ -22,13 +22,9 @@ FOUND = 6
 def axes_of(evaluator: Evaluator) -> Axes:
     """The protected attributes and their values."""
     twins = evaluator.twins
-    attributes = [evaluator.schema.attributes[i] for i in twins.columns]
-    values = [tuple(attribute.read_twin(code) for code in attribute.twin_values()) for attribute in attributes]
-    if len(values) == 1:  # a person's own value has a place along a single axis; a table of several has none for it
-        values = [twins.all_labels]
     return Axes(
-        names=tuple(attribute.name for attribute in attributes),
-        values=tuple(values),
+        names=tuple(evaluator.schema.attributes[i].name for i in twins.columns),
+        values=twins.axes,
         # With three classes or more the most likely one is decided, whatever the score of one of them.
         threshold=evaluator.schema.rule.threshold,
     )
@@ -71,13 +67,14 @@ def distance_words(changed: int) -> str:
 
 
 def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: bool) -> list[Portrait]:
-    table = evaluator.scores(codes)
+    schema, twins = evaluator.schema, evaluator.twins
+    table = evaluator.scores(codes)[:, twins.grid]
     valid = evaluator.valid_twins(codes)
     figures = evaluator.evaluate(codes)
-    schema, twins = evaluator.schema, evaluator.twins
+    own = np.argsort(twins.grid)[twins.place_of(codes)]
     found = []
     for i, place in enumerate(places):
-        there = np.ones(evaluator.m, np.bool_) if valid is None else valid[i]
+        there = np.ones(evaluator.m, np.bool_) if valid is None else valid[i][twins.grid]
         person = schema.read(codes[i])
         found.append(
             Portrait(
@@ -98,6 +95,7 @@ def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: b
                 scores=tuple(np.where(there, table[i].astype(float), np.nan).tolist()),
                 classes=_classes(table[i], there, int(figures.k[i]), evaluator),
                 own={name: person[name] for name in schema.protected} if real else {},
+                own_twin=int(own[i]) if real else -1,
             )
         )
     return found
@@ -150,8 +148,7 @@ def portrait_card(one: Portrait, data: ReportData, *, opened: bool = False) -> P
         small += f" {number(data.about.m - one.twins)} twins cannot exist under the rules and are left out."
     cells = "One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
     cells += "" if data.axes.threshold is None else " The line separates decisions."
-    if one.own and len(data.axes.names) > 1 and data.measured.bounded:
-        cells += " Twins take the values shown; the person's own may lie between two of them."
+    cells += " The ring marks the person's own values." if one.own else ""
     return card_of(
         one,
         one.rank,

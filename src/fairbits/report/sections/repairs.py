@@ -12,6 +12,7 @@ from fairbits.blocks import (
     Drawing,
     Inline,
     Paragraph,
+    Small,
     Strong,
     TableBlock,
     TableColumn,
@@ -23,7 +24,7 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.measure import symbol_of
-from fairbits.numerals import number, percent, signed
+from fairbits.text import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.repair import Figures, RepairCandidate, RepairResult
@@ -36,6 +37,8 @@ _FIGURES = (
     ("balanced_accuracy", "balanced accuracy on rows", "share"),
     ("k_mean_rows", "mean k of rows", "number"),
     ("k_max_rows", "largest k of rows", "whole"),
+    ("gap_tail", "gap that 99 % of rows stay below", "number"),
+    ("gap_max", "largest gap of rows", "number"),
     ("id_rate", "cases whose decision flips", "share"),
     ("k_mean", "mean k of cases", "number"),
     ("k_max", "largest k of cases", "whole"),
@@ -143,20 +146,15 @@ def table(result: RepairResult) -> Block:
     rows = [("as it is", *_row(result.before_held_out, "", "", result), "")]
     for one in repairs:
         done: list[Inline] = [words_of(one)]
-        for tag, wanted in _tags(one):
-            done += [" ", Tag(tag)] if wanted else []
+        done += [] if one.within_budget else [" ", Tag("may cost more than allowed")]
+        done += [" ", Tag("for comparison only")] if one.yardstick else []
+        done += [Small(f"raises {one.worse}")] if one.worse else []
         proved = "" if one.proof is None else f"k ≤ {one.proof.bound}"
         rows.append((one.name, *_row(one.held_out, points(one), proved, result), tuple(done)))
     left = {3} if result.regression else set()
     kept = [i for i in range(len(columns)) if i not in left | (set() if compared else {6, 7})]
     chosen = frozenset(i + 1 for i, one in enumerate(repairs) if one is result.chosen)
     return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], marked=chosen)
-
-
-def _tags(one: RepairCandidate) -> Iterator[tuple[str, bool]]:
-    yield "may cost more than allowed", not one.within_budget
-    yield f"raises {one.raises}", bool(one.raises)
-    yield "for comparison only", one.yardstick
 
 
 def _row(figures: Figures, ends: str, proved: str, result: RepairResult) -> tuple[Any, ...]:

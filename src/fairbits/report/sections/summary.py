@@ -26,18 +26,18 @@ from fairbits.blocks import (
     share,
     shown,
 )
-from fairbits.domain import MIN_ROWS, joined, shortened
+from fairbits.domain import joined, shortened
 from fairbits.errors import OptionError
-from fairbits.numerals import number, percent
 from fairbits.report.manifest import hash_file
 from fairbits.report.record import DecisionSource
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.treatment import lowest_ratios
 from fairbits.store import read_json
 from fairbits.subject import Quality
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
-    from fairbits.report.record import About, Measured, ReportData
+    from fairbits.report.record import Measured, ReportData
     from fairbits.subject import Subject
 
 GATE = "gate.json"
@@ -58,10 +58,12 @@ def summary_blocks(data: ReportData) -> Iterator[Block]:
     else:
         how: Text = (f"{NO_LIMITS} ", Code("fairbits gate RUN"), " judges it, and its verdict stands here.")
         yield Paragraph(data.gate_of_another or how, tone="lead")
-    yield from flip_blocks(data.about, data.measured)
+    yield from () if data.about.blind else flip_blocks(data.measured)
     yield Cards(cards(data))
     if data.repaired is not None:
         yield Paragraph((cost_words(data.repaired), " ", Link("All repairs", "#repairs"), "."))
+    if data.opening.about:
+        yield Facts(list(data.opening.about.items()))
     yield Paragraph(("Approved, or not: ", Link("sign-off", "#sign-off"), "."), tone="small")
     yield Fold("Model, table, and who ran this when", [Facts(facts(data))])
 
@@ -101,36 +103,40 @@ def quality_cards(quality: Quality) -> Iterator[FigureCard]:
         yield FigureCard("Variance explained", percent(quality.r2), "statistical", quality.judged_words)
 
 
-def flip_blocks(about: About, measured: Measured) -> Iterator[Block]:
-    """Who would get a different decision, as a table."""
-    if measured.flip_rate is not None and not about.blind:
+def flip_blocks(measured: Measured) -> Iterator[Block]:
+    """Who would get a different decision, as a table; nothing for a regression."""
+    if measured.flip_rate is not None:
         head = [label("if this differed"), share("different decision"), between("95 % interval", percent)]
+        head += [share("plausible twins"), between("95 % interval", percent)]
         caption = (
             "Who would get a different decision: the share ",
             Tag(measured.kind),
             ", its interval ",
             Tag("statistical"),
+            "; among all twins, and among plausible ones",
         )
-        yield TableBlock(head, flip_rows(about, measured), caption)
+        yield TableBlock(head, flip_rows(measured), caption)
 
 
-def flip_rows(about: About, measured: Measured) -> list[tuple[str, float, tuple[float, float]]]:
-    """Shares of rows whose decision flips: each attribute alone, all together, and to supported twins alone."""
-    rate, figures = measured.flip_rate, measured.figures
-    if rate is None:
+def flip_rows(measured: Measured) -> list[tuple[Any, ...]]:
+    """Shares of rows whose decision flips, among all and among plausible twins: each attribute alone, all together."""
+    figures = measured.figures
+    if measured.flip_rate is None:
         return []
+
+    def shares(name: str, key: str | None = None) -> tuple[float, tuple[float, float]]:
+        value, *ends = (figures[f"{name}{end}"] for end in ("", "_low", "_high"))
+        value, low, high = (one if key is None else one[key] for one in (value, *ends))
+        return value, (low, high)
+
     rows = []
-    if len(about.protected) > 1:
-        for name, value in figures.get("flip_rate_by", {}).items():
-            low, high = (figures[f"flip_rate_by_{end}"][name] for end in ("low", "high"))
-            rows.append((f"only {shortened(name, 40)}", value, (low, high)))
-    together = joined([shortened(name, 40) for name in about.protected])
-    rows.append((f"{together} together" if rows else f"only {together}", rate.value, (rate.low, rate.high)))
-    supported = measured.flip_rate_supported
-    if supported is not None and supported != rate:
-        ends = (supported.low, supported.high)
-        rows.append((f"… to a combination that {MIN_ROWS} rows or more have", supported.value, ends))
-    return rows
+    if len(figures["protected"]) > 1:
+        for name in figures["flip_rate_by"]:
+            both = (*shares("flip_rate_by", name), *shares("flip_rate_plausible_by", name))
+            rows.append((f"only {shortened(name, 40)}", *both))
+    together = joined([shortened(name, 40) for name in figures["protected"]])
+    both = (*shares("flip_rate"), *shares("flip_rate_plausible"))
+    return [*rows, (f"{together} together" if rows else f"only {together}", *both)]
 
 
 def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:

@@ -16,7 +16,8 @@ if (output) {
 }
 const open = () => {
   const target = location.hash && document.getElementById(location.hash.slice(1));
-  if (target instanceof HTMLDetailsElement) target.open = true;
+  for (let fold = target?.closest?.("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  if (target) target.scrollIntoView();
 };
 let closed = [];
 addEventListener("beforeprint", () => {

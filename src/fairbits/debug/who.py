@@ -1,0 +1,404 @@
+"""Who it is, in words: at most three rules of at most three conditions that tell whose decision flips, or whose k is
+above a value (METHOD.md 18).
+
+Candidates are the leaves of small decision trees over the attributes that are not protected. One half of the people
+learns them: half of it grows the trees, the rest chooses among unions of leaves by their F-measure, with a floor under
+their precision. The other half says what they are worth. People who are alike in all unprotected attributes, and rows
+of one person, are in the same half. A rule is written in the language of `domain.rule`: as a condition of ``--where``
+it names the people that it was judged on.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import ceil, floor, inf, log10
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Attribute, Codes, Rule, Schema, Table, people_of
+from fairbits.measure import Estimate, Evaluator, rate_of
+from fairbits.randomness import sampled_rows
+from fairbits.subject import Subject
+from fairbits.text import percent
+
+Flags = npt.NDArray[np.bool_]
+
+#: Rules, and conditions of each.
+MAX_RULES, DEPTH = 3, 3
+#: Trees that are grown, and the candidates of which unions are tried.
+TREES, CANDIDATES = 12, 24
+#: What of the base rate a union's precision must reach where it is chosen, the next where nothing reaches the first;
+#: the last is what each of its rules must reach.
+FLOORS = (1.5, 1.25, 1.1)
+#: What one more rule must add to the F-measure, and people that a rule must hold for where it is chosen.
+WORTH, LEAST = 0.02, 10
+#: So few labels of an ordered attribute are listed.
+LISTED = 3
+#: The share of people that learn, and of those the share that grows trees.
+LEARNING, GROWING = 0.5, 0.5
+#: People of either kind without whom nothing is learned, and rows that are asked of a quick and of a foreign model.
+FEWEST, MAX_ROWS, MAX_FOREIGN = 20, 40_000, 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRule:
+    """A rule about people, and what it is worth among people who have not chosen it.
+
+    Attributes
+    ----------
+    text
+        In the language of rules, with labels: ``--where`` takes it.
+    people
+        For how many of the people judged it holds.
+    share, precision, coverage
+        Their share of all people; who of them flips (or has such a k); and who of those who do is among them. With
+        95 % intervals.
+    """
+
+    text: str
+    people: int
+    share: Estimate
+    precision: Estimate
+    coverage: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Who flips, or has a k above a value, in rules.
+
+    Attributes
+    ----------
+    target, above
+        "flips", or "k" with the value that k is above.
+    base
+        The share of all people judged who do.
+    rules, together
+        The rules, the one that covers most first, and all of them as one; nothing where none beats the base rate.
+    learned, judged
+        Rows that rules were learned on, and others that figures are of.
+    why
+        Why there is no rule, in a sentence.
+    source, where
+        What to name on the command line, and the rule of the region that these people are of, where there are such.
+    """
+
+    target: Literal["flips", "k"]
+    above: int | None
+    base: Estimate | None
+    rules: tuple[RegionRule, ...] = ()
+    together: RegionRule | None = None
+    learned: int = 0
+    judged: int = 0
+    why: str = ""
+    source: str | None = None
+    where: str | None = None
+
+    def command(self, stage: str, rule: RegionRule) -> str | None:
+        """What restricts a stage to the people of a rule, as one types it; None for a subject made in Python.
+
+        Parameters
+        ----------
+        stage
+            Such as "search" or "certify".
+        rule
+            One of the rules.
+
+        Returns
+        -------
+        str or None
+            The command.
+        """
+        if self.source is None:
+            return None
+        text = rule.text if self.where is None else f"({self.where}) and {rule.text}"
+        return shlex.join(["fairbits", stage, self.source, "--where", text])
+
+    @property
+    def what(self) -> str:
+        """What is told of people, in words."""
+        return "whose decision flips" if self.target == "flips" else f"whose k is above {self.above}"
+
+    @property
+    def words(self) -> str:
+        """The answer in a sentence."""
+        if self.together is None or self.base is None:
+            return self.why
+        one, many = self.together, len(self.rules)
+        such = "the decision flips" if self.target == "flips" else f"k is above {self.above}"
+        share, precision, coverage = (percent(each.value, 0) for each in (one.share, one.precision, one.coverage))
+        return (
+            f"{'One rule tells' if many == 1 else f'{many} rules tell'} people {self.what}: "
+            f"{'it holds' if many == 1 else 'they hold'} for {share} of people. Among those {such} for {precision} "
+            f"({_ends(one.precision)}), among everybody for {percent(self.base.value, 0)}; {coverage} "
+            f"({_ends(one.coverage)}) of all such people are among them."
+        )
+
+    def __str__(self) -> str:
+        lines = [f"  {one.text}   ({percent(one.precision.value, 0)} of {one.people:,} people)" for one in self.rules]
+        return "\n".join([self.words, *lines])
+
+
+def _ends(one: Estimate) -> str:
+    return f"{percent(one.low, 0)} to {percent(one.high, 0)}"
+
+
+def describe_people(
+    evaluator: Evaluator, subject: Subject, rng: np.random.Generator, *, above: int | None = None
+) -> Description:
+    """Rules for who flips; or who has k above a value, where one is given or nothing is decided.
+
+    Without a value it is the upper quartile of the half that learns.
+    """
+    schema, table = evaluator.schema, subject.table
+    table = table.rows(sampled_rows(len(table), MAX_ROWS if evaluator.native else MAX_FOREIGN, rng))
+    figures = evaluator.evaluate(table.codes)
+    people = people_of(schema, table)
+    learning, growing = _halves(schema, table, people, rng)
+    target: Literal["flips", "k"] = "k" if schema.regression or above is not None else "flips"
+    if target == "k":
+        above = int(np.quantile(figures.k[learning], 0.75, method="lower")) if above is None else above
+        above = max(1, above if (figures.k[learning] > above).any() else above - 1)
+    hits = figures.flips if above is None else figures.k > above
+    learned = int(learning.sum())
+    found = Description(target, above, None, learned=learned, judged=len(learning) - learned)
+    found = replace(found, source=subject.source, where=subject.where)
+    return _described(found, schema, table.codes, hits, (learning, growing), people, rng)
+
+
+def _halves(
+    schema: Schema, table: Table, people: npt.NDArray[np.int64] | None, rng: np.random.Generator
+) -> tuple[Flags, Flags]:
+    """Which rows learn, and which of them grow trees; whoever is alike stays together."""
+    free = np.ascontiguousarray(table.codes[:, list(schema.free_columns)])
+    whose = people if table.person is not None else None
+    whose = np.unique(free, axis=0, return_inverse=True)[1].ravel() if whose is None else whose
+    lots = rng.random(int(whose.max(initial=0)) + 1)[whose]
+    return lots < LEARNING, lots < LEARNING * GROWING
+
+
+def _described(
+    found: Description,
+    schema: Schema,
+    codes: Codes,
+    hits: Flags,
+    halves: tuple[Flags, Flags],
+    people: npt.NDArray[np.int64] | None,
+    rng: np.random.Generator,
+) -> Description:
+    learning, growing = halves
+    judging, choosing = ~learning, learning & ~growing
+    few = min(int(flags[half].sum()) for flags in (hits, ~hits) for half in (learning, judging))
+    if few < FEWEST:
+        rate = f"{int(hits.sum()):,} of {len(hits):,} rows are people {found.what}"
+        return replace(found, why=f"{rate}: too few, or too few others, to describe them in rules.")
+    whose = None if people is None else people[judging]
+    base = rate_of(hits[judging], people=whose)
+    rules = _chosen(list(_candidates(schema, codes, hits, growing, rng)), codes, hits, choosing)
+    judged = [one for one in (_judged(rule, codes[judging], hits[judging], whose) for rule in rules) if one is not None]
+    ranked = tuple(sorted(judged, key=lambda one: -one.coverage.value))
+    text = " or ".join(one.text if len(ranked) == 1 else f"({one.text})" for one in ranked)
+    together = _judged(Rule.of(text, schema.attributes), codes[judging], hits[judging], whose) if ranked else None
+    if together is None or together.precision.low <= base.value:
+        why = (
+            f"No rule of up to {DEPTH} conditions, learned on one half of the people, tells people {found.what} better "
+            f"than the base rate ({percent(base.value)}) on the other half."
+        )
+        return replace(found, base=base, why=why)
+    return replace(found, base=base, rules=ranked, together=together)
+
+
+def _judged(rule: Rule, codes: Codes, hits: Flags, people: npt.NDArray[np.int64] | None) -> RegionRule | None:
+    inside = rule.holds(codes)
+    if not inside.any():
+        return None
+    return RegionRule(
+        rule.text,
+        int(inside.sum()),
+        rate_of(inside, people=people),
+        rate_of(hits[inside], people=None if people is None else people[inside]),
+        rate_of(inside[hits], people=None if people is None else people[hits]),
+    )
+
+
+def _chosen(rules: list[Rule], codes: Codes, hits: Flags, choosing: Flags) -> list[Rule]:
+    """The union of at most three rules with the largest F-measure among people who grew none of them."""
+    hits, base = hits[choosing], float(hits[choosing].mean())
+    inside = np.array([rule.holds(codes[choosing]) for rule in rules])
+    if not len(rules) or not hits.any():
+        return []
+    measure, precision = _f_measure(inside, hits)
+    useful = np.flatnonzero((precision >= _floor(FLOORS[-1], base)) & (inside.sum(axis=1) >= LEAST))
+    best = useful[np.argsort(-measure[useful], kind="stable")[:CANDIDATES]]
+    if not len(best):
+        return []
+    sets = [one for size in range(1, MAX_RULES + 1) for one in combinations(best.tolist(), size)]
+    filled = np.array([(*one, *[one[0]] * (MAX_RULES - len(one))) for one in sets])
+    measure, precision = _f_measure(np.logical_or.reduce(inside[filled], axis=1), hits)
+    measure -= WORTH * np.array([len(one) for one in sets])
+    for factor in FLOORS:
+        enough = np.flatnonzero(precision >= _floor(factor, base))
+        if len(enough):
+            return [rules[place] for place in sets[int(enough[measure[enough].argmax()])]]
+    return []
+
+
+def _floor(factor: float, base: float) -> float:
+    return min(factor * base, (1 + base) / 2)
+
+
+def _f_measure(inside: npt.NDArray[np.bool_], hits: Flags) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """F-measure and precision of sets of people, one a row."""
+    right, size = (inside & hits).sum(axis=1), inside.sum(axis=1)
+    return 2 * right / (size + hits.sum()), right / np.maximum(size, 1)
+
+
+def _candidates(schema: Schema, codes: Codes, hits: Flags, growing: Flags, rng: np.random.Generator) -> Iterator[Rule]:
+    """Leaves of trees of other shapes and of other draws of the people, as rules, each once."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    columns = [i for i in schema.free_columns if np.ptp(codes[growing, i]) > 0]
+    features = [(i, code) for i in columns for code in _questions(schema.attributes[i])]
+    if not features:
+        return
+    table = np.column_stack([codes[growing, i] if code is None else codes[growing, i] == code for i, code in features])
+    wanted, rows, seen = hits[growing], np.arange(int(growing.sum())), set()
+    for number in range(TREES):
+        drawn = rows if number < 4 else rng.integers(0, len(rows), len(rows))
+        tree = DecisionTreeClassifier(
+            max_depth=DEPTH - (number % 4 == 3),
+            min_samples_leaf=max(5, len(rows) // (50, 200)[number % 2]),
+            class_weight=(None, "balanced")[number // 2 % 2],
+            max_features=None if number < 8 else 0.5,
+            random_state=int(rng.integers(2**31)),
+        ).fit(table[drawn], wanted[drawn])
+        for path in _leaves(tree.tree_):
+            text = _text(schema, features, table, path)
+            if text is not None and text not in seen:
+                seen.add(text)
+                yield Rule.of(text, schema.attributes)
+
+
+def _questions(attribute: Attribute) -> Iterable[float | None]:
+    """A number is asked about itself, a category about each of its labels."""
+    return attribute.values() if attribute.kind == "category" else (None,)
+
+
+#: A condition of a path: the feature, the threshold, and whether values above it are meant.
+_Step = tuple[int, float, bool]
+
+
+def _leaves(tree: Any) -> Iterator[list[_Step]]:
+    paths: list[tuple[int, list[_Step]]] = [(0, [])]
+    while paths:
+        node, path = paths.pop()
+        if tree.children_left[node] < 0:
+            if path:
+                yield path
+            continue
+        step = int(tree.feature[node]), float(tree.threshold[node])
+        paths += [(int(tree.children_left[node]), [*path, (*step, False)])]
+        paths += [(int(tree.children_right[node]), [*path, (*step, True)])]
+
+
+@dataclass(slots=True)
+class _Condition:
+    """What a path says about one attribute: an interval of numbers, a label, or labels that it is not."""
+
+    low: float = -inf
+    high: float = inf
+    label: float | None = None
+    others: list[float] = field(default_factory=list)
+
+
+def _text(schema: Schema, features: list[tuple[int, float | None]], table: Codes, path: list[_Step]) -> str | None:
+    """A path as a rule; None where it takes more conditions than a rule may have."""
+    said: dict[int, _Condition] = {}
+    for feature, threshold, above in path:
+        column, code = features[feature]
+        one = said.setdefault(column, _Condition())
+        if code is not None:
+            one.label, one.others = (code, one.others) if above else (one.label, [*one.others, code])
+            continue
+        values = table[:, feature]
+        ends = float(values[values <= threshold].max()), float(values[values > threshold].min())
+        attribute = schema.attributes[column]
+        if above:
+            one.low = max(one.low, _cut(attribute, *ends, above=True))
+        else:
+            one.high = min(one.high, _cut(attribute, *ends, above=False))
+    texts = [text for column, one in said.items() for text in _said(schema.attributes[column], one)]
+    return " and ".join(texts) if len(texts) <= DEPTH else None
+
+
+def _said(attribute: Attribute, one: _Condition) -> Iterator[str]:
+    name = _name(attribute.name)
+    if one.label is not None:
+        yield f"{name} = {_value(attribute, one.label)}"
+    elif len(one.others) == 1:
+        yield f"{name} != {_value(attribute, one.others[0])}"
+    elif one.others:
+        yield f"{name} not in {{{', '.join(_value(attribute, code) for code in sorted(one.others))}}}"
+    # The code of a missing number lies below all others, and whoever lacks one is not meant.
+    low = attribute.low if attribute.gap is not None and one.low == -inf and one.high < inf else one.low
+    if low == one.high:
+        yield f"{name} = {_value(attribute, low)}"
+        return
+    codes = attribute.values() if attribute.labels else np.empty(0)
+    inside = (codes >= low) & (codes <= one.high)
+    for listed, word, single in ((codes[inside], "in", "="), (codes[~inside], "not in", "!=")):
+        if one.label is None and not one.others and 0 < len(listed) <= LISTED:
+            values = ", ".join(_value(attribute, code) for code in listed)
+            yield f"{name} {single} {values}" if len(listed) == 1 else f"{name} {word} {{{values}}}"
+            return
+    if low > -inf:
+        yield f"{name} >= {_value(attribute, low)}"
+    if one.high < inf:
+        yield f"{name} <= {_value(attribute, one.high)}"
+
+
+def _cut(attribute: Attribute, below: float, beyond: float, *, above: bool) -> float:
+    """A readable number between two neighbouring values: the lowest that is meant, or the highest."""
+    if attribute.labels:
+        return beyond if above else below
+    if attribute.discrete:
+        return readable(below + 1, beyond) if above else readable(below, beyond - 1)
+    inner = np.nextafter(below, inf) if above else below, beyond if above else np.nextafter(beyond, -inf)
+    return readable(*map(float, inner))
+
+
+def readable(low: float, high: float) -> float:
+    """The number with the fewest digits from low to high.
+
+    Examples
+    --------
+    >>> readable(37, 44), readable(0.1234, 0.1271), readable(-3, 2), readable(41, 41)
+    (40.0, 0.125, 0.0, 41.0)
+    """
+    if low <= 0 <= high:
+        return 0.0
+    power = ceil(log10(max(abs(low), abs(high))))
+    for digits in range(power, power - 18, -1):
+        for part in (1, 2):  # halves of a power of ten read as well as whole ones
+            step = 10.0**digits / part
+            found = ceil(low / step) * step
+            if found <= high:
+                return float(f"{max(found, low):.15g}") if low <= float(f"{max(found, low):.15g}") <= high else low
+    return low
+
+
+def _name(name: str) -> str:
+    plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in ("and", "or", "not", "in")
+    return name if plain else "`" + re.sub(r"([\\`])", r"\\\1", name) + "`"
+
+
+def _value(attribute: Attribute, code: float) -> str:
+    if attribute.labels:
+        label = attribute.shown_labels()[floor(code - attribute.low)]
+        return '"' + re.sub(r'([\\"])', r"\\\1", label) + '"'
+    return f"{code:.15g}"

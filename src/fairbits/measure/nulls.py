@@ -1,0 +1,229 @@
+"""Bits of words, and what they must exceed (METHOD.md 19).
+
+A cue (a name, a pronoun) carries more than the group that it stands for. So every combination of protected values is
+put into words in several ways, its realisations, and a twin's score is the mean over them. Three nulls say how many
+bits come about where nothing protected differs:
+
+- *asked again*: the same prompts, asked twice;
+- *another realisation*: two disjoint halves of the realisations of one combination. Half their difference varies as the
+  mean over all of them does, so these differences, one for each combination, stand in for a person's twins;
+- *a neutral word*: words that say nothing about the person, averaged as the cues are.
+
+Words are the same for all people, and so is how they are divided: what one odd name does to everybody is one accident.
+Bits are claimed above the largest null only, by a bootstrap that draws people and divides realisations at once. They
+are counted at a tolerance that null twins do not exceed (METHOD.md 12): where words alone make classes, many classes
+say nothing, but scores that lie further apart than words move them do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.functions import normal_quantile
+from fairbits.measure.bits import DEFAULT_EPSILON, sweeps
+from fairbits.measure.intervals import Estimate
+
+Floats = npt.NDArray[np.float64]
+
+#: Draws of a bootstrap, and the level of its interval: a claim is wrong about once in 200 times.
+DRAWS, LEVEL = 1000, 0.99
+#: Realisations from which on bits can be claimed: of four groups in two words each, one in seven would be claimed
+#: wrongly, in four words one in thirty. From the second figure on, what realisations share can be taken away.
+ENOUGH, MANY = 4, 8
+#: Null twins that lie apart by no more than the tolerance.
+LEVEL_OF_SPANS = 0.995
+AGAIN, REALISATION, NEUTRAL = "asked again", "another realisation", "a neutral word"
+
+
+@dataclass(frozen=True, slots=True)
+class NullBits:
+    """Bits where nothing protected differs.
+
+    Parameters
+    ----------
+    null
+        Which of the three.
+    bits
+        On average over people and draws; None where it could not be asked.
+    high
+        What 95 % of the draws stay below.
+    reason
+        Why it could not be asked.
+    """
+
+    null: str
+    bits: float | None
+    high: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordBits:
+    """Bits of one family of cues.
+
+    Parameters
+    ----------
+    bits
+        Mean over people, with an interval over them.
+    nulls
+        The three nulls.
+    tolerance
+        ε, or what the scores of null twins never differ by, where that is more.
+    above
+        Bits at this tolerance above the largest null, with an interval; None without a null by other realisations.
+    claimed
+        Whether that interval lies above 0, and there are enough realisations to say so.
+    """
+
+    bits: Estimate
+    nulls: tuple[NullBits, ...]
+    tolerance: float
+    above: Estimate | None
+    claimed: bool
+
+
+def word_bits(
+    scores: Sequence[Floats],
+    rng: np.random.Generator,
+    *,
+    again: tuple[Sequence[Floats], Sequence[Floats]] | None = None,
+    neutral: Floats | None = None,
+    epsilon: float = DEFAULT_EPSILON,
+    draws: int = DRAWS,
+) -> WordBits:
+    """Bits of people, and those above the largest null.
+
+    Parameters
+    ----------
+    scores
+        For each combination the scores of all people by its realisations, (people, realisations).
+    rng
+        What is drawn, by it.
+    again
+        The answers about some people as in ``scores``, first and second.
+    neutral
+        Scores of all people by neutral word, (people, words).
+    epsilon
+        Scores closer than this count as the same.
+    draws
+        Of the bootstrap.
+    """
+    twins = np.stack([one.mean(axis=1) for one in scores], axis=1)
+    middle = twins.mean(axis=1)[None, :, None]
+    chosen = rng.integers(0, len(twins), (draws, len(twins)))
+    sizes = [one.shape[1] for one in scores]
+    nulls: dict[str, Floats] = {}  # scores of null twins, (draws, people, twins)
+    reasons = {
+        AGAIN: "the model was asked once",
+        REALISATION: "a combination has one realisation only",
+        NEUTRAL: "the family has fewer than two neutral words",
+    }
+    if again is not None:
+        nulls[AGAIN] = _again(again, rng, draws)
+    if min(sizes) > 1:
+        nulls[REALISATION] = middle + np.stack([_halves(one, rng, draws) for one in _own_parts(scores)], axis=2)
+    if neutral is not None and neutral.shape[1] > 1:
+        nulls[NEUTRAL] = middle + _neutral(neutral, sizes, rng, draws)
+    means = {name: _resampled(_bits(one, epsilon), chosen) for name, one in nulls.items()}
+    said = tuple(
+        NullBits(name, float(means[name].mean()), float(np.quantile(means[name], 0.95)))
+        if name in means
+        else NullBits(name, None, reason=reason)
+        for name, reason in reasons.items()
+    )
+    found = _bits(twins, epsilon)
+    bits = Estimate(float(found.mean()), *_ends(found[chosen].mean(axis=1), 0.95))
+    if REALISATION not in nulls:
+        return WordBits(bits, said, epsilon, None, claimed=False)
+    freedom = {AGAIN: 1e9, REALISATION: _freedom(sizes), NEUTRAL: 0.0 if neutral is None else neutral.shape[1] - 1.0}
+    spans = (_never(np.ptp(one, axis=2), freedom[name]) for name, one in nulls.items())
+    tolerance = max(epsilon, *spans)
+    found = _bits(twins, tolerance)
+    largest = max((_resampled(_bits(one, tolerance), chosen) for one in nulls.values()), key=lambda one: one.mean())
+    moved = found[chosen].mean(axis=1) - largest
+    above = Estimate(float(found.mean() - largest.mean()), *_ends(moved, LEVEL))
+    return WordBits(bits, said, tolerance, above, claimed=above.low > 0 and min(sizes) >= ENOUGH)
+
+
+def _freedom(sizes: Sequence[int]) -> float:
+    """Degrees of freedom of what realisations do by themselves."""
+    shared = min(sizes) == max(sizes) >= MANY
+    return float(sum(sizes) - len(sizes)) - (sizes[0] - 1 if shared else 0)
+
+
+def _never(spans: Floats, freedom: float) -> float:
+    """What null twins practically never lie apart by: the usual 95 %, widened as Student did (1908) for few words."""
+    from scipy.special import stdtrit
+
+    return float(np.quantile(spans, 0.95) * stdtrit(freedom, (1 + LEVEL_OF_SPANS) / 2) / normal_quantile(0.975))
+
+
+def _bits(scores: Floats, epsilon: float) -> Floats:
+    """log2 k of people, over the last axis of scores."""
+    flat = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
+    return np.log2(sweeps(flat, epsilon)[0].max(axis=1) + 1).reshape(scores.shape[:-1])
+
+
+def _own_parts(scores: Sequence[Floats]) -> list[Floats]:
+    """What realisations do beyond what the realisation of that number does in all combinations.
+
+    "The woman" and "the man" share their article, which moves no twin away from another; unrelated names share nothing,
+    and are scaled so that they vary as before.
+    """
+    if len({one.shape for one in scores}) > 1 or scores[0].shape[1] < MANY:
+        return list(scores)
+    whole = np.stack(scores)
+    return list((whole - whole.mean(axis=0)) * np.sqrt(len(whole) / (len(whole) - 1)))
+
+
+def _halves(scores: Floats, rng: np.random.Generator, draws: int) -> Floats:
+    """What the mean over realisations may lie off by, from their division into halves by lot, (draws, people)."""
+    return np.asarray(half_signs(scores.shape[1], rng, draws) @ scores.T)
+
+
+def half_signs(count: int, rng: np.random.Generator, draws: int) -> Floats:
+    """Weights of values by which their sum is a difference of disjoint halves that varies as their mean does.
+
+    With halves of a and b values, n in all, the difference of their means is scaled by √(ab)/n: its variance is then
+    that of one value divided by n.
+    """
+    first = count // 2
+    rest = count - first
+    scale = np.sqrt(first * rest) / count
+    weights = np.r_[np.full(first, scale / first), np.full(rest, -scale / rest)]
+    return rng.permuted(np.tile(weights, (draws, 1)), axis=1) * rng.choice([-1.0, 1.0], (draws, 1))
+
+
+def _again(answers: tuple[Sequence[Floats], Sequence[Floats]], rng: np.random.Generator, draws: int) -> Floats:
+    """Twins that differ only by what the same prompts were answered the second time, (draws, people, twins)."""
+    first, second = answers
+    noise = []
+    for one, other in zip(first, second, strict=True):
+        signs = rng.choice([-1.0, 1.0], (draws, *one.shape))
+        noise.append((signs * (one - other) / np.sqrt(2)).mean(axis=2))
+    middle = np.mean([one.mean(axis=1) for one in first], axis=0)
+    return middle[None, :, None] + np.stack(noise, axis=2)
+
+
+def _neutral(neutral: Floats, sizes: Sequence[int], rng: np.random.Generator, draws: int) -> Floats:
+    """Means over as many neutral words as a combination has realisations, drawn by lot, (draws, people, twins)."""
+    words = neutral.shape[1]
+    centred = (neutral - neutral.mean(axis=1, keepdims=True)) * np.sqrt(words / (words - 1))
+    found = [centred[:, rng.integers(0, words, (draws, size))].mean(axis=2).T for size in sizes]
+    return np.stack(found, axis=2)
+
+
+def _resampled(bits: Floats, chosen: npt.NDArray[np.int64]) -> Floats:
+    """Mean bits of each draw over the people drawn; fewer people than were asked about stand for all."""
+    if bits.shape[1] != chosen.shape[1]:
+        chosen = chosen[:, : bits.shape[1]] % bits.shape[1]
+    return np.asarray(np.take_along_axis(bits, chosen, axis=1).mean(axis=1))
+
+
+def _ends(values: Floats, level: float) -> tuple[float, float]:
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

@@ -1,0 +1,123 @@
+"""Twins that somebody else made: a table with a person's id, protected values and a score in every row.
+
+Whatever made the twins (edited photographs, other voices, other words), the table is all that is asked: the model of
+such a subject looks scores up. Several rows of one person and one combination are repetitions: their mean is the score,
+and what they vary by is known as noise. A combination that a person lacks is no twin of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import (
+    Category,
+    Encoding,
+    Schema,
+    Table,
+    arrow_of,
+    numbers,
+    plain,
+    read_arrow,
+    text_of,
+)
+from fairbits.errors import SchemaError, TableError, choose_from
+from fairbits.models import ModelOptions, TwinScores
+from fairbits.subject.subject import Subject, make_subject
+
+#: What is decided about a score, where only its threshold is known.
+CLASSES = ("unfavourable", "favourable")
+
+
+def subject_of_twins(
+    table: Any,
+    *,
+    person: str,
+    protected: str | Iterable[str],
+    score: str,
+    threshold: float | None = None,
+    name: str | None = None,
+    source: str | None = None,
+    options: ModelOptions | None = None,
+) -> Subject:
+    """The subject of a table of twins; without a threshold, scores beyond 0 and 1 decide nothing."""
+    file = Path(table) if isinstance(table, str | Path) else None
+    options = options or ModelOptions()
+    data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
+    names = (protected,) if isinstance(protected, str) else tuple(protected)
+    columns = [_column(data, one, what) for what, one in (("person", person), *(("protected", one) for one in names))]
+    values = numbers(_column(data, score, "score"), score)
+    coded = [np.unique(_texts(column), return_inverse=True) for column in columns]
+    rows = np.column_stack([codes for _, codes in coded]).astype(np.int64)
+    pairs, first, pair = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    people = len(coded[0][0])
+    if len(pairs) == people:
+        raise TableError(
+            f"every person in {person!r} has one combination of {', '.join(names)}, so nobody has a twin; check "
+            f"--person, or measure scores alone with score = {score!r} under [table]."
+        )
+    attributes = [
+        Category(name=one, labels=tuple(labels.tolist()), protected=place > 0)
+        for place, (one, (labels, _)) in enumerate(zip((person, *names), coded, strict=True))
+    ]
+    single = next((one.name for one in attributes if len(one.labels) < 2), None)
+    if single is not None:
+        raise TableError(f"column {single!r} has the same value in every row; twins need at least two.")
+    schema = _schema(tuple(attributes), values, threshold)
+    model = TwinScores(pairs, pair.ravel(), values, sizes=tuple(len(labels) for labels, _ in coded))
+    notes = _notes(model, people)
+    subject = make_subject(
+        name or (file.stem if file is not None else "twins"),
+        model,
+        schema,
+        Table(pairs.astype(np.float64), numbers=first + 1, file=file, person=pairs[:, 0].copy()),
+        encoding=Encoding.identity(schema, columns=schema.names, dtype=np.float64),
+        options=options,
+        notes=notes,
+        source=source,
+        original=file,
+    )
+    return subject
+
+
+def _column(data: Any, name: str, what: str) -> Any:
+    if name not in data.column_names:
+        raise TableError(f"{what} {name!r} is not in the table; {choose_from(name, data.column_names)}")
+    column = plain(data[name])
+    if column.null_count:
+        raise TableError(f"{what} {name!r} has {column.null_count:,} missing values; fill them, or drop those rows.")
+    return column
+
+
+def _texts(column: Any) -> npt.NDArray[Any]:
+    return np.array([text_of(value) for value in column.to_pylist()])
+
+
+def _schema(attributes: tuple[Category, ...], scores: npt.NDArray[np.float64], threshold: float | None) -> Schema:
+    """What is decided: from a threshold on, half of a probability where nothing is said; else nothing."""
+    probable = bool(((scores >= 0) & (scores <= 1)).all())
+    low, high = np.quantile(scores, [0.01, 0.99])
+    spread = None if probable else float(high - low) or 1.0
+    if threshold is None and not probable:
+        return Schema(attributes, score_range=spread)
+    if threshold is not None and probable and not 0 < threshold < 1:
+        raise SchemaError(
+            f"the threshold is {threshold:g}, but all scores lie between 0 and 1; give one on their scale, e.g. 0.5."
+        )
+    return Schema(attributes, classes=CLASSES, threshold=threshold, score_range=spread)
+
+
+def _notes(model: TwinScores, people: int) -> tuple[str, ...]:
+    found = [f"the model is not at hand: the scores are those of a table of twins, of {people:,} people."]
+    wanted = people * model.combinations
+    if len(model.means) < wanted:
+        lacking = people - int((np.bincount(model.pairs[:, 0]) == model.combinations).sum())
+        found.append(
+            f"{wanted - len(model.means):,} of {wanted:,} twins are not in the table ({lacking:,} people lack some): "
+            f"people are measured over those that are there."
+        )
+    return tuple(found)

@@ -1,0 +1,105 @@
+"""fairbits as an evaluator of MLflow, against a tracking server of its own."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import fairbits
+
+mlflow = pytest.importorskip("mlflow")
+pytest.importorskip("mlflow.server", reason="the tracking server is in mlflow, not in mlflow-skinny")
+
+PROTECTED = ["sex"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mlflow")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    store = ["--backend-store-uri", f"sqlite:///{folder}/db.sqlite", "--artifacts-destination", str(folder / "files")]
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+        *store,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ) as process:
+        try:
+            for _ in range(600):
+                with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/health", timeout=1):  # noqa: S310
+                    break
+                assert process.poll() is None, "the server ended"
+                time.sleep(0.1)
+            yield address
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "income": rng.normal(50, 20, 400).round(1)})
+    frame["paid"] = (frame.income + 25 * (frame.sex == "m") + rng.normal(0, 8, 400) > 60).astype(int)
+    coding = make_column_transformer((OneHotEncoder(), ["sex"]), (StandardScaler(), ["income"]))
+    return frame, make_pipeline(coding, LogisticRegression()).fit(frame[["sex", "income"]], frame.paid)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_is_evaluated_on_a_real_server(server, people, tmp_path, monkeypatch):
+    frame, model = people
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri(server)
+    with mlflow.start_run() as run:
+        mlflow.sklearn.save_model(model, "model", serialization_format="cloudpickle", pip_requirements=[])
+        found = mlflow.models.evaluate(
+            str(tmp_path / "model"),
+            frame,
+            targets="paid",
+            model_type="classifier",
+            evaluators="fairbits",
+            evaluator_config={"protected": PROTECTED, "budget": "1s"},
+        )
+    expected = fairbits.Audit.from_table(model, frame, target="paid", protected=PROTECTED).measure().summary()
+    client = mlflow.MlflowClient(server)
+    kept = client.get_run(run.info.run_id).data.metrics
+    assert kept == pytest.approx(found.metrics)
+    assert kept["fairbits.flip_rate"] == expected["flip_rate"] > 0.1
+    assert kept["fairbits.flip_rate.low"] == expected["flip_rate_low"]
+    assert kept["fairbits.flip_rate_by.sex"] == expected["flip_rate"]
+    files = {file.path for file in client.list_artifacts(run.info.run_id, "fairbits/run")}
+    assert {"fairbits/run/report.html", "fairbits/run/summary.json"} <= files
+    assert found.artifacts["fairbits/measure.json"].content["rows"] == 400
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_it_needs(people):
+    from fairbits.mlflow import FairbitsEvaluator
+
+    frame, _ = people
+    assert not FairbitsEvaluator.can_evaluate(model_type="text", evaluator_config={})
+    with pytest.raises(fairbits.FairbitsError, match="names no protected column"):
+        FairbitsEvaluator().evaluate(dataset=frame, run_id="1", evaluator_config={})
+    with pytest.raises(fairbits.FairbitsError, match="predictions alone"):
+        FairbitsEvaluator().evaluate(dataset=frame, run_id="1", evaluator_config={"protected": ["sex"]})

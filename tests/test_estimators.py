@@ -1,0 +1,162 @@
+"""fairbits inside scikit-learn: scorers, grid search, metadata routing, and the guarded classifier."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import fairbits
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(7)
+    n = 1_500
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice([" F", " M"], n),
+            "race": pd.Categorical(rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])),
+            "age": rng.integers(18, 80, n),
+            "income": rng.normal(50, 20, n),
+        },
+        index=np.arange(n) * 7 + 3,
+    )
+    wins = frame.income + 15 * (frame.sex == " M") + 0.2 * frame.age + rng.normal(0, 8, n) > 62
+    return frame, np.where(wins, "yes", "no")
+
+
+def pipeline():
+    coding = make_column_transformer((OneHotEncoder(), ["sex", "race"]), remainder=StandardScaler())
+    return make_pipeline(coding, LogisticRegression())
+
+
+def test_the_scorers_say_what_an_audit_says(people):
+    frame, y = people
+    model = pipeline().fit(frame, y)
+    audit = fairbits.Audit.from_table(model, frame.assign(y=y), target="y", protected=["sex", "race"])
+    measured = audit.measure().summary()
+    assert fairbits.bits_scorer(protected=["sex", "race"])(model, frame) == pytest.approx(-measured["q_inf_mean"])
+    assert fairbits.flip_rate_scorer(["sex", "race"])(model, frame, y) == pytest.approx(-measured["flip_rate"])
+
+
+def test_the_favourable_class_may_be_the_other_one(people):
+    frame, y = people
+    model = pipeline().fit(frame, y)
+    found = fairbits.flip_rate_scorer("sex", favourable="no", threshold=0.9)(model, frame)
+    other = frame.assign(sex=np.where(frame.sex == " F", " M", " F"))
+    wins = [m.predict_proba(rows)[:, 0] >= 0.9 for m, rows in ((model, frame), (model, other))]
+    assert found == -np.mean(wins[0] != wins[1])
+    with pytest.raises(fairbits.FairbitsError, match="'maybe'; choose from: no, yes"):
+        fairbits.bits_scorer("sex", favourable="maybe")(model, frame)
+
+
+def test_margins_and_values(people):
+    frame, y = people
+    numbers = frame[["age", "income"]].assign(sex=(frame.sex == " M") * 1.0)
+    for model in (LinearSVC(), RidgeClassifier()):
+        assert fairbits.flip_rate_scorer("sex")(model.fit(numbers, y), numbers) < 0
+    straight = LinearRegression().fit(numbers, y == "yes")
+    assert fairbits.bits_scorer("sex")(straight, numbers) == -1
+    with pytest.raises(fairbits.FairbitsError, match="decides nothing"):
+        fairbits.flip_rate_scorer("sex")(straight, numbers)
+
+
+def test_cross_validation_and_grid_search(people):
+    frame, y = people
+    scoring = {"accuracy": "accuracy", "bits": fairbits.bits_scorer(["sex"])}
+    found = cross_validate(pipeline(), frame, y, scoring=scoring, cv=3)
+    assert (found["test_bits"] < 0).all()
+    grid = GridSearchCV(pipeline(), {"logisticregression__C": [1e-6, 1.0]}, scoring=scoring["bits"], cv=2)
+    assert grid.fit(frame, y).best_params_ == {"logisticregression__C": 1e-6}  # the one that hardly decides at all
+
+
+def test_metadata_routing_weighs_people(people):
+    frame, y = people
+    numbers = frame[["income"]].assign(sex=(frame.sex == " M") * 1.0)
+    weights = np.where(frame.sex == " M", 1.0, 0.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = LogisticRegression().set_fit_request(sample_weight=False)
+        scorer = fairbits.flip_rate_scorer("sex").set_score_request(sample_weight=True)
+        found = cross_validate(model, numbers, y, scoring=scorer, cv=2, params={"sample_weight": weights})
+        plain = cross_validate(model, numbers, y, scoring=fairbits.flip_rate_scorer("sex"), cv=2)
+    assert (found["test_score"] != plain["test_score"]).all()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "numpy"])
+def test_a_guard_bounds_everybody(people, kind):
+    frame, y = people
+    protected = ["sex", "race"]
+    model = pipeline()
+    if kind == "polars":
+        frame = pl.from_pandas(frame.astype({"race": str}))
+    elif kind == "numpy":
+        frame = np.column_stack([frame.sex == " M", frame.race.cat.codes, frame.age, frame.income]).astype(float)
+        protected, model = [0, 1], make_pipeline(StandardScaler(), LogisticRegression())
+    plain = model.fit(frame, y)
+    scorer = fairbits.bits_scorer(protected)
+    assert scorer(plain, frame) < -0.5
+    one = fairbits.GuardedClassifier(model, protected).fit(frame, y)
+    assert scorer(one, frame) == fairbits.flip_rate_scorer(protected)(one, frame) == 0
+    two = fairbits.GuardedClassifier(model, protected, K=2).fit(frame, y)
+    assert -1 <= scorer(two, frame) < -0.5
+    np.testing.assert_allclose(two.predict_proba(frame).sum(axis=1), 1)
+    assert plain.score(frame, y) > two.score(frame, y) - 0.02 > one.score(frame, y) - 0.04 > 0.7
+
+
+def test_a_guard_needs_no_protected_value_and_takes_one_that_it_never_saw(people):
+    frame, y = people
+    codes = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["sex"]), remainder="drop")
+    guarded = fairbits.GuardedClassifier(make_pipeline(codes, LogisticRegression()), ["sex"], K=2).fit(frame, y)
+    other = guarded.predict_proba(frame.assign(sex="X"))[:, 1]
+    twins = [guarded.predict_proba(frame.assign(sex=value))[:, 1] for value in (" F", " M")]
+    assert fairbits.qid(np.stack([*twins, other], axis=1)).k.max() <= 2
+
+
+def test_three_classes(people):
+    frame, y = people
+    three = np.where(frame.income > 70, "much", y)
+    guarded = fairbits.GuardedClassifier(pipeline(), ["sex"], K=2).fit(frame, three)
+    swapped = frame.assign(sex=np.where(frame.sex == " F", " M", " F"))
+    apart = np.abs(guarded.predict_proba(frame) - guarded.predict_proba(swapped)).max()
+    assert 0 < apart <= 0.025
+    assert set(guarded.predict(frame)) == {"much", "no", "yes"}
+
+
+def test_it_is_an_ordinary_estimator():
+    estimator = fairbits.GuardedClassifier(LogisticRegression(), [0])
+    excused = {
+        "check_estimators_nan_inf": "who declares no protected value gets the mean over the twins",
+        "check_classifiers_train": "the column that is guarded is what tells the classes apart there",
+        "check_array_api_input": "",
+    }
+    ran = 0
+    for instance, check in estimator_checks_generator(estimator):
+        if check.func.__name__ not in excused:
+            check(instance)
+            ran += 1
+    assert ran > 30
+    assert clone(estimator).set_params(K=3).get_params()["K"] == 3
+
+
+def test_what_cannot_be(people):
+    frame, y = people
+    model = pipeline().fit(frame, y)
+    with pytest.raises(fairbits.FairbitsError, match="'gender' is no column of X; choose from: sex, race"):
+        fairbits.bits_scorer("gender")(model, frame)
+    with pytest.raises(fairbits.FairbitsError, match="no protected column"):
+        fairbits.GuardedClassifier(pipeline()).fit(frame, y)
+    with pytest.raises(fairbits.FairbitsError, match="K is 0"):
+        fairbits.GuardedClassifier(pipeline(), "sex", K=0).fit(frame, y)
+    with pytest.raises(fairbits.FairbitsError, match="no predict_proba"):
+        fairbits.GuardedClassifier(LinearSVC(), "sex").fit(frame, y)
+    with pytest.raises(fairbits.FairbitsError, match="7 is no column of an array of 2"):
+        fairbits.bits_scorer([7])(model, np.zeros((5, 2)))
