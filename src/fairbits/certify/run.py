@@ -144,7 +144,8 @@ class _Ladder:
         pace = exact.people_per_second(self.asker, self.rows)
         if self._whole_domain(size, pace):
             return self._done()
-        self._attempt(lambda: self._near(pace))
+        if not self.subject.table.drawn:
+            self._attempt(lambda: self._near(pace))
         self._sampled(SAMPLE * self.options.seconds)
         # The sample has shown how quick the model really is: perhaps everybody fits the budget after all.
         if self._whole_domain(size, self.sampled_pace):
@@ -433,6 +434,8 @@ class _Ladder:
                 "on the table's own rows for every model."
             )
         lead = len(evaluator.schema.classes) > 2
+        if self.subject.table.drawn:
+            raise CapabilityError("guaranteed rates need a table, to which the population is fitted.")
         boxes = self._box_network(network, scored=not lead)
         cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear", lead=lead)
         columns = [int(column) for column in evaluator.twins.columns]

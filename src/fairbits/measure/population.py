@@ -573,6 +573,10 @@ def measure_table(
     progress: Progress | None = None,
 ) -> Measurement:
     """Evaluate everybody in a table."""
+    if table.drawn:
+        raise TableError(
+            "the subject has no table, and only certify can do without; name one with path = … under [table]."
+        )
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
     rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows
