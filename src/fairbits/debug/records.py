@@ -20,6 +20,7 @@ from fairbits.debug.who import Description
 from fairbits.domain import Codes
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
+from fairbits.numerals import percent
 from fairbits.shape import reading
 from fairbits.store import (
     Run,
@@ -430,11 +431,13 @@ class Origin:
             how = (
                 f"{self.trainings} short trainings of ours on these rows ({self.epochs} epochs; longer ones share less)"
             )
+        shared, single = (
+            f"{percent(some.value, 0)} ({percent(some.low, 0)} to {percent(some.high, 0)})"
+            for some in (one.shared, one.single)
+        )
         return (
-            f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
-            f"{what} comes with the data: {how} share it. "
-            f"{one.single.value:.0%} ({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training. "
-            f"Another recipe may share more or less{own}."
+            f"{shared} of what a training makes of {what} comes with the data: {how} share it. {single} comes with the "
+            f"single training. Another recipe may share more or less{own}."
         )
 
 

@@ -30,6 +30,7 @@ from fairbits.domain import Codes, quality
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError, choose_from
 from fairbits.measure import Evaluator, Measure, symbol_of
 from fairbits.models import Model, adapt, drops_protected
+from fairbits.numerals import percent
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, estimates_of, front, judge, losses
 from fairbits.repair.margins import TWO_SIDED, Loss
@@ -83,7 +84,7 @@ def raised(before: Figures, after: Figures) -> str:
         ("rows", before.id_rate_rows, after.id_rate_rows),
     ):
         if was is not None and now is not None and now > was:
-            worse.append(f"flips of {name} {was:.1%} → {now:.1%}")
+            worse.append(f"flips of {name} {percent(was)} → {percent(now)}")
     if after.k_mean_rows > before.k_mean_rows:
         worse.append(f"mean k of rows {before.k_mean_rows:.3g} → {after.k_mean_rows:.3g}")
     return ", ".join(worse)

@@ -131,6 +131,7 @@ def compute_report(
         gate=gate,
         gate_of_another=gate_of_another,
         files=files_of(run.folder, leave_out=(*FORMATS, FILING)),
+        folder=run.folder,
     )
 
 

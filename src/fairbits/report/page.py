@@ -70,7 +70,8 @@ def write_formats(folder: Path, data: ReportData, *, page: str, markdown: str, s
         made = data.reproduction
         if data.proxies is not None and (data.proxies.get("filing") or {}).get("distributed"):
             write_whole(folder / FILING, render_page(filing_page(data.proxies, made.created)).encode())
-        write_manifest(folder, about={"subject": data.about.subject, "identity": made.identity, "run": made.created})
+        about = {"subject": data.about.subject, "identity": made.identity, "run": made.created}
+        write_manifest(folder, about=about, hashed=data.files if data.folder == folder else ())
     except OSError as error:
         raise OptionError(
             f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."

@@ -67,6 +67,7 @@ def write_scores_report(
         parts=[*parts, PagePart("details", "Details", folds)],
         pictures=pictures(document),
         made_from="the table's own scores",
+        glossary=True,
     )
     figures = {} if subject.quality is None else subject.quality.figures()
     about = {"subject": subject.name, "rows": document["rows"], "scores_only": True, "fairbits": __version__}
@@ -86,6 +87,7 @@ def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: M
             sources=sources_of(subject), made_by=str(record.get("made_by") or "unknown"), about=subject.about
         ),
         files=files_of(folder, leave_out=(*FORMATS, FILING)) if folder.is_dir() else (),
+        folder=folder,
     )
     return cast(ReportData, found)
 
