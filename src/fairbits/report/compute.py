@@ -25,7 +25,6 @@ from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, TwinScores, kind_of
 from fairbits.repair import RepairResult, read_repair
 from fairbits.report import words
-from fairbits.report.commands import commands
 from fairbits.report.evidence import (
     FIELDS,
     FLIPS_BY,
@@ -41,6 +40,7 @@ from fairbits.report.evidence import (
 from fairbits.report.evidence import NAME as MEASURED
 from fairbits.report.manifest import FILING, FORMATS, check_stages, files_of
 from fairbits.report.record import About, Measured, Opening, ReportData, Reproduction, Searched
+from fairbits.report.sections.paperwork import commands
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.summary import gate_of, sources_of
 from fairbits.report.sections.treatment import lead, proxies_of
