@@ -68,7 +68,7 @@ class Slow:
 
 def busy(people: int, eats: str) -> float:
     schema, slow = schema_of(), Slow()
-    model, encoding = load_with_encoding(slow, schema, eats=eats)
+    model, encoding = load_with_encoding(slow, schema, input_format=eats)
     evaluator = Evaluator(model, schema, encoding)
     codes = people_of(schema, people)
     evaluator.evaluate(codes[:50])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbits.errors import OptionError
-from fairbits.words import for_the_shell, spoken
+from fairbits.text import for_the_shell, spoken
 
 
 def test_an_error_speaks_to_its_reader() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from fairbits.numerals import number, percent, signed
+from fairbits.text import number, percent, signed
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from contextlib import contextmanager
 from importlib.metadata import requires
 from typing import Self
 
-from fairbits.text import one_line, shortened
-from fairbits.words import spoken
+from fairbits.text import one_line, shortened, spoken
 
 #: Where a message about one row of a batch names the row.
 ROW = "{row}"

@@ -12,8 +12,8 @@ import pytest
 
 from fairbits import gate, load_subject
 from fairbits.gates import freeze_subject, gate_markdown
-from fairbits.numerals import percent
 from fairbits.report import Fleet, FleetMember, write_fleet
+from fairbits.text import percent
 from tests.cli.calling import fairbits
 from tests.repair.conftest import searched, write_subject
 

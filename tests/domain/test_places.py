@@ -57,13 +57,13 @@ def test_a_model_that_fails_for_somebody(row: int, progress, tmp_path: Path) -> 
 
     csv.write_csv(people(20_002), tmp_path / "loan.csv")
     with pytest.raises(ModelError, match=rf"in row {row + 1:,}, line {row + 2:,} of loan\.csv\)"):
-        Audit(bad_at(row), tmp_path / "loan.csv", SCHEMA, eats="codes").measure(progress=progress)
+        Audit(bad_at(row), tmp_path / "loan.csv", SCHEMA, input_format="codes").measure(progress=progress)
 
 
 def test_rows_of_a_sample_are_named_as_in_the_whole() -> None:
     table = table_from_arrow(people(50), SCHEMA).rows(np.array([40, 7, 12]))
     with pytest.raises(ModelError, match="person in row 8"):
-        Audit(bad_at(7), table, SCHEMA, eats="codes").measure()
+        Audit(bad_at(7), table, SCHEMA, input_format="codes").measure()
 
 
 def test_an_error_about_no_row_passes_unchanged() -> None:
@@ -81,21 +81,21 @@ def test_codes_outside_a_category_never_count_from_its_end(code: float) -> None:
     with pytest.raises(TableError, match="in row 2"):
         Decoder(SCHEMA).records(codes)
     with pytest.raises(TableError, match=r"leaves the stated domain in sex \(1 of 2 rows"):
-        Audit(bad_at(-1), Table(codes), SCHEMA, eats="codes")
+        Audit(bad_at(-1), Table(codes), SCHEMA, input_format="codes")
     if not np.isnan(code):
         with pytest.raises(SchemaError, match="attribute 'sex' takes 0 to 1"):
             SEX.read(code)
 
 
 def test_nobody_is_no_reason_to_fall_over() -> None:
-    audit = Audit(bad_at(-1), people(4), SCHEMA, eats="codes")
+    audit = Audit(bad_at(-1), people(4), SCHEMA, input_format="codes")
     evaluator, nobody = evaluator_of(audit.subject), np.empty((0, 2))
     for progress in (None, lambda done, total: None):
         found = evaluator.evaluate(nobody, progress=progress)
         assert len(found.k) == 0
     assert evaluator.scores(nobody).shape == (0, 2)
     with pytest.raises(FairbitsError, match="at least one row"):
-        Audit(bad_at(-1), Table(nobody), SCHEMA, eats="codes")
+        Audit(bad_at(-1), Table(nobody), SCHEMA, input_format="codes")
 
 
 LEVEL = Attribute(name="level", kind="category", labels=("1", "2", "3+"))

@@ -7,7 +7,6 @@ from scipy import stats
 from fairbits.errors import OptionError
 from fairbits.measure import (
     Estimate,
-    bayes_factor,
     bounded_means,
     bounded_ratio,
     lowest_ratio,
@@ -132,21 +131,12 @@ def test_the_bound_holds_for_a_property_stated_in_advance(rate: float) -> None:
     assert rate_bound(5, 5) == 1.0
 
 
-def test_bayes_factor_by_hand() -> None:
-    """Uniform prior, nobody found: posterior odds are (1 − (1−r)^(n+1)) / (1−r)^(n+1)."""
-    n, r = 500, 0.01
-    inside = 1 - (1 - r) ** (n + 1)
-    assert bayes_factor(n, 0, r) == pytest.approx(inside / (1 - inside) / (r / (1 - r)))
-    assert bayes_factor(0, 0, r) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     ("call", "complaint"),
     [
         (lambda: wilson(3, 2), "0 <= hits <= trials"),
         (lambda: rate_bound(0), "examined >= 1"),
         (lambda: rate_bound(10, confidence=1.0), "between 0 and 1"),
-        (lambda: bayes_factor(10, 0, 0.0), "rate is 0.0"),
         (lambda: bounded_means(np.empty((0, 1)), np.random.default_rng(0), lows=0, highs=1), "at least one person"),
         (lambda: bootstrap_means(np.empty((0, 1)), np.random.default_rng(0)), "at least one person"),
     ],

@@ -130,7 +130,6 @@ MODELS: dict[str, Callable[[], Callable[[int], Any]]] = {
     "LightGBM": lightgbm,
     "LightGBM forest": lambda: lightgbm(boosting_type="rf", subsample=0.7, subsample_freq=1),
     "XGBoost": xgboost,
-    "XGBoost dart": lambda: xgboost(booster="dart", rate_drop=0.3),
     "XGBoost base": lambda: xgboost(base_score=0.3, max_depth=9, num_parallel_tree=2, subsample=0.8),
     "CatBoost": catboost,
 }

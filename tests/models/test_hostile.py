@@ -213,7 +213,7 @@ def test_entries_that_unpack_to_more_than_they_declare_are_refused(
         struct.pack_into("<I", content, place + start + 8, 100)
     path = tmp_path / f"model{ending}"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match="larger than it declares|Bad CRC"):
+    with pytest.raises(ModelError, match=r"larger than it declares|Bad CRC"):
         load_model(path, trust=True)
 
 
@@ -499,7 +499,7 @@ def test_a_tree_that_goes_round_in_circles_is_refused(tmp_path: Path) -> None:
     tree.tree_.__setstate__(state)
     skops.dump(tree, tmp_path / "model.skops")
     with pytest.raises(ModelError, match="is damaged: tree 1 has a child outside"):
-        load_with_encoding(tmp_path / "model.skops", SCHEMA, eats="codes", max_seconds=2, trust_pickle=True)
+        load_with_encoding(tmp_path / "model.skops", SCHEMA, input_format="codes", max_seconds=2, trust_pickle=True)
 
 
 # Tables
@@ -692,10 +692,10 @@ def test_a_child_is_born_with_what_it_needs(ending: str, tmp_path: Path, monkeyp
     """Else every child would import it again, on the clock of the model and while the parent waits."""
     from sklearn.ensemble import RandomForestClassifier
 
-    from fairbits.models.pickles import write_pickle
+    from fairbits.models.pickles import write_object
 
     _, codes, target = table(60)
-    write_pickle(fit(RandomForestClassifier(2, random_state=0), codes, target), tmp_path / f"model{ending}")
+    write_object(fit(RandomForestClassifier(2, random_state=0), codes, target), tmp_path / f"model{ending}")
     tried, found = sandbox.try_out, []
 
     def watched(job: str, given: Any, **limits: Any) -> sandbox.ChildOutcome:

@@ -62,7 +62,7 @@ def test_one_output_for_two_classes_is_a_logit_and_said_to_be() -> None:
     loaded = fit_to_schema(read_model(module, SCHEMA), SCHEMA)
     assert loaded.model.head == "sigmoid"
     assert "read as the logit of 'yes'" in loaded.notes[0]
-    stated = ModelOptions(output="logits")
+    stated = ModelOptions(output="logit")
     (order,) = fit_to_schema(read_model(module, SCHEMA, stated), SCHEMA, options=stated).notes
     assert "go in by their order" in order
     raw = load_model(module, schema=SCHEMA, output="value")  # points on their own scale, with a threshold there
@@ -127,7 +127,7 @@ def test_weights_need_the_function_that_builds_their_module(tmp_path: Path) -> N
     torch.save(sequential().state_dict(), tmp_path / "model.pt")
     cases = {
         None: 'factory = "package.module:function"',
-        "nowhere_at_all:make": "the Python module 'nowhere_at_all' is not found",
+        "nowhere_at_all:make": "the Python module 'nowhere_at_all' cannot be imported; install it",
         f"{sequential.__module__}:sequental": "Did you mean 'sequential'",
         f"{sequential.__module__}:residual": "do not fit",
         f"{table.__module__}:table": "not a torch module",

@@ -189,7 +189,6 @@ KINDS: dict[str, Kind] = {
     "lightgbm square root": Kind(lightgbm(objective="regression", reg_sqrt=True), text, target="value"),
     "xgboost": Kind(xgboost(), xgb_file("json")),
     "xgboost binary file": Kind(xgboost(max_cat_to_onehot=1), xgb_file("ubj")),
-    "xgboost dart": Kind(xgboost(booster="dart", rate_drop=0.3), xgb_file("ubj")),
     "xgboost forest": Kind(xgboost(num_parallel_tree=4, subsample=0.6, n_estimators=2), xgb_file("json")),
     "xgboost base score": Kind(xgboost(base_score=0.2), xgb_file("json")),
     "xgboost three classes": Kind(xgboost(), xgb_file("ubj"), target="three"),
@@ -342,7 +341,9 @@ def test_statistics_of_categories_are_catboosts_own_affair(tmp_path: Path) -> No
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory, fitted: dict[str, Any]) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("boosters")
-    return {name: KINDS[name].save(fit(name, fitted), folder) for name in ("lightgbm", "xgboost", "xgboost dart")}
+    return {
+        name: KINDS[name].save(fit(name, fitted), folder) for name in ("lightgbm", "xgboost", "xgboost binary file")
+    }
 
 
 def refused(path: Path, match: str, schema: Schema | None = BINARY) -> None:

@@ -42,7 +42,7 @@ def without_columns() -> Subject:
         subject.table,
         schema,
         columns=["job", "hours"],
-        eats="codes",
+        input_format="codes",
     )
     return make_subject("unseen", audit.subject.model, schema, subject.table, encoding=audit.subject.encoding)
 

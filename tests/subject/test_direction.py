@@ -126,8 +126,7 @@ def test_logits_of_functions_and_endpoints(tmp_path: Path) -> None:
         ModelError, match=r'scores outside 0 to 1 .* output = "value" under \[model\] .* output = "logit" for log-odds'
     ):
         audit_of(logits, truth)
-    for spelling in ("logit", "logits"):
-        check_right(audit_of(logits, truth, output=spelling), truth)
+    check_right(audit_of(logits, truth, output="logit"), truth)
     check_right(
         audit_of(lambda frame: np.column_stack([logits(frame) / 2, -logits(frame) / 2]), truth, output="logit"),
         truth,

@@ -61,10 +61,10 @@ def scribble_codes(rows: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("model", "options"),
     [
-        (Scribbler(), {"eats": "codes"}),
-        (Scribbler(), {"eats": "codes", "batch": 7}),
+        (Scribbler(), {"input_format": "codes"}),
+        (Scribbler(), {"input_format": "codes", "batch": 7}),
         (Speaking(), {}),
-        (scribble_codes, {"eats": "codes"}),
+        (scribble_codes, {"input_format": "codes"}),
     ],
     ids=["predictor", "small batches", "our protocol", "function"],
 )
@@ -120,8 +120,8 @@ def test_three_classes_are_decided_by_one_rule_whatever_tells_their_probabilitie
     labels = chances(people().codes).argmax(axis=1).astype(np.float64)
     table = Table(people().codes, labels)
     models = {
-        "function": Audit(chances, table, THREE, eats="codes"),
-        "predictor": Audit(Predictor(), table, THREE, eats="codes"),
+        "function": Audit(chances, table, THREE, input_format="codes"),
+        "predictor": Audit(Predictor(), table, THREE, input_format="codes"),
         "protocol": Audit(Protocol(), table, THREE),
         "network": Audit(_softmax(), table, THREE),
     }
@@ -140,7 +140,7 @@ def _softmax() -> Network:
 
 
 def test_one_score_of_three_classes_says_that_the_threshold_decides() -> None:
-    audit = Audit(lambda rows: chances(np.asarray(rows))[:, 1], people(), THREE, eats="codes", as_is=True)
+    audit = Audit(lambda rows: chances(np.asarray(rows))[:, 1], people(), THREE, input_format="codes", as_is=True)
     assert not isinstance(audit.subject.model, HasClassScores)
     assert any("'maybe' alone, so a decision is favourable from the threshold" in n for n in audit.subject.notes)
 
@@ -189,7 +189,7 @@ LOOKALIKES: dict[str, dict[str, Any]] = {
 def test_attributes_that_look_like_ours_mean_nothing(name: str, schema: Schema) -> None:
     model = lookalike(predict_proba=two, **LOOKALIKES[name])
     truth = Audit(wired(), people(), SCHEMA).measure(threads=1)
-    found = Audit(model, people(), schema, eats="codes").measure(threads=1)
+    found = Audit(model, people(), schema, input_format="codes").measure(threads=1)
     assert found.evaluation.k.tolist() == truth.evaluation.k.tolist()
 
 

@@ -253,7 +253,7 @@ def test_an_estimator_that_was_trained_again_is_another_model(tmp_path: Path) ->
     table = people()
     codes, labels = table.codes, np.where(table.labels == 1, "yes", "no")
     model = GaussianNB().fit(codes, labels)
-    audit = Audit(model, table, SCHEMA, eats="codes")
+    audit = Audit(model, table, SCHEMA, input_format="codes")
     run = audit.search(budget=Budget(evaluations=50), strategy="random", out=tmp_path / "run", threads=1)
     run.debug(inside=False, samples=20)
     model.fit(codes, labels[::-1])

@@ -38,7 +38,7 @@ class Noisy:
 
 
 def audit_of(model: Any) -> Audit:
-    return Audit(model, people(), SCHEMA, eats="codes")
+    return Audit(model, people(), SCHEMA, input_format="codes")
 
 
 def test_a_model_that_answers_the_same_is_not_said_to_vary() -> None:
@@ -162,7 +162,7 @@ def test_three_classes_are_averaged_too() -> None:
         found = rng.random((len(rows), 3))
         return found / found.sum(axis=1, keepdims=True)
 
-    audit = Audit(shares, people(), schema, eats="codes")
+    audit = Audit(shares, people(), schema, input_format="codes")
     found = audit.measure(threads=1, repeats=4)
     assert found.noise is not None
     assert found.noise.null_q_inf_mean == pytest.approx(found.q_inf_mean.value, abs=0.2)

@@ -123,7 +123,7 @@ class StageClock:
 
     def __init__(self, shares: Shares, folder: Path, progress: StageProgress | None = None):
         self.shares, self.folder = shares, folder
-        self.progress = progress or _silent
+        self.progress = progress or (lambda *_: None)
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
         self._begin = work_time()
@@ -170,10 +170,6 @@ class StageClock:
             self.progress(stage, "say", words)
 
         return say
-
-
-def _silent(_stage: str, _event: str, _words: str) -> None:
-    """Default callback: ignore progress."""
 
 
 #: Values that neurons are held at between two looks at the clock.
@@ -373,7 +369,7 @@ class Pipeline:
             self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair", "certify"})
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.clock = StageClock(self.shares, self.folder, progress)
-        self.stop = stop or _never
+        self.stop = stop or (lambda: False)
         self.measured = 0.0
 
     @cached_property
@@ -566,8 +562,3 @@ class Pipeline:
         notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.clock.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
         return data, write_report(data, run.folder)
-
-
-def _never() -> bool:
-    """Default of ``stop``: only the budget ends it."""
-    return False

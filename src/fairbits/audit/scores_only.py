@@ -71,7 +71,7 @@ def audit_scores(
         record = {"format": FORMAT, "status": "running", "subject": subject.name, "source": source, **asked}
         record |= {"seed": options.seed or 0, "identity": subject.identity.document(), **provenance()}
     _write(place, record)
-    tell = progress or _silent
+    tell = progress or (lambda *_: None)
     tell("proxies", "start", "")
     document, study = _studied(place, subject, record, lambda words: tell("proxies", "say", words))
     tell("proxies", "done", "")
@@ -154,7 +154,3 @@ def _write(folder: Path, record: Mapping[str, Any]) -> None:
         raise OptionError(
             f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
         ) from None
-
-
-def _silent(_stage: str, _event: str, _words: str) -> None:
-    """Default callback: ignore progress."""

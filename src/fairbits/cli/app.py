@@ -17,8 +17,7 @@ from fairbits.cli.flags import Command, help_flags
 from fairbits.cli.output import OutputError, safe_output
 from fairbits.cli.signals import FAILED, INTERRUPTED
 from fairbits.errors import FairbitsError, OptionError, choose_from
-from fairbits.text import one_line
-from fairbits.words import for_the_shell
+from fairbits.text import for_the_shell, one_line
 
 #: The commands in their groups, as `fairbits --help` shows them, each in at most 66 characters. A command is the
 #: function of its name in the module of its name.

@@ -20,7 +20,6 @@ from fairbits.debug.who import Description
 from fairbits.domain import Codes
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do
-from fairbits.numerals import percent
 from fairbits.shape import reading
 from fairbits.store import (
     Run,
@@ -31,6 +30,7 @@ from fairbits.store import (
     write_json,
     write_parquet,
 )
+from fairbits.text import percent
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Units = Literal["layers", "trees"]

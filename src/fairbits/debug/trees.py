@@ -30,7 +30,7 @@ from fairbits.measure import Evaluator
 from fairbits.models import Ensemble, HasTrees
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
-from fairbits.words import spoken
+from fairbits.text import spoken
 
 #: Trees whose splits are held unless those of all trees are asked for; and splits of a tree, those that most twins
 #: of the cases come to.

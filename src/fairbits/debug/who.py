@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from fairbits.domain import Attribute, Codes, Rule, Schema, Table, people_of
 from fairbits.measure import Estimate, Evaluator, rate_of
-from fairbits.numerals import percent
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 Flags = npt.NDArray[np.bool_]
 

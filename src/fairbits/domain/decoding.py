@@ -82,20 +82,7 @@ class Decoder:
         self._gaps = [None if a.kind == "category" else a.gap for a in attributes]
 
     def values(self, column: Column, codes: Codes) -> Values:
-        """The values of one column.
-
-        Parameters
-        ----------
-        column
-            Which column of the model's table.
-        codes
-            Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Values
-            The values that the table would hold, (n,).
-        """
+        """The values of one column, (n,)."""
         own = codes[:, column.place]
         if column.label is not None:
             return (own == column.label).astype(np.int64)
@@ -172,18 +159,7 @@ class Decoder:
         return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
 
     def mapping(self, codes: Codes) -> dict[str, Values]:
-        """The columns that the model was trained on by name, without pandas.
-
-        Parameters
-        ----------
-        codes
-            Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        dict[str, Values]
-            Values by name of the column, (n,) each.
-        """
+        """The columns that the model was trained on by name, without pandas."""
         return {column.name: self.values(column, codes) for column in self.columns}
 
     @property
@@ -212,18 +188,7 @@ class Decoder:
         return mixed
 
     def numbers(self, codes: Codes) -> Codes:
-        """The codes themselves, for a model that was trained on codes; a missing number is NaN, as it was in training.
-
-        Parameters
-        ----------
-        codes
-            Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Codes
-            Codes, (n, seen).
-        """
+        """The codes themselves, for a model that was trained on codes; a missing number is NaN, as in training."""
         gaps = np.array([np.nan if gap is None else gap for gap in self._gaps])
         lacking = codes == gaps  # never true of NaN, which stands for attributes that nobody lacks
         return np.where(lacking, np.nan, codes) if lacking.any() else codes
@@ -429,6 +394,11 @@ class RawTable:
     """
 
     def __init__(self, given: Any, data: pa.Table, *, delimiter: str = ","):
+        import pyarrow as pa
+
+        for place, field in enumerate(data.schema):  # Arrow takes no rows of views of text
+            if pa.types.is_string_view(field.type):
+                data = data.set_column(place, field.name, data[field.name].cast(pa.string()))
         self._given, self._data, self._delimiter = given, data, delimiter
         self._file = Path(given) if isinstance(given, str | Path) else None
         home = type(given).__module__.partition(".")[0]
@@ -490,7 +460,7 @@ class RawTable:
             return HeldValues(_objects(few.column(0).to_pylist()) if words else few, places)
         import pyarrow as pa
 
-        data = _without_views(self._data.select([name])).take(rows)
+        data = self._data.select([name]).take(rows)
         if self.csv and pa.types.is_temporal(data.schema[0].type):  # as the text that pandas leaves them
             data = data.cast(pa.schema([(name, pa.string())]))
         return HeldValues(data, places, self.csv)
@@ -505,7 +475,7 @@ class RawTable:
         if self._polars:
             return self._given.select(columns)[chosen]
         if not self.csv:
-            return _without_views(self._data.select(list(columns))).take(chosen).to_pandas()
+            return self._data.select(list(columns)).take(chosen).to_pandas()
         kept: dict[str, Any] = dict.fromkeys(text, str)
         frame = pd.read_csv(
             self._file,
@@ -532,16 +502,6 @@ def _oldest() -> Any:
     import polars as pl
 
     return pl.CompatLevel.oldest()
-
-
-def _without_views(data: pa.Table) -> pa.Table:
-    """Views of text as text: Arrow takes no rows of them."""
-    import pyarrow as pa
-
-    for place, field in enumerate(data.schema):
-        if pa.types.is_string_view(field.type):
-            data = data.set_column(place, field.name, data[field.name].cast(pa.string()))
-    return data
 
 
 def with_held(schema: Schema, codes: Codes, raw: RawTable) -> Schema:

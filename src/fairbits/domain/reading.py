@@ -1,5 +1,8 @@
 """Tables from files and from other libraries, as Arrow; and which of their columns are one category, one-hot encoded.
 
+A subject.toml, a table and a model are data: they can ask for code, secrets and memory, and get what the person at the
+command line (or the caller in Python) has granted, nothing else. See docs/security.md.
+
 A group of 0/1 columns has exactly one 1 in every row, or at most one: encoders that drop a value (``drop="first"``)
 leave it as zeros in all columns of the others.
 """
@@ -8,21 +11,77 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
-from fairbits.domain.limits import MAX_ROWS, check_size, max_table_bytes
 from fairbits.domain.table import BINARY, numpy_of
-from fairbits.errors import TableError
+from fairbits.errors import OptionError, TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: Rows of a table, unless --max-rows says otherwise; and cells for each of these rows, which bounds wide tables.
+MAX_ROWS = 2_000_000
+CELLS_PER_ROW = 32
+#: No table has more columns: each of them is an attribute somebody would have to describe.
+MAX_COLUMNS = 20_000
+#: What a row may take in memory, text counted in: 8 bytes a cell on average; and what even a small table may take.
+BYTES_PER_ROW, SMALL_TABLE = 8 * CELLS_PER_ROW, 64 << 20
+#: Bytes of a model when it is unpacked, and of the values that it computes for one row, unless --max-model-bytes
+#: says otherwise.
+MAX_MODEL_BYTES = 512 * 1024 * 1024
+#: Seconds that a foreign model may take until it has answered for the first time, unless --max-seconds says otherwise.
+MAX_SECONDS = 12.0
+
+
+class GrantOptions(TypedDict, total=False):
+    """What may be granted, by its name in Python; the command line has the same names with dashes."""
+
+    trust: bool
+    trust_code: bool
+    trust_pickle: bool
+    credential: str | None
+    max_model_bytes: int
+    max_rows: int
+    max_seconds: float
+
+
+def granted_in(options: Mapping[str, Any]) -> GrantOptions:
+    """The grants to files from outside among other options."""
+    known = GrantOptions.__annotations__
+    return cast(GrantOptions, {name: value for name, value in options.items() if name in known})
+
+
+def check_size(
+    name: str, max_rows: int, *, rows: int = 0, columns: int = 0, cells: int | None = None, size: int = 0
+) -> None:
+    """Refuse a table that is larger than granted, before it is unpacked: in rows, columns, cells or bytes."""
+    most = max_rows * BYTES_PER_ROW + SMALL_TABLE
+    allowed, cells = max_rows * CELLS_PER_ROW, rows * columns if cells is None else cells
+    if rows > max_rows:
+        what = f"{rows:,} rows, and {max_rows:,}"
+    elif cells > allowed + CELLS_PER_ROW * MAX_COLUMNS:
+        what = f"about {cells:,} cells, and {allowed:,}"
+    elif size > most:
+        what = f"{size:,} bytes, and {most:,}"
+    elif columns > MAX_COLUMNS:
+        raise TableError(f"the table {name!r} has {columns:,} columns; at most {MAX_COLUMNS:,} can be read.")
+    else:
+        return
+    raise TableError(f"the table {name!r} has {what} are allowed; raise --max-rows if it is yours.")
+
+
+def check_limit(name: str, value: object) -> None:
+    """Refuse a limit that is no whole number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise OptionError(f"{name} is {value!r}; it must be a whole number from 1 up.")
 
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -41,11 +100,13 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_RO
     import pyarrow as pa
 
     file = Path(path)
-    if not is_there(file):
-        raise TableError(f"the table {str(file)!r} does not exist; check the path.")
+    try:
+        size = file.stat().st_size
+    except (OSError, ValueError):  # some paths no system accepts
+        raise TableError(f"the table {str(file)!r} does not exist; check the path.") from None
     if file.is_dir():
         raise TableError(f"the table {str(file)!r} is a folder; name the file in it.")
-    if file.stat().st_size == 0:
+    if size == 0:
         raise TableError(f"the table {str(file)!r} is empty; it needs a header and at least one row.")
     try:
         table = _read_binary(file, max_rows) if file.suffix.lower() in BINARY else _read_csv(file, delimiter, max_rows)
@@ -185,7 +246,7 @@ def _try_out(file: Path, max_rows: int) -> None:
         "fairbits.domain.reading:first_reading",
         (str(file), max_rows),
         seconds=_SECONDS + state.st_size / _BYTES_PER_SECOND,
-        memory=2 * max_table_bytes(max_rows),
+        memory=2 * (max_rows * BYTES_PER_ROW + SMALL_TABLE),
         needs=("fairbits.domain.reading", "pyarrow.parquet", "pyarrow.feather"),
     )
     if outcome.error is not None:

@@ -192,18 +192,7 @@ class Schema:
         )
 
     def check_justified(self, names: Iterable[str]) -> None:
-        """Refuse justified attributes that are not there, or that are protected themselves.
-
-        Parameters
-        ----------
-        names
-            Attributes that may decide.
-
-        Raises
-        ------
-        SchemaError
-            If one is not in the schema, or is protected.
-        """
+        """Refuse justified attributes that are not there, or that are protected themselves."""
         guarded = {*self.protected, *(one.name for one in self.observed)}
         for name in names:
             if name in guarded:
@@ -372,18 +361,7 @@ class Schema:
         return np.array([attribute.code_of(person[attribute.name]) for attribute in self.attributes])
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest people inside the domain.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        Codes
-            People with every code moved to the nearest valid one, (n, attributes).
-        """
+        """The nearest people inside the domain."""
         columns = [attribute.clip(codes[:, i]) for i, attribute in enumerate(self.attributes)]
         return np.column_stack(columns)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fairbits.numerals import unsigned_zero
-from fairbits.text import REPLACEMENT, harmless, shortened
+from fairbits.text import REPLACEMENT, harmless, shortened, unsigned_zero
 
 __all__ = ["REPLACEMENT", "harmless", "joined", "quality", "shortened", "unsigned_zero"]
 

@@ -37,7 +37,6 @@ from .harm import Harm as Harm
 from .harm import harmed_people as harmed_people
 from .harm import harms_of as harms_of
 from .intervals import Estimate as Estimate
-from .intervals import bayes_factor as bayes_factor
 from .intervals import bootstrap_means as bootstrap_means
 from .intervals import bounded_means as bounded_means
 from .intervals import bounded_ratio as bounded_ratio

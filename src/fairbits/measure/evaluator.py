@@ -217,32 +217,27 @@ class Evaluator:
 
     def scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         """Scores of every twin of every person; where somebody has fewer, the first one's score fills the place."""
-        return self._with_own(codes, self._value_scores(codes), self.row_scores)
+        if self._plan is not None:
+            found = scores(self._plan, codes, threads=self.threads)
+        elif self._trees is not None:
+            found = self._checked(tree_scores(self._trees, codes, threads=self.threads), 0)
+        elif self._at_once is not None:
+            found = self._at_once.twin_scores(codes)
+        else:
+            found = np.empty((len(codes), self.twins.m), dtype=np.float32)
+            for rows, block in self.twins.blocks(codes):
+                asked = self.model.scores(self.encoding.encode(block.reshape(-1, block.shape[-1])))
+                found[rows] = self._checked(np.reshape(asked, (len(block), -1)), rows.start)
+        return found if self.twins.most == self.twins.m else self._with_own(codes, found, self.row_scores)
 
     def _with_own(self, codes: Codes, found: npt.NDArray[Any], ask: Callable[[Codes], Any]) -> npt.NDArray[Any]:
         """Scores at the values that all twins take, followed by those at people's own values."""
         twins = self.twins
-        if twins.most == twins.m:
-            return found
         person, slot = np.nonzero(twins.own(codes))
         mine = np.repeat(found[:, :1], twins.most - twins.m, axis=1)
         if len(person):
             mine[person, slot] = ask(twins.as_twins(codes[person], twins.m + slot))
         return np.concatenate([found, mine], axis=1)
-
-    def _value_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
-        if self._plan is not None:
-            return scores(self._plan, codes, threads=self.threads)
-        if self._trees is not None:
-            found = tree_scores(self._trees, codes, threads=self.threads)
-            return self._checked(found, 0)
-        if self._at_once is not None:
-            return self._at_once.twin_scores(codes)
-        result = np.empty((len(codes), self.twins.m), dtype=np.float32)
-        for rows, block in self.twins.blocks(codes):
-            found = self.model.scores(self.encoding.encode(block.reshape(-1, block.shape[-1])))
-            result[rows] = self._checked(np.reshape(found, (len(block), -1)), rows.start)
-        return result
 
     def class_scores(self, codes: Codes) -> npt.NDArray[np.float32]:
         """Probabilities of all classes for every twin of every person, for models with three classes or more."""
@@ -258,7 +253,7 @@ class Evaluator:
                 asked = self._row_class_scores(block.reshape(-1, block.shape[-1]))
                 pieces.append(self._checked(asked.reshape(len(block), self.twins.m, -1), rows.start))
             found = np.concatenate(pieces)
-        return self._with_own(codes, found, self._row_class_scores)
+        return found if self.twins.most == self.twins.m else self._with_own(codes, found, self._row_class_scores)
 
     @cached_property
     def _class_plans(self) -> list[Plan]:

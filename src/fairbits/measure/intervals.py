@@ -56,10 +56,10 @@ def rate_of(hits: npt.NDArray[np.bool_], *, people: Integers | None = None, leve
     """The share of rows that are hit, with Wilson's interval over rows, or over as many independent ones as the people
     are worth: the variance of the share among people says how many (Kish 1965, "design effect").
     """
-    count, n = int(np.count_nonzero(hits)), len(hits)
-    if people is None or n == 0:
-        return wilson(count, n, level=level)
-    return _wilson(count / n, worth_of(hits, people), level)
+    n = len(hits)
+    if n == 0:
+        raise OptionError("a rate needs at least one person, but got none.")
+    return _wilson(int(np.count_nonzero(hits)) / n, n if people is None else worth_of(hits, people), level)
 
 
 def worth_of(hits: npt.NDArray[np.bool_], people: Integers) -> float:
@@ -360,18 +360,3 @@ def rate_bound(examined: int, found: int = 0, *, confidence: float = 0.95) -> fl
     from scipy import special
 
     return 1.0 if found == examined else float(special.betaincinv(found + 1, examined - found, confidence))
-
-
-def bayes_factor(examined: int, found: int, rate: float) -> float:
-    """How strongly the examined people speak for a true rate below ``rate`` rather than above it.
-
-    Posterior odds over prior odds under a uniform prior: the Jeffreys test that the paper asks for. Above 100 is called
-    decisive (Jeffreys 1961). The property and ``rate`` must have been stated in advance.
-    """
-    if not 0 < rate < 1:
-        raise OptionError(f"rate is {rate}; it must lie between 0 and 1, e.g. 0.001.")
-    from scipy import special
-
-    below = special.betainc(1 + found, 1 + examined - found, rate)
-    above = special.betaincc(1 + found, 1 + examined - found, rate)
-    return float(np.inf if above == 0 else below / above / (rate / (1 - rate)))

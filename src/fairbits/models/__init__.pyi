@@ -26,7 +26,6 @@ from .black_box import numbers_in as numbers_in
 from .black_box import reason as reason
 from .black_box import wrap_foreign as wrap_foreign
 from .estimator import Feed as Feed
-from .estimator import Refitted as Refitted
 from .estimator import classes_in_order as classes_in_order
 from .estimator import drops_protected as drops_protected
 from .estimator import estimator_ending as estimator_ending

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, DecisionRule
 from fairbits.errors import CapabilityError, FairbitsError, ModelError, OptionError
 from fairbits.functions import expit, softmax
-from fairbits.models.base import Array, Do, HasClassScores, HasFreshScores, Model, Slope, Wrapper, checked_rows
+from fairbits.models.base import Array, HasClassScores, HasFreshScores, Model, Wrapper, checked_rows
 from fairbits.models.options import BATCH
 
 Ask = Callable[[Codes], Any]
@@ -138,12 +139,8 @@ class BlackBox:
         return np.concatenate(pieces)
 
     def _answer(self, rows: Codes) -> Any:
-        try:
+        with foreign(f"{self.name} failed on {len(rows):,} rows"):
             return self._ask(rows)
-        except FairbitsError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise ModelError(f"{self.name} failed on {len(rows):,} rows: {reason(error)}") from error
 
 
 class ForeignModel(BlackBox, Wrapper):
@@ -160,17 +157,9 @@ class ForeignModel(BlackBox, Wrapper):
         self.original = model
         super().__init__(model.scores, int(model.inputs), name=f"the model {type(model).__name__!r}", own=True)
         self.reading = reading or Reading()
-        offers: dict[str, Any] = {
-            "gradients": self._gradients,
-            "class_scores": self._foreign_classes,
-            "activations": self._activations,
-            "layer_gradients": self._layer_gradients,
-            "with_interventions": self._with_interventions,
-            "save": attribute(model, "save"),
-        }
-        for name, method in offers.items():
+        for name in ("gradients", "class_scores", "activations", "layer_gradients", "with_interventions", "save"):
             if callable(attribute(model, name)):
-                setattr(self, name, method)
+                setattr(self, name, self._foreign_classes if name == "class_scores" else partial(self._call, name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ForeignModel, (self.original, self.reading)
@@ -184,31 +173,24 @@ class ForeignModel(BlackBox, Wrapper):
     def _answer(self, rows: Codes) -> Any:
         return self._call("scores", rows)
 
-    def _gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
-        # A model with one kind of slope need not know the word.
-        asked = {} if of == "margin" else {"of": of}
-        return np.array(self._call("gradients", np.array(inputs), **asked))
-
     def _foreign_classes(self, inputs: npt.ArrayLike) -> Array:
         found = numbers_in(self._call("class_scores", np.array(inputs)), len(np.asarray(inputs)), self.name)
         return found.reshape(len(found), -1).astype(np.float32)
 
-    def _activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
-        return tuple(np.array(layer) for layer in self._call("activations", np.array(inputs)))
-
-    def _layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
-        return np.array(self._call("layer_gradients", np.array(inputs), layer, np.array(slopes)))
-
-    def _with_interventions(self, interventions: Sequence[Do]) -> Model:
-        return wrap_foreign(self._call("with_interventions", interventions))
-
     def _call(self, method: str, *given: Any, **named: Any) -> Any:
-        try:
-            return getattr(self.original, method)(*given, **named)
-        except FairbitsError:
-            raise
-        except Exception as error:  # a method of somebody else's model may raise anything
-            raise ModelError(f"{self.name} failed in {method}(): {reason(error)}") from error
+        if named.get("of") == "margin":  # a model with one kind of slope need not know the word
+            named = {}
+        with foreign(f"{self.name} failed in {method}()"):
+            found = getattr(self.original, method)(*map(_copied, given), **named)
+        return wrap_foreign(found) if method == "with_interventions" else _copied(found)
+
+
+def _copied(found: Any) -> Any:
+    """A copy of an array, or of each of several; anything else as it is."""
+    if isinstance(found, np.ndarray):
+        return found.copy()
+    arrays = isinstance(found, tuple | list) and any(isinstance(one, np.ndarray) for one in found)
+    return tuple(map(_copied, found)) if arrays else found
 
 
 def is_model(found: Any) -> bool:
@@ -329,8 +311,8 @@ def foreign(what: str, kind: type[FairbitsError] = ModelError) -> Iterator[None]
         yield
     except FairbitsError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-        raise kind(f"{what}: {reason(error)}") from None
+    except (Exception, SystemExit) as error:
+        raise kind(f"{what}: {reason(error)}") from error
 
 
 def reason(error: BaseException) -> str:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +21,11 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models.base import Model, kind_of
-from fairbits.models.black_box import attribute, reason
+from fairbits.models.black_box import attribute, foreign, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import output_order
-from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.pickles import PICKLES, read_object, write_object
 from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of, trained_on_categories
 from fairbits.models.registry import is_url, settled_original
 from fairbits.models.sklearn import taken_apart, winner
@@ -58,8 +57,7 @@ def opened_estimator(original: Any, options: ModelOptions) -> Any:
                 f"a {suffix or 'file without ending'} is a finished model that has no fit of its own, so it cannot be "
                 f"fitted again; give the scikit-learn style estimator (.skops, .joblib, or the object)."
             )
-        read = read_skops if suffix == ".skops" else read_pickle
-        found = read(found, trust_pickle=options.trust_pickle)
+        found = read_object(found, trust_pickle=options.trust_pickle)
     return winner(found)
 
 
@@ -85,42 +83,39 @@ def feed_of(
     people: Codes | None = None,
     learned: bool = False,
 ) -> Feed:
-    """How people become rows of a fitted estimator."""
+    """How people become rows of a fitted estimator: whichever way gives back the model's scores."""
     names = attribute(estimator, "feature_names_in_")
     columns = None if names is None else tuple(str(name) for name in names)
     someone = np.array([[one.first for one in schema.attributes]]) if people is None else people
+    by_category = trained_on_categories(estimator)
+    coded = not (learned and by_category)  # codes tell a fitted model its categories, but nothing to a new one
     ways: list[Feed] = []
     bare = attribute(estimator, "steps") is None and attribute(estimator, "_preprocessor") is None
-    by_category = trained_on_categories(estimator)
-    if isinstance(model, Network | TreeModel) and bare and not (learned and by_category):
+    if isinstance(model, Network | TreeModel) and bare and coded:
         ways.append(lambda codes: _framed(encoding.encode(codes), columns))
     chosen = columns or options.columns or table_columns(schema)
-    categories = tuple(one.name for one in schema.attributes if one.kind == "category")
-    known = set(table_columns(schema))
-    if set(chosen) <= known:
+    if set(chosen) <= set(table_columns(schema)):
+        categories = tuple(one.name for one in schema.attributes if one.kind == "category")
         for as_text, categorical in product(((), categories), (True,) if by_category else (False, True)):
             decoder = Decoder(schema, chosen, as_text=as_text, categorical=categorical)
-            seen = [schema.column(name) for name in decoder.names]
-            formats = [decoder.frame] if columns is not None else [decoder.array]
-            formats = {"frame": [decoder.frame], "array": [decoder.array], "codes": []}.get(
-                options.input_format or "", formats
-            )
-            ways += [lambda codes, seen=seen, decode=decode: decode(codes[:, seen]) for decode in formats]  # type: ignore[misc]
-            if not (learned and by_category):
-                ways.append(lambda codes, seen=seen, own=decoder: _framed(own.numbers(codes[:, seen]), columns))  # type: ignore[misc]
+            makes: list[Feed] = [] if options.input_format == "codes" else [decoder.array]
+            if options.input_format != "array" and (columns is not None or options.input_format == "frame"):
+                makes = makes and [decoder.frame]
+            makes += [lambda codes, own=decoder: _framed(own.numbers(codes), columns)] if coded else []  # type: ignore[misc]
+            ways += [lambda codes, make=make, own=decoder: make(own.encoding.encode(codes)) for make in makes]  # type: ignore[misc]
     if options.input_format == "codes":
         ways = ways[::-1]
     wanted = np.asarray(model.scores(encoding.encode(someone)), np.float64).reshape(len(someone), -1)[:, :1]
     complaint = "its answers differ from the model's"
     for way in ways:
         try:
-            found = _answers(estimator, way(someone))
+            found = _answers(estimator, way(someone)).reshape(len(someone), -1)
         except FairbitsError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
-            complaint = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+            complaint = reason(error)
             continue
-        if np.isclose(found.reshape(len(someone), -1), wanted, rtol=1e-3, atol=1e-3).all(axis=0).any():
+        if np.isclose(found, wanted, rtol=1e-3, atol=1e-3).all(axis=0).any():
             return way
     raise CapabilityError(
         f"{type(estimator).__name__} cannot be fitted again, because people cannot be given to it as it was trained on "
@@ -132,20 +127,13 @@ def save_estimator(estimator: Any, path: str | Path) -> None:
     """Write a fitted estimator in the format that the ending names."""
     file = Path(path)
     ending = file.suffix.lower()
-    try:
-        if ending == ".skops":
-            write_skops(estimator, file)
-        elif ending in PICKLES:
-            write_pickle(estimator, file)
+    with foreign(f"a {type(estimator).__name__} cannot be written as {ending}"):
+        if ending in _ENDINGS:
+            write_object(estimator, file)
         elif ending in {".txt", ".json", ".ubj", ".cbm"} and not hasattr(estimator, "steps"):
-            booster = estimator.booster_ if hasattr(estimator, "booster_") else estimator
-            booster.save_model(str(file))
+            getattr(estimator, "booster_", estimator).save_model(str(file))
         else:
             raise ModelError(f"a {type(estimator).__name__} has no {ending} format.")
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-        raise ModelError(f"a {type(estimator).__name__} cannot be written as {ending}: {reason(error)}") from None
 
 
 def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> str:
@@ -203,13 +191,9 @@ _CATBOOST_TREES = ("iterations", "n_estimators", "num_boost_round", "num_trees")
 
 def fresh_estimator(estimator: Any, seed: int) -> Any:
     """An unfitted copy of a fitted estimator: one thread, every seed in it the same, and as many trees as it kept."""
-    try:
+    with foreign(f"{type(estimator).__name__!r} cannot be cloned and trained again", CapabilityError):
         made = _unfitted(estimator)
         known = made.get_params()
-    except Exception as error:  # noqa: BLE001 - every library has its own way of saying that it cannot be cloned
-        raise CapabilityError(
-            f"{type(estimator).__name__!r} cannot be cloned and trained again: {reason(error)}"
-        ) from None
     last = {name: name.rpartition("__")[2] for name in known}
     seeds = {name: seed for name, own in last.items() if own in _SEEDS or own.endswith("_seed")}
     single = {name: 1 for name, own in last.items() if own in _THREADS and known[name] != 1}
@@ -220,14 +204,10 @@ def fit_again(estimator: Any, rows: Any, targets: Any, weights: Mapping[str, Any
     """Fit a copy, in place and on one core."""
     from threadpoolctl import threadpool_limits
 
-    try:
-        with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whether it converged shows in its figures
-            estimator.fit(rows, targets, **(weights or {}))
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything; its complaint is shown
-        raise CapabilityError(f"{type(estimator).__name__} could not be fitted again: {reason(error)}") from None
+    said = foreign(f"{type(estimator).__name__} could not be fitted again", CapabilityError)
+    with said, threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whether it converged shows in its figures
+        estimator.fit(rows, targets, **(weights or {}))
 
 
 def _unfitted(estimator: Any) -> Any:
@@ -291,14 +271,6 @@ Doubles = npt.NDArray[np.float64]
 _LIBRARIES = {"sklearn", "lightgbm", "xgboost", "catboost"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Refitted:
-    """An estimator that was fitted anew without the protected columns."""
-
-    estimator: Any
-    words: str
-
-
 def refitted(
     original: Any,
     schema: Schema,
@@ -307,8 +279,8 @@ def refitted(
     rng: np.random.Generator,
     *,
     options: ModelOptions | None = None,
-) -> Refitted:
-    """Fit a clone of an estimator to soft targets, without the protected columns."""
+) -> tuple[Any, str]:
+    """A clone of an estimator fitted to soft targets, without the protected columns; and how, in words."""
     options = options or ModelOptions()
     whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)
@@ -324,31 +296,19 @@ def refitted(
     order = output_order(schema, classes_of(final), options)
     decoder, decode = asked_as(whole, schema, columns, options, named=names is not None)
     seen = [schema.column(name) for name in decoder.names]
-    data = _TrainingData.of(final, schema, order, people, targets, rng)
+    data = _training_data(final, schema, order, people, targets, rng)
     seed = int(rng.integers(2**31))
-    try:
+    with foreign(f"{type(final).__name__} could not be fitted again"):
         if is_booster(final):
             held = data.people.copy()
-            for column in schema.protected_columns:
-                held[:, column] = schema.attributes[column].first
-            made, words = (
-                _trees(whole, steps, final, decode(held[:, seen]), data, seed),
-                "their protected columns held",
-            )
+            held[:, schema.protected_columns] = [schema.attributes[i].first for i in schema.protected_columns]
+            made = _trees(whole, steps, final, decode(held[:, seen]), data, seed)
+            how = "that saw one value of the protected columns"
         else:
-            rows = decode(data.people[:, seen])
-            made = _pipeline(whole, rows, _protected(decoder, schema), data, seed)
-            words = "columns dropped"
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-        raise ModelError(f"{type(final).__name__} could not be fitted again: {reason(error)}") from None
-    kind = type(final).__name__
-    if words == "columns dropped":
-        how = "without the protected columns"
-    else:
-        how = "that saw one value of the protected columns"
-    return Refitted(made, f"a {kind} of the same settings {how}, taught the average over twins")
+            protected = [i for i, one in enumerate(decoder.columns) if schema[decoder.names[one.place]].protected]
+            made = _pipeline(whole, decode(data.people[:, seen]), protected, data, seed)
+            how = "without the protected columns"
+    return made, (f"a {type(final).__name__} of the same settings {how}, taught the average over twins")
 
 
 def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bool:
@@ -371,38 +331,32 @@ def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bo
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _TrainingData:
+class _TrainingData(NamedTuple):
     """Rows, their labels, and what they weigh (None: all the same)."""
 
     people: Codes
     labels: npt.NDArray[Any]
     weights: Doubles | None
 
-    @classmethod
-    def of(
-        cls, final: Any, schema: Schema, order: Any, people: Codes, targets: Doubles, rng: np.random.Generator
-    ) -> _TrainingData:
-        if schema.regression:
-            return cls(people, np.asarray(targets, np.float64), None)
-        own = np.asarray(attribute(final, "classes_"))
-        known = list(order or schema.classes)
-        # The estimator's own labels, in the order of the schema's classes.
-        labels = own[[known.index(name) for name in schema.classes]]
-        n, classes = targets.shape
-        if _takes_weights(final):
-            weights = np.asarray(targets, np.float64).T.ravel()
-            some = weights > 1e-6
-            return cls(np.tile(people, (classes, 1))[some], np.repeat(labels, n)[some], weights[some])
-        sums = np.cumsum(targets, axis=1)
-        drawn = (rng.random((n, 1)) * sums[:, -1:] > sums).sum(axis=1)
-        return cls(people, labels[np.minimum(drawn, classes - 1)], None)
 
-
-def _takes_weights(final: Any) -> bool:
+def _training_data(
+    final: Any, schema: Schema, order: Any, people: Codes, targets: Doubles, rng: np.random.Generator
+) -> _TrainingData:
     from sklearn.utils.validation import has_fit_parameter
 
-    return bool(has_fit_parameter(final, "sample_weight"))
+    if schema.regression:
+        return _TrainingData(people, np.asarray(targets, np.float64), None)
+    known = list(order or schema.classes)
+    # The estimator's own labels, in the order of the schema's classes.
+    labels = np.asarray(attribute(final, "classes_"))[[known.index(name) for name in schema.classes]]
+    n, classes = targets.shape
+    if has_fit_parameter(final, "sample_weight"):
+        weights = np.asarray(targets, np.float64).T.ravel()
+        some = weights > 1e-6
+        return _TrainingData(np.tile(people, (classes, 1))[some], np.repeat(labels, n)[some], weights[some])
+    sums = np.cumsum(targets, axis=1)
+    drawn = (rng.random((n, 1)) * sums[:, -1:] > sums).sum(axis=1)
+    return _TrainingData(people, labels[np.minimum(drawn, classes - 1)], None)
 
 
 def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, data: _TrainingData, seed: int) -> Any:
@@ -418,11 +372,6 @@ def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, data: _TrainingD
         inner = inner.steps[-1][1]
     inner.steps[-1] = (inner.steps[-1][0], fresh)
     return made
-
-
-def _protected(decoder: Decoder, schema: Schema) -> list[int]:
-    """The places of the columns that protected attributes fill."""
-    return [i for i, column in enumerate(decoder.columns) if schema[decoder.names[column.place]].protected]
 
 
 def _pipeline(whole: Any, rows: Any, protected: list[int], data: _TrainingData, seed: int) -> Any:

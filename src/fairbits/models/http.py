@@ -28,6 +28,7 @@ import time
 from collections import OrderedDict
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -36,16 +37,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Schema
-from fairbits.errors import MissingDependencyError, ModelError, OptionError
-from fairbits.models.base import Array
-from fairbits.models.black_box import BlackBox, reason
+from fairbits.errors import ModelError, OptionError
+from fairbits.models.base import Array, needed
+from fairbits.models.black_box import BlackBox, foreign, reason
 from fairbits.models.options import BATCH, ModelOptions
 from fairbits.models.outputs import Loaded, plain_reading
 from fairbits.text import shortened
 
 if TYPE_CHECKING:
     import asyncio
-    from http.cookiejar import CookieJar
 else:
     asyncio = lazy_loader.load("asyncio")  # every command knows endpoints, few ask one
 
@@ -102,27 +102,23 @@ class _Service:
     """Asks by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered."""
 
     def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
-        try:
-            import httpx
-        except ImportError:
-            raise MissingDependencyError("httpx", "http", "asking an endpoint") from None
-        self._httpx = httpx
+        self._httpx = needed("httpx", "http", "asking an endpoint")
         self.url = url
         self.decoder = decoder
         self._options = options
         self._rows = _ROWS if options.batch == BATCH else options.batch
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
-        self._pace = _Pace(options.rate)
-        limits = httpx.Limits(max_connections=options.concurrency)
-        # A packed answer could unpack to anything.
+        self._next = 0.0  # when the next request may go out
+        # A packed answer could unpack to anything, and one request is like another: no cookies are kept.
         headers = {"Accept-Encoding": "identity"} | _headers(url, options)
-        try:
-            httpx.URL(url)
-            self._client = httpx.AsyncClient(
-                timeout=options.timeout, headers=headers, limits=limits, cookies=_no_cookies()
+        with foreign(f"the endpoint {url!r} cannot be asked"):
+            self._httpx.URL(url)
+            self._client = self._httpx.AsyncClient(
+                timeout=options.timeout,
+                headers=headers,
+                limits=self._httpx.Limits(max_connections=options.concurrency),
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             )
-        except (httpx.InvalidURL, ValueError, TypeError, UnicodeError) as error:
-            raise ModelError(f"the endpoint {url!r} cannot be asked: {reason(error)}") from None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = threading.Lock()
 
@@ -203,71 +199,86 @@ class _Service:
         )
 
     async def _ask_once(self, body: bytes, rows: int) -> npt.NDArray[np.float64]:
-        await self._pace.wait()
-        seconds, limit = self._options.timeout, BYTES + BYTES_PER_ROW * rows
-        answering = False
+        now = time.monotonic()
+        mine = max(now, self._next)
+        self._next = mine + (1 / self._options.rate if self._options.rate else 0.0)
+        await asyncio.sleep(mine - now)
+        seconds, answering = self._options.timeout, False
+        given = {"content": body, "headers": {"Content-Type": "application/json"}}
         try:
-            async with (
-                asyncio.timeout(seconds),
-                self._client.stream(
-                    "POST", self.url, content=body, headers={"Content-Type": "application/json"}
-                ) as answer,
-            ):
+            async with asyncio.timeout(seconds), self._client.stream("POST", self.url, **given) as answer:
                 answering = True
                 self._check_status(answer)
-                content = await _content_of(answer, limit)
+                content = await self._content_of(answer, BYTES + BYTES_PER_ROW * rows)
         except (TimeoutError, self._httpx.TimeoutException):
             if answering:  # it is there, and slow: trying again would take as long
-                raise ModelError(
-                    f"the endpoint {self.url!r} had not finished its answer after {seconds:g} s; raise timeout under "
-                    f"[model], or ask about fewer rows at a time (batch)."
+                raise self._bad(
+                    f"had not finished its answer after {seconds:g} s; raise timeout under [model], or ask about fewer "
+                    f"rows at a time (batch)."
                 ) from None
             raise _TryAgainError(f"it did not answer within {seconds:g} s", silent=True) from None
         except self._httpx.TransportError as error:
             raise _TryAgainError(shortened(reason(error).rstrip("."), 160)) from None
-        except _TryAgainError:
+        except (_TryAgainError, ModelError):
             raise
-        except _BadAnswerError as error:
-            raise ModelError(f"the endpoint {self.url!r} {error}") from None
         except Exception as error:  # noqa: BLE001 - a strange answer can break anything inside the library
-            raise ModelError(f"the endpoint {self.url!r} cannot be asked: {reason(error)}") from None
+            raise self._bad(f"cannot be asked: {reason(error)}") from None
         return self._read(content, rows)
+
+    def _bad(self, what: str) -> ModelError:
+        """An answer that no further try will mend."""
+        return ModelError(f"the endpoint {self.url!r} {what}")
 
     def _check_status(self, answer: Any) -> None:
         status = answer.status_code
         if status == 429 or status >= 500:
             pause = _seconds(answer.headers.get("retry-after"))
             if pause > LONGEST_PAUSE:
-                raise _BadAnswerError(
+                raise self._bad(
                     f"answered with status {status} and asks for a pause of {pause:,.0f} s, longer than the "
                     f"{LONGEST_PAUSE:g} s that are waited; try again later."
                 )
             raise _TryAgainError(f"it answered with status {status}", pause=pause)
         if 300 <= status < 400:
             place = shortened(answer.headers.get("location", "nowhere"), 100)
-            raise _BadAnswerError(
+            raise self._bad(
                 f"answered with status {status}, which sends on to {place!r}; that is not followed: give the address "
                 f"itself."
             )
         if status != 200:
-            hint = "; check --credential" if status in (401, 403) else ""
-            raise _BadAnswerError(f"answered with status {status}{hint}.")
+            raise self._bad(f"answered with status {status}{'; check --credential' * (status in (401, 403))}.")
+
+    async def _content_of(self, answer: Any, limit: int) -> bytes:
+        """The body of an answer, and never more of it than the limit; packed ones, which nobody asked for, are
+        refused."""
+        coding = answer.headers.get("content-encoding", "identity").strip().lower() or "identity"
+        if coding != "identity":
+            raise self._bad(
+                f"answered in the encoding {shortened(coding, 40)!r}, though none was asked for; turn that off."
+            )
+        found = bytearray()
+        async for piece in answer.aiter_raw():
+            found += piece
+            if len(found) > limit:
+                raise self._bad(
+                    f"answered more than {limit:,} bytes, far more than the scores take; see what it sends."
+                )
+        return bytes(found)
 
     def _read(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
         try:
-            scores = _scores_in(content)
+            document = json.loads(content, object_pairs_hook=_named_once)
+            scores = [_number(score) for score in document["scores"]] if isinstance(document["scores"], list) else None
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+            scores = None
+        if scores is None:
             start = shortened(content[:240].decode("utf-8", "replace"), 60)
-            raise ModelError(
-                f'the endpoint {self.url!r} answered {start!r}, where {{"scores": [number, …]}} was expected.'
-            ) from None
+            raise self._bad(f'answered {start!r}, where {{"scores": [number, …]}} was expected.')
         if len(scores) != rows:
-            raise ModelError(
-                f"the endpoint {self.url!r} was asked about {rows} rows and answered {len(scores)} scores."
-            )
+            raise self._bad(f"was asked about {rows} rows and answered {len(scores)} scores.")
         table = np.array(scores, dtype=np.float64)
         if not (np.abs(table) <= np.finfo(np.float32).max).all():
-            raise ModelError(f"the endpoint {self.url!r} answered scores that are not finite.")
+            raise self._bad("answered scores that are not finite.")
         return table
 
     def _remember(self, keys: list[bytes], scores: npt.NDArray[np.float64]) -> None:
@@ -284,47 +295,10 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _no_cookies() -> CookieJar:
-    """A jar that keeps nothing that a service would like to be told again: one request is like another."""
-    from http.cookiejar import CookieJar
-
-    class Empty(CookieJar):
-        def extract_cookies(self, response: Any, request: Any) -> None:
-            """Keep no cookies, whatever an answer sets."""
-
-    return Empty()
-
-
-class _BadAnswerError(Exception):
-    """An answer that no further try will mend."""
-
-
-async def _content_of(answer: Any, limit: int) -> bytes:
-    """The body of an answer, and never more of it than the limit; packed ones, which nobody asked for, are refused."""
-    coding = answer.headers.get("content-encoding", "identity").strip().lower() or "identity"
-    if coding != "identity":
-        raise _BadAnswerError(
-            f"answered in the encoding {shortened(coding, 40)!r}, though none was asked for; turn that off."
-        )
-    found = bytearray()
-    async for piece in answer.aiter_raw():
-        found += piece
-        if len(found) > limit:
-            raise _BadAnswerError(
-                f"answered more than {limit:,} bytes, far more than the scores take; see what it sends."
-            )
-    return bytes(found)
-
-
-def _scores_in(content: bytes) -> list[float]:
-    """The list under "scores" of a JSON document."""
-    document = json.loads(content, object_pairs_hook=_named_once)
-    scores = document["scores"] if isinstance(document, dict) else None
-    if not isinstance(scores, list):
-        raise ValueError("no list")
-    if any(type(score) not in (int, float) for score in scores):  # True is an int to Python, and no score
+def _number(score: Any) -> float:
+    if type(score) not in (int, float):  # True is an int to Python, and no score
         raise ValueError("no number")
-    return [float(score) for score in scores]
+    return float(score)
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -340,20 +314,6 @@ class _TryAgainError(Exception):
     def __init__(self, trouble: str, *, pause: float = 0.0, silent: bool = False):
         super().__init__(trouble)
         self.trouble, self.pause, self.silent = trouble, pause, silent
-
-
-class _Pace:
-    """Lets so many through per second."""
-
-    def __init__(self, rate: float | None):
-        self._gap = 0.0 if rate is None else 1 / rate
-        self._next = 0.0
-
-    async def wait(self) -> None:
-        now = time.monotonic()
-        mine = max(now, self._next)
-        self._next = mine + self._gap
-        await asyncio.sleep(max(0.0, mine - now))
 
 
 def _headers(url: str, options: ModelOptions) -> dict[str, str]:

@@ -19,11 +19,11 @@ import numpy as np
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
-from fairbits.models.black_box import BlackBox, reason
+from fairbits.models.black_box import BlackBox, foreign, reason
 from fairbits.models.guards import options_after_trial
 from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
-from fairbits.models.native.network import Activation, Network
+from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, plain_reading, read_note, read_output
 from fairbits.models.probe import random_people
@@ -50,25 +50,10 @@ def import_keras(purpose: str) -> Any:
 
 
 def _choose_backend() -> None:
-    """Keras takes TensorFlow unless told otherwise; where that is missing and PyTorch is there, it gets PyTorch.
-
-    Keras writes its default into keras.json when it is first imported, whatever backend it was told to use: so the
-    file counts only where the backend that it names is installed.
-    """
-    if "KERAS_BACKEND" in os.environ or "keras" in sys.modules:
-        return
-    if find_spec(_configured_backend()) is None and find_spec("torch") is not None:
+    """Keras takes TensorFlow unless told otherwise; where that is missing and PyTorch is there, it gets PyTorch."""
+    told = "KERAS_BACKEND" in os.environ or "keras" in sys.modules
+    if not told and find_spec("tensorflow") is None and find_spec("torch") is not None:
         os.environ["KERAS_BACKEND"] = "torch"
-
-
-def _configured_backend() -> str:
-    """The package that Keras would take by itself."""
-    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
-    try:
-        named = str(json.loads((home / "keras.json").read_text(encoding="utf-8"))["backend"])
-    except (OSError, ValueError, KeyError, TypeError):  # no such file, or nothing that Keras could read either
-        return "tensorflow"
-    return named if named.isidentifier() else "tensorflow"
 
 
 def read_file(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -82,22 +67,15 @@ def read_file(path: Path, schema: Schema | None, options: ModelOptions) -> Loade
 def read_keras(path: str | Path) -> Any:
     """The model in a .keras file, in safe mode: no code from the file is run."""
     keras = import_keras("reading .keras files")
-    try:
+    with foreign(f"the model {str(path)!r} is not a readable .keras file"):
         _refuse_links(Path(path))
         return keras.saving.load_model(str(path), compile=False, safe_mode=True)
-    except ModelError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
-        raise ModelError(f"the model {str(path)!r} is not a readable .keras file: {reason(error)}") from None
 
 
 def _refuse_code(path: Path) -> None:
     """Refuse classes and functions that would be looked up outside Keras, and layers that hold code."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            waiting: list[Any] = [json.loads(file.read("config.json"))]
-    except (Exception, RecursionError) as error:  # noqa: BLE001 - a damaged file can break anything inside
-        raise ModelError(f"the model {str(path)!r} is not a readable .keras file: {reason(error)}") from None
+    with foreign(f"the model {str(path)!r} is not a readable .keras file"), zipfile.ZipFile(path) as file:
+        waiting: list[Any] = [json.loads(file.read("config.json"))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
@@ -279,10 +257,11 @@ def _take(chain: Chain, layer: Any) -> None:
         if layer.use_bias:
             chain.scale(1.0, _array(layer.bias), ParameterSource(layer.bias.path))
     if kind in {"Dense", "Activation"}:
-        if hasattr(layer.activation, "__name__"):
-            _activate(chain, layer.activation.__name__, layer)
-        else:  # an activation that is itself a layer
+        name = getattr(layer.activation, "__name__", None)
+        if name is None:  # an activation that is itself a layer
             _take(chain, layer.activation)
+        elif name != "linear":
+            chain.function(name, 0.2 if name == "leaky_relu" else None)
     elif kind == "BatchNormalization":
         spread = np.sqrt(_array(layer.moving_variance) + layer.epsilon)
         gain = _array(layer.gamma) if layer.scale else 1.0
@@ -293,39 +272,13 @@ def _take(chain: Chain, layer: Any) -> None:
         chain.normalise(_array(layer.mean).ravel(), spread.ravel())
     elif kind == "Rescaling":
         chain.scale(np.asarray(layer.scale), np.asarray(layer.offset))
-    elif kind in {"ReLU", "LeakyReLU", "ELU", "Softmax"}:
-        _layer_activation(chain, layer, kind)
+    elif kind in {"ELU", "Softmax", "ReLU", "LeakyReLU"}:
+        slope, bent = getattr(layer, "alpha", getattr(layer, "negative_slope", None)), getattr(layer, "threshold", None)
+        if getattr(layer, "max_value", None) is not None or bent:
+            raise NotNative("a ReLU with a ceiling or a threshold is not understood.")
+        chain.function(kind.lower() if kind in {"ELU", "Softmax"} else "leaky_relu" if slope else "relu", slope)
     else:
         raise NotNative(f"the layer {layer.name!r} is a {kind}, which is not one of a chain of dense layers.")
-
-
-def _layer_activation(chain: Chain, layer: Any, kind: str) -> None:
-    if kind == "Softmax":
-        chain.end("softmax")
-    elif kind == "ELU":
-        chain.activate(Activation("elu", float(layer.alpha)))
-    elif kind == "LeakyReLU":
-        chain.activate(Activation("leaky_relu", float(layer.negative_slope)))
-    elif layer.max_value is None and not layer.threshold:
-        slope = float(layer.negative_slope)
-        chain.activate(Activation("leaky_relu", slope) if slope else Activation("relu"))
-    else:
-        raise NotNative("a ReLU with a ceiling or a threshold is not understood.")
-
-
-def _activate(chain: Chain, name: str, layer: Any) -> None:
-    if name == "linear":
-        return
-    if name == "sigmoid":
-        chain.sigmoid()
-    elif name == "softmax":
-        chain.end("softmax")
-    elif name in {"relu", "tanh"}:
-        chain.activate(Activation(name))
-    elif name in {"gelu", "leaky_relu", "elu"}:  # as plain names they have Keras's own defaults
-        chain.activate(Activation(name, {"gelu": 0.0, "leaky_relu": 0.2, "elu": 1.0}[name]))
-    else:
-        raise NotNative(f"the activation {name} of {layer.name!r} has no kernel here.")
 
 
 def _array(variable: Any) -> Matrix:

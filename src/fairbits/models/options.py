@@ -16,10 +16,6 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 Output = Literal["probability", "logit", "value"]
 InputFormat = Literal["frame", "array", "codes"]
 
-#: Spellings of earlier releases, which still work.
-_OLD_OUTPUTS = {"probabilities": "probability", "logits": "logit"}
-_OLD_NAMES = {"eats": "input_format"}
-
 #: Rows that a foreign model gets at once: large enough to keep it busy, small enough to stay in the caches.
 BATCH = 65_536
 #: What only whoever runs fairbits can say; a subject file cannot.
@@ -106,33 +102,28 @@ class ModelOptions:
         if isinstance(given, Mapping):
             lists = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
             object.__setattr__(self, "inputs", lists)
-        if isinstance(self.output, str):
-            object.__setattr__(self, "output", _OLD_OUTPUTS.get(self.output, self.output))
         if self.score_of is not None:
             object.__setattr__(self, "score_of", text_of(self.score_of))
         if self.trust:
             object.__setattr__(self, "trust_code", True)
             object.__setattr__(self, "trust_pickle", True)
         for name, kind in _kinds().items():
-            self._check(name, getattr(self, name), kind)
+            value, least = getattr(self, name), _LEAST.get(name)
+            fit = fits(value, kind)
+            if name in ("output", "input_format") and not fit:
+                allowed = get_args(Output if name == "output" else InputFormat)
+                raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
+            positive = name not in _POSITIVE or value is None
+            if not fit or (least is not None and value < least) or not (positive or 0 < value < 1e9):
+                must = "a number larger than 0" if name in _POSITIVE else _MUST.get(name, "a text")
+                must = must if least is None else f"a whole number from {least} up"
+                raise OptionError(f"the model's {name} is {value!r}; it must be {must}.")
         for name in ("max_model_bytes", "max_rows"):
             check_limit(name, getattr(self, name))
         if not _HEADER.fullmatch(self.credential_header):
             raise OptionError(
                 f"the model's credential_header is {self.credential_header!r}; give a header such as X-Api-Key."
             )
-
-    def _check(self, name: str, value: Any, kind: Any) -> None:
-        """Refuse a value of another kind, or one that is too small."""
-        if name in ("output", "input_format") and not fits(value, kind):
-            allowed = get_args(Output if name == "output" else InputFormat)
-            raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
-        least = _LEAST.get(name)
-        positive = name not in _POSITIVE or value is None
-        if not fits(value, kind) or (least is not None and value < least) or not (positive or 0 < value < 1e9):
-            must = "a number larger than 0" if name in _POSITIVE else _MUST.get(name, "a text")
-            must = must if least is None else f"a whole number from {least} up"
-            raise OptionError(f"the model's {name} is {value!r}; it must be {must}.")
 
     def section(self) -> dict[str, Any]:
         """What a subject file would say under [model]: whatever is not as by default, except what is granted."""
@@ -148,22 +139,13 @@ class ModelOptions:
 
     def grants(self) -> GrantOptions:
         """What was granted, to load the same subject again."""
-        return {
-            "trust_code": self.trust_code,
-            "trust_pickle": self.trust_pickle,
-            "credential": self.credential,
-            "max_model_bytes": self.max_model_bytes,
-            "max_rows": self.max_rows,
-            "max_seconds": self.max_seconds,
-        }
+        given: Any = {name: getattr(self, name) for name in GRANTS if name != "trust"}
+        granted: GrantOptions = given
+        return granted
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:
-        """Options from keywords; old names are understood."""
-        for old, new in _OLD_NAMES.items():
-            if old in given and new in given:
-                raise OptionError(f"a model has both {new!r} and {old!r}, its old name; keep the first.")
-        given = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
+        """Options from keywords."""
         known = [entry.name for entry in fields(cls)]
         for name in given:
             if name not in known:

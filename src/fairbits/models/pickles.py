@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import zipfile
 from pathlib import Path
@@ -94,12 +95,6 @@ def read_skops(path: Path, *, trust_pickle: bool) -> Any:
     return model
 
 
-def write_skops(model: Any, path: Path) -> None:
-    """Write an object as .skops."""
-    io = needed("skops.io", "sklearn", "writing .skops files")
-    io.dump(model, path, compression=zipfile.ZIP_DEFLATED)
-
-
 def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
     """The object in a pickle or joblib file: runs whatever code the file holds, so only on the user's word."""
     if not trust_pickle:
@@ -113,13 +108,16 @@ def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
         return joblib.load(path)
 
 
-def write_pickle(model: Any, path: Path) -> None:
-    """Write an object with joblib for .joblib, else with pickle."""
-    if path.suffix == ".joblib":
-        import joblib
+def read_object(path: Path, *, trust_pickle: bool) -> Any:
+    """The object in a file, by its ending."""
+    return (read_skops if path.suffix.lower() == ".skops" else read_pickle)(path, trust_pickle=trust_pickle)
 
-        joblib.dump(model, path)
-        return
-    import pickle
 
-    path.write_bytes(pickle.dumps(model))
+def write_object(model: Any, path: Path) -> None:
+    """Write an object with skops, joblib or pickle, by the ending of the file."""
+    if path.suffix.lower() == ".skops":
+        needed("skops.io", "sklearn", "writing .skops files").dump(model, path, compression=zipfile.ZIP_DEFLATED)
+    elif path.suffix == ".joblib":
+        needed("joblib", "sklearn", "writing .joblib files").dump(model, path)
+    else:
+        path.write_bytes(pickle.dumps(model))

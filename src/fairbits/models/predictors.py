@@ -8,7 +8,8 @@ of ``pandas.get_dummies``, they are made from the labels of the table as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,60 +86,75 @@ def trained_on_categories(predictor: Any) -> bool:
     return by_dtype and attribute(predictor, "is_categorical_") is not None
 
 
-def dummy_columns(schema: Schema) -> dict[str, tuple[str, int]]:
-    """What the labels of categories are called as columns of their own."""
-    from fairbits.models.trees.features import spellings
+def spellings(text: str) -> tuple[str, ...]:
+    """How a value may have been written as text: truth values and whole numbers have several ways."""
+    if text in ("true", "false"):
+        digit = str(int(text == "true"))
+        return (text, text.capitalize(), text.upper(), digit, f"{digit}.0")
+    if re.fullmatch(r"-?\d{1,15}", text):
+        return (text, f"{text}.0")
+    return (text, text.removesuffix(".0")) if re.fullmatch(r"-?\d{1,15}\.0", text) else (text,)
 
-    return {
-        f"{attribute.name}_{way}": (attribute.name, i)
-        for attribute in schema.attributes
-        if attribute.kind == "category" and not attribute.columns
-        for i, label in enumerate(attribute.labels)
+
+def label_columns(schema: Schema) -> dict[str, tuple[str, int | None]]:
+    """The columns that the schema's people can fill: whose they are, and of which label (None: of all of it).
+
+    Categories may be spread out, in the table itself or as ``pandas.get_dummies`` does.
+    """
+    found: dict[str, tuple[str, int | None]] = {
+        f"{one.name}_{way}": (one.name, i)
+        for one in schema.attributes
+        if one.kind == "category" and not one.columns
+        for i, label in enumerate(one.labels)
         for way in spellings(label)
     }
+    for one in schema.attributes:
+        found |= {column: (one.name, i) for i, column in enumerate(one.columns) if column}
+        found |= {} if one.columns else {one.name: (one.name, None)}
+    return found
+
+
+def parts_of(columns: Mapping[int, str], schema: Schema, whole: Callable[[Attribute, int], Part]) -> list[Part]:
+    """How people become columns by name, a label that was dropped being zero in all; ``whole`` makes of an attribute
+    one column."""
+    owners, places = label_columns(schema), dict[str, dict[int | None, int]]()
+    for place, name in columns.items():
+        owner, label = owners.get(name) or (schema.names[schema.column(name)], None)
+        places.setdefault(owner, {})[label] = place
+    parts: list[Part] = []
+    for one in schema.attributes:
+        mine = places.get(one.name, {})
+        if not mine:
+            parts.append(Unseen())
+        elif None in mine:
+            parts.append(whole(one, mine[None]))
+        else:
+            table = np.zeros((len(one.labels), len(mine)))
+            table[[label for label in mine if label is not None], range(len(mine))] = 1.0
+            parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
+    return parts
 
 
 def dummy_encoding(names: Iterable[Any], schema: Schema, *, dtype: Any = np.float32) -> Encoding | None:
-    """How people become the columns of a model that was trained on dummies; a dropped label is zero in all of them."""
-    wanted, known, dummies = [str(name) for name in names], set(table_columns(schema)), dummy_columns(schema)
-    if all(name in known for name in wanted) or not all(name in known or name in dummies for name in wanted):
+    """How people become the columns of a model that was trained on dummies; None where it was not, or on words."""
+    wanted, known = {place: str(name) for place, name in enumerate(names)}, label_columns(schema)
+    if set(wanted.values()) <= set(table_columns(schema)) or not set(wanted.values()) <= set(known):
         return None
-    groups = {column: (a.name, i) for a in schema.attributes for i, column in enumerate(a.columns) if column}
-    labels: dict[str, dict[int, int]] = {}
-    whole: dict[str, int] = {}
-    for place, name in enumerate(wanted):
-        if name in known and name not in groups:
-            whole[name] = place
-        else:
-            owner, label = groups[name] if name in groups else dummies[name]
-            labels.setdefault(owner, {})[label] = place
-    if set(labels) & set(whole):
+    words = [one.name for one in schema.attributes if known.get(one.name, ("", 0))[1] is None and _has_words(one)]
+    if not set(words).isdisjoint(wanted.values()):
         return None
-    parts: list[Part] = []
-    for one in schema.attributes:
-        if one.name in whole:
-            part = _number(one, whole[one.name])
-            if part is None:
-                return None
-            parts.append(part)
-        elif one.name in labels:
-            mine = labels[one.name]
-            table = np.zeros((len(one.labels), len(mine)))
-            table[list(mine), range(len(mine))] = 1.0
-            parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
-        else:
-            parts.append(Unseen())
-    return Encoding(parts, dtype=dtype)
+    return Encoding(parts_of(wanted, schema, _number), dtype=dtype)
 
 
-def _number(one: Attribute, place: int) -> Part | None:
-    """An attribute that is one column of numbers; None where its labels are words."""
+def _has_words(one: Attribute) -> bool:
+    return one.kind == "category" and any(isinstance(value, str) for value in values_of(one).tolist())
+
+
+def _number(one: Attribute, place: int) -> Part:
+    """An attribute that is one column of numbers."""
     if one.kind != "category":
         return Numeric(place, gap=one.gap)
-    values = values_of(one)
-    if any(isinstance(value, str) for value in values.tolist()):
-        return None
-    return Lookup(np.array([place]), np.array([[float(value)] for value in values.tolist()]))
+    return Lookup(np.array([place]), np.array([[float(value)] for value in values_of(one).tolist()]))
 
 
 def dummy_note(names: Iterable[Any], schema: Schema) -> str:
@@ -181,7 +197,8 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
         owner = Owner(ask, columns, "dummies", tuple(names))
         notes = (dummy_note(names, schema),)
     else:
-        way, decode = _decoding(ask, decoder, schema, options.input_format, named=names is not None, name=name)
+        way = _form_of(ask, decoder, schema, options, named=names is not None, name=name)
+        decode = decoding(decoder, way, named=names is not None)
         encoding = decoder.encoding
         owner = Owner(ask, columns, "array" if names is None and way != "frame" else "frame")
         if names is None:
@@ -226,7 +243,7 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     decoder = Decoder(schema, options.columns)
     way = options.input_format or "frame"
-    decode = _decoders(decoder)[way]
+    decode = decoding(decoder, way)
     notes = _order_note(way, options.columns or table_columns(schema), schema, options)
 
     def ask(rows: Codes) -> Any:
@@ -270,7 +287,7 @@ def asked_as(
     ask, _ = _question(predictor, schema, classes_of(predictor), options)
     decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
     name = f"the {type(predictor).__name__}"
-    return decoder, _decoding(ask, decoder, schema, options.input_format, named=named, name=name)[1]
+    return decoder, decoding(decoder, _form_of(ask, decoder, schema, options, named=named, name=name), named=named)
 
 
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
@@ -317,35 +334,35 @@ def _as_shares(answer: Any, classes: tuple[str, ...], name: str) -> Any:
     )
 
 
-def _decoders(decoder: Decoder) -> dict[InputFormat, Decode]:
-    return {"frame": decoder.frame, "array": decoder.array, "codes": decoder.numbers}
-
-
-def _decoding(
-    ask: Decode, decoder: Decoder, schema: Schema, stated: InputFormat | None, *, named: bool, name: str
-) -> tuple[InputFormat, Decode]:
-    """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
-    decoders = _decoders(decoder)
-    if stated == "codes" and named:  # steps that choose columns by name find none in an array
+def decoding(decoder: Decoder, way: InputFormat, *, named: bool = False) -> Decode:
+    """How codes become rows of a form; steps that choose columns by name find none in an array of codes."""
+    if way == "codes" and named:
         frame = named_frame(decoder.names)
-        return stated, lambda codes: frame(decoder.numbers(codes))
-    if stated is not None:
-        return stated, decoders[stated]
-    someone = _someone(decoder, schema)
+        return lambda codes: frame(decoder.numbers(codes))
+    return {"frame": decoder.frame, "array": decoder.array, "codes": decoder.numbers}[way]
+
+
+def _form_of(
+    ask: Decode, decoder: Decoder, schema: Schema, options: ModelOptions, *, named: bool, name: str
+) -> InputFormat:
+    """What to feed it: as stated or as its column names tell, else whatever one person goes through with."""
+    if options.input_format is not None:
+        return options.input_format
     complaint, lacking = "", ""
     # Without names it was made for arrays, or it is somebody's own class around a pipeline that wants a frame.
     ways: tuple[InputFormat, ...] = ("frame",) if named else ("array", "codes", "frame")
     for way in ways:
+        decode = decoding(decoder, way)
         try:
-            ask(decoders[way](someone))
+            ask(decode(_someone(decoder, schema)))
         except FairbitsError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
             complaint = reason(error).rstrip(".")
             continue
-        lacking = _refused_gap(ask, decoders[way], decoder, schema)
+        lacking = _refused_gap(ask, decode, decoder, schema)
         if not lacking:
-            return way, decoders[way]
+            return way
     if lacking:
         raise RefusesMissing(f"{name} does not take {lacking}; fill it in the table, or train the model with it.")
     if named:  # its own columns, but not these values: codes would be a guess, as nobody knows whose codes

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Attribute, Codes, Encoding, Lookup, Numeric, Part, Schema, Unseen
-from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import reason
+from fairbits.errors import ModelError
+from fairbits.models.black_box import foreign
 from fairbits.models.native.chain import NotNative
 
 Transform = Callable[[Codes], Any]
@@ -150,12 +150,8 @@ def _some_values(attribute: Attribute) -> Codes:
 
 def inputs_of(transform: Transform, rows: Codes, schema: Schema, *, missing: bool = False) -> npt.NDArray[Any]:
     """What preprocessing makes of people, as finite numbers, or NaN where some may be ``missing``."""
-    try:
+    with foreign("the model's preprocessing failed", RefusedRows):
         found = transform(rows)
-    except FairbitsError:
-        raise
-    except Exception as error:  # the steps before the model are foreign code
-        raise RefusedRows(f"the model's preprocessing failed: {reason(error)}") from error
     dense = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
     try:
         dense = dense if dense.dtype.kind == "f" else dense.astype(np.float64)

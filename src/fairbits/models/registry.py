@@ -22,12 +22,12 @@ import numpy as np
 from fairbits.domain import Encoding, Schema, is_there
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.base import Model
-from fairbits.models.black_box import attribute, homes_of, is_model, reason, wrap_foreign
+from fairbits.models.black_box import attribute, foreign, homes_of, is_model, wrap_foreign
 from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, fit_to_schema, read_output
-from fairbits.models.pickles import PICKLES, read_pickle, read_skops, write_pickle, write_skops
+from fairbits.models.pickles import PICKLES, read_object, write_object
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 #: No model comes from there, and much of it (exec, fork, exit) does harm to whoever calls it with rows.
@@ -88,12 +88,10 @@ def made_by(factory: Any, reference: str) -> Any:
     """
     me = os.getpid()
     try:
-        made = factory()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
-        raise ModelError(f"{reference!r} failed to make a model: {reason(error)}") from None
+        with foreign(f"{reference!r} failed to make a model"):
+            return factory()
     finally:
         _only(me)
-    return made
 
 
 def _only(process: int) -> None:
@@ -129,13 +127,8 @@ def _module(name: str) -> Any:
     if added:
         sys.path.append(here)
     try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
-            raise ModelError(f"the Python module {name!r} is not found; install it or go to its folder.") from None
-        raise ModelError(f"the Python module {name!r} cannot be imported: {reason(error)}") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the user's own code
-        raise ModelError(f"the Python module {name!r} cannot be imported: {reason(error)}") from None
+        with foreign(f"the Python module {name!r} cannot be imported; install it or go to its folder"):
+            return importlib.import_module(name)
     finally:
         _only(me)
         if added and here in sys.path:
@@ -302,14 +295,14 @@ def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     if not options.trust_pickle:
         check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
     options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
-    return _in_file(read_skops(file, trust_pickle=options.trust_pickle), file, schema, options)
+    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
 def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     if options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
         options = options_after_trial(file, schema, options, needs=("joblib", "pandas", "sklearn.ensemble"))
-    return _in_file(read_pickle(file, trust_pickle=options.trust_pickle), file, schema, options)
+    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
 def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -437,8 +430,8 @@ def _rewritten(network: Network, original: Any, path: Path, options: ModelOption
         rewrite_torch(network, original, path, options)
     elif framework == "sklearn":
         if isinstance(original, Path):
-            original = (read_skops if ending == ".skops" else read_pickle)(original, trust_pickle=options.trust_pickle)
-        (write_skops if ending == ".skops" else write_pickle)(_changed_sklearn(network, original), path)
+            original = read_object(original, trust_pickle=options.trust_pickle)
+        write_object(_changed_sklearn(network, original), path)
     else:
         raise ModelError(f"a network cannot be written back as {ending!r}; use .npz or .onnx.")
 

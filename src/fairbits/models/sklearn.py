@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
-from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import attribute, reason
+from fairbits.errors import ModelError
+from fairbits.models.black_box import attribute, foreign
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Activation, Head, Network
-from fairbits.models.options import InputFormat, ModelOptions
+from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note
-from fairbits.models.predictors import checked_columns, dummy_encoding, from_predictor, named_frame, names_of
+from fairbits.models.predictors import checked_columns, decoding, dummy_encoding, from_predictor, names_of
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.behind import trees_behind
@@ -203,15 +204,8 @@ def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loade
         return _trees(estimator, steps, final, schema, options)
     if not is_perceptron(final) and not is_linear(final):
         return _asked(estimator, schema, options, _no_reader(final))
-    try:
+    with foreign(f"the weights of the {type(final).__name__} cannot be read; fit and save it again"):
         network = network_of_sklearn(final) if is_perceptron(final) else network_of_linear(final)
-    except FairbitsError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        what = type(final).__name__
-        raise ModelError(
-            f"the weights of the {what} cannot be read ({reason(error)}); fit and save it again."
-        ) from None
     classes = getattr(final, "classes_", None)
     names = None if classes is None else tuple(text_of(value) for value in np.asarray(classes).tolist())
     if schema is None:
@@ -314,74 +308,46 @@ def _behind(
         raise NotColumnwise
     names = getattr(estimator, "feature_names_in_", None)
     columns = checked_columns(names, schema) if names is not None else options.columns or table_columns(schema)
-    _check_width(estimator, columns, schema)
-
-    def asked(as_text: tuple[str, ...]) -> _Read:
-        by_dtype = exact and not as_text and _by_dtype(estimator)
-        # What a step makes of a float32 is read off exact numbers, and held against real rows afterwards.
-        decoder = Decoder(schema, columns, as_text=as_text, categorical=by_dtype, typed=False)
-        way: InputFormat = options.input_format or ("array" if names is None else "frame")
-        decode = _rows_of(decoder, way, names)
-        seen = [schema.column(name) for name in decoder.names]
-        return read(lambda codes: _transform(estimator, decode(codes[:, seen])), schema, decoder.names)
-
-    try:
-        try:
-            return asked(())
-        except ModelError:
-            # Labels such as "1" may have been text when the encoders were fitted; if that is no better, say the first.
-            categories = tuple(a.name for a in schema.attributes if a.kind == "category")
-            try:
-                return asked(categories)
-            except ModelError:
-                pass
-            raise
-    except RefusedRows as error:
-        if options.input_format is not None:
-            raise
-        raise ModelError(
-            f"{str(error).rstrip('.')}; if it was trained on codes that number the labels as the schema does, say "
-            f'input_format = "codes" under [model].'
-        ) from error
-
-
-def _order_note(estimator: Any, schema: Schema, options: ModelOptions) -> tuple[str, ...]:
-    """A pipeline that was fitted on an array gets the table's columns in their order."""
-    return () if hasattr(estimator, "feature_names_in_") else column_note(table_columns(schema), options)
-
-
-def _rows_of(decoder: Decoder, way: InputFormat, names: Any) -> Callable[[Any], Any]:
-    """Codes to rows as the encoders take them; encoders that were fitted on a frame find their columns by name."""
-    if way != "codes":
-        return decoder.frame if way == "frame" else decoder.array
-    if names is None:
-        return decoder.numbers
-    frame = named_frame(names)
-    return lambda codes: frame(decoder.numbers(codes))
-
-
-def _transform(estimator: Any, rows: Any) -> Any:
-    while is_pipeline(estimator):
-        for _, step in estimator.steps[:-1]:
-            rows = rows if step in (None, "passthrough") else step.transform(rows)
-        estimator = estimator.steps[-1][1]
-    if getattr(estimator, "_preprocessor", None) is not None:
-        rows = estimator._preprocess_X(rows, reset=False)
-    return rows
-
-
-def _by_dtype(estimator: Any) -> bool:
-    """Whether it takes pandas categories for categories."""
-    return bool(getattr(estimator, "categorical_features", None) == "from_dtype")
-
-
-def _check_width(estimator: Any, columns: tuple[str, ...], schema: Schema) -> None:
     wanted = getattr(estimator, "n_features_in_", len(columns))
     if wanted != len(columns):
         raise ModelError(
             f"the pipeline takes {wanted} columns, but the schema has {len(schema)} attributes "
             f"({', '.join(schema.names)}); list those that it sees under [model] columns."
         )
+    final, complaint = taken_apart(estimator)[1], None
+    # Labels such as "1" may have been text when the encoders were fitted; if that is no better, the first counts.
+    for as_text in ((), tuple(a.name for a in schema.attributes if a.kind == "category")):
+        by_dtype = exact and not as_text and getattr(estimator, "categorical_features", None) == "from_dtype"
+        # What a step makes of a float32 is read off exact numbers, and held against real rows afterwards.
+        decoder = Decoder(schema, columns, as_text=as_text, categorical=by_dtype, typed=False)
+        decode = decoding(
+            decoder, options.input_format or ("array" if names is None else "frame"), named=names is not None
+        )
+        asked = partial(_encoded_rows, steps, final, decoder, decode)
+        try:
+            return read(asked, schema, decoder.names)
+        except ModelError as error:
+            complaint = complaint or error
+    assert complaint is not None  # noqa: S101 - both ways have failed
+    if not isinstance(complaint, RefusedRows) or options.input_format is not None:
+        raise complaint
+    raise ModelError(
+        f"{str(complaint).rstrip('.')}; if it was trained on codes that number the labels as the schema does, say "
+        f'input_format = "codes" under [model].'
+    ) from complaint
+
+
+def _encoded_rows(steps: list[Any], final: Any, decoder: Decoder, decode: Callable[[Any], Any], codes: Any) -> Any:
+    """What the encoders make of people, those inside of the last step included."""
+    rows = decode(decoder.encoding.encode(codes))
+    for step in steps:
+        rows = step.transform(rows)
+    return rows if getattr(final, "_preprocessor", None) is None else final._preprocess_X(rows, reset=False)
+
+
+def _order_note(estimator: Any, schema: Schema, options: ModelOptions) -> tuple[str, ...]:
+    """A pipeline that was fitted on an array gets the table's columns in their order."""
+    return () if hasattr(estimator, "feature_names_in_") else column_note(table_columns(schema), options)
 
 
 def single_steps(steps: Iterable[Any]) -> Iterator[Any]:

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fairbits.measure import Filing, GroupTable, documents_of, filing_of
-from fairbits.numerals import percent, signed
 from fairbits.proxies.bits import ColumnBits, GuessPair, ScoreBits
 from fairbits.proxies.matched import Matching
 from fairbits.proxies.periods import Period
 from fairbits.proxies.usable import UsableBits
 from fairbits.subject import Subject
+from fairbits.text import percent, signed
 
 
 @dataclass(frozen=True, slots=True)

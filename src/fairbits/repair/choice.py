@@ -30,13 +30,13 @@ from fairbits.domain import Codes, quality
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError, choose_from
 from fairbits.measure import Evaluator, Measure, symbol_of
 from fairbits.models import Model, adapt, drops_protected
-from fairbits.numerals import percent
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, estimates_of, front, judge, losses
 from fairbits.repair.margins import TWO_SIDED, Loss
 from fairbits.repair.proposals.guard import Guard, proved_classes
 from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer
 from fairbits.repair.records import Figures, Proof, RepairCandidate
+from fairbits.text import percent
 
 #: Rounding must not make a candidate that costs exactly the budget too expensive.
 SLACK = 1e-9

@@ -24,12 +24,12 @@ from fairbits.blocks import (
     label,
     shown,
 )
-from fairbits.numerals import number
 from fairbits.report.figures.charts import dots, over_time
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.html import render_page
 from fairbits.store import write_whole
 from fairbits.subject import Quality
+from fairbits.text import number
 
 #: The strategy that the others are tested against.
 YARDSTICK = "dice"

@@ -22,10 +22,10 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.errors import OptionError, choose_from
-from fairbits.numerals import number, percent
 from fairbits.report.html import render_page
 from fairbits.store import write_json, write_whole
 from fairbits.subject import Quality
+from fairbits.text import number, percent
 
 PAGE, DOCUMENT = "index.html", "fleet.json"
 #: What models can be ranked by.

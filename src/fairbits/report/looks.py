@@ -21,7 +21,6 @@ from fairbits.blocks import (
 )
 from fairbits.domain import joined, shortened
 from fairbits.measure import documents_of
-from fairbits.numerals import number, percent
 from fairbits.report import words
 from fairbits.report.compute import about_of
 from fairbits.report.evidence import measured_now, near_of
@@ -38,6 +37,7 @@ from fairbits.report.sections.treatment import (
     study_blocks,
 )
 from fairbits.subject import Quality
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from fairbits.measure import GroupTable, Measurement

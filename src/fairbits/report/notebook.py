@@ -18,7 +18,6 @@ from fairbits.certify import Certificate
 from fairbits.debug import DebugResult
 from fairbits.errors import OptionError
 from fairbits.measure import Measurement
-from fairbits.numerals import number
 from fairbits.repair import RepairResult
 from fairbits.report import words
 from fairbits.report.evidence import measured_now
@@ -30,6 +29,7 @@ from fairbits.report.sections.repairs import points, repair_blocks
 from fairbits.report.sections.summary import flip_blocks
 from fairbits.report.sections.treatment import bits_table
 from fairbits.store import Run
+from fairbits.text import number
 
 #: People that a result shows.
 PEOPLE = 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbits.domain import joined, shortened
 from fairbits.measure import people_headline
-from fairbits.numerals import number, power
+from fairbits.text import number, power
 
 if TYPE_CHECKING:
     from fairbits.measure import Noise

@@ -200,12 +200,4 @@ def _state(token: str, shared: list[Any], threads: int) -> None:
 def _perform(token: str, shared: list[Any], threads: int, shard: Any) -> Any:
     _state(token, shared, threads)
     job, state = _states[token]
-    return job.perform(state, shard, Signals(_never, _silent))
-
-
-def _never() -> bool:
-    return False
-
-
-def _silent(_: Any) -> None:
-    """Default callback: ignore progress."""
+    return job.perform(state, shard, Signals())

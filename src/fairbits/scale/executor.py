@@ -34,8 +34,8 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 class Signals:
     """How a shard that is being done learns of an early end, and reports progress."""
 
-    stop: Callable[[], bool]
-    progress: Callable[[Any], None]
+    stop: Callable[[], bool] = lambda: False
+    progress: Callable[[Any], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)

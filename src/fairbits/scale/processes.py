@@ -158,8 +158,4 @@ def _ready() -> None:
 
 def _perform(shard: Any) -> Any:
     _ready()
-    return _own["job"].perform(_own["state"], shard, Signals(lambda: bool(_own["flag"].value), _silent))
-
-
-def _silent(_: Any) -> None:
-    """Default callback: ignore progress."""
+    return _own["job"].perform(_own["state"], shard, Signals(lambda: bool(_own["flag"].value)))

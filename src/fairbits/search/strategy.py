@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.errors import OptionError
 from fairbits.search.budget import Budget
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Problem
@@ -18,6 +19,16 @@ Flags = npt.NDArray[np.bool_]
 #: People a second that compiled kernels are taken to manage, and scores a second of any other model. Round figures,
 #: not measured ones: what they decide must not depend on the machine.
 NATIVE_PEOPLE, FOREIGN_SCORES = 150_000, 300_000
+
+
+#: What an option may be, in words and as a question.
+Limit = tuple[str, Callable[[Any], bool]]
+AT_LEAST_1: Limit = ("it must be 1 or more", lambda value: value >= 1)
+AT_LEAST_0: Limit = ("it must be 0 or more", lambda value: value >= 0)
+AT_LEAST_2: Limit = ("it must be 2 or more", lambda value: value >= 2)
+ABOVE_0: Limit = ("it must be larger than 0", lambda value: value > 0)
+SHARE: Limit = ("it lies between 0 and 1", lambda value: 0 <= value <= 1)
+INSIDE: Limit = ("it lies between 0 and 1, neither of them", lambda value: 0 < value < 1)
 
 
 class Strategy(ABC):
@@ -30,6 +41,8 @@ class Strategy(ABC):
     name: ClassVar[str]
     needs_gradients: ClassVar[bool] = False
     needs_layers: ClassVar[bool] = False
+    #: What its options may be, where they are given.
+    limits: ClassVar[Mapping[str, Limit]] = {}
     #: Options whose defaults follow from the budget.
     fits: ClassVar[tuple[str, ...]] = ()
     #: How many rounds there are in all, for strategies that come to an end; None for those that never do.
@@ -38,6 +51,12 @@ class Strategy(ABC):
     people: int | None = None
     #: Once all rounds are done: everybody within so many changes of a real row has been asked.
     exact_within: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, (words, fine) in self.limits.items():
+            value = getattr(self, name)
+            if value is not None and not fine(value):
+                raise OptionError(f"{name} is {value}; {words}.")
 
     @classmethod
     def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:  # noqa: ARG003

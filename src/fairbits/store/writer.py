@@ -43,16 +43,11 @@ from fairbits.store.folder import (
 )
 from fairbits.store.parts import CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, name_of, write_part, write_rows
 from fairbits.store.tasks import TASKS, TaskRecord, read_records, redo
-from fairbits.words import spoken
+from fairbits.text import spoken
 
 Figures = Mapping[str, Any]
 #: Gives the figures of people that follow from their codes alone.
 Complete = Callable[[Codes], Figures]
-
-
-def nothing_more(codes: Codes) -> Figures:  # noqa: ARG001
-    """Default callback for cases that are appended with all of their figures: nothing to add."""
-    return {}
 
 
 class Block:
@@ -171,7 +166,7 @@ class TaskWriter:
         offset: int = 0,
         buckets: int = 1,
         before: TaskRecord | None = None,
-        complete: Complete = nothing_more,
+        complete: Complete = lambda _: {},
         in_step: bool = False,
         part_rows: int | None = None,
         clock: Callable[[], float] = time.monotonic,

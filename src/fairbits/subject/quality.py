@@ -14,8 +14,8 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema, Table, rule_words, shortened
 from fairbits.errors import ModelError, rows_named
 from fairbits.models import HasClassScores, Model, Network, speaks_of
-from fairbits.numerals import percent
 from fairbits.randomness import sampled_rows
+from fairbits.text import percent
 
 #: Both ends of a 95 % interval of the normal distribution.
 Z_95 = 1.959963984540054
@@ -232,22 +232,16 @@ def area_under_curve(
         spread, rows = float((np.bincount(person, parts) ** 2).sum()), len(person) / (int(person.max()) + 1)
         effect = max(1.0, spread / float((parts**2).sum())) if parts.any() else rows
     half = (ones + zeros) / effect / 2 - 1
-
-    def deviation(theta: float) -> float:
-        shared = 1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-        return Z_95 * float(np.sqrt(theta * (1 - theta) * max(shared, 1.0) / (ones * zeros / effect**2)))
-
-    low = _halved(0.0, area, lambda theta: area - theta >= deviation(theta))
-    high = _halved(area, 1.0, lambda theta: theta - area < deviation(theta))
-    return area, low, high
-
-
-def _halved(low: float, high: float, below: Any) -> float:
-    """Where ``below`` turns from true to false between two ends."""
+    # Both ends by halving: where the area lies as far away as the deviation there.
+    low, high = np.array([0.0, area]), np.array([area, 1.0])
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return (low + high) / 2
+        theta = (low + high) / 2
+        shared = np.maximum(1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta)), 1.0)
+        away = Z_95 * np.sqrt(theta * (1 - theta) * shared / (ones * zeros / effect**2))
+        above = np.array([area - theta[0] >= away[0], theta[1] - area < away[1]])
+        low, high = np.where(above, theta, low), np.where(above, high, theta)
+    ends = (low + high) / 2
+    return area, float(ends[0]), float(ends[1])
 
 
 def midranks(values: Floats) -> npt.NDArray[np.float64]:

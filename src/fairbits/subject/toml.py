@@ -206,25 +206,6 @@ def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-def _rules(stated: object) -> tuple[str, ...]:
-    if not isinstance(stated, list | tuple):
-        raise SchemaError(f"rules must be a list of texts, but the subject says rules = {stated!r}.")
-    strange = next((rule for rule in stated if not isinstance(rule, str)), None)
-    if strange is not None:
-        raise SchemaError(f"a rule must be text in quotes, but the subject has the rule {strange!r}.")
-    return tuple(str(rule) for rule in stated)
-
-
-def _max_twins(section: Mapping[str, Any]) -> int:
-    for key in section:
-        if key != "twins":
-            raise SchemaError(f"[limits] has the unknown key {key!r}; {choose_from(key, ['twins'])}")
-    max_twins = section.get("twins", MAX_TWINS)
-    if isinstance(max_twins, bool) or not isinstance(max_twins, int) or max_twins < 1:
-        raise SchemaError(f"[limits] twins is {max_twins!r}; it must be a whole number, 1 or more.")
-    return max_twins
-
-
 #: What an audit file is about: a model and a table, or a table of twins.
 KINDS = ("table", "twins")
 _SECTIONS = ("name", "kind", "about", "rules", "justified", "model", "table", "limits", "attributes")
@@ -235,7 +216,7 @@ _TABLE_KEYS = (
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "factory", "layers", "batch"),
     "inputs",
     *(
         "authorization_env",

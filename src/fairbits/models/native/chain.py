@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.errors import ModelError
-from fairbits.models.native.network import Activation, Head, Network
+from fairbits.models.native.network import NAMES, Activation, Head, Network
 
+_SLOPES = {"leaky_relu": 0.01, "elu": 1.0}
 Matrix = npt.NDArray[np.float64]
 
 
@@ -123,7 +124,18 @@ class Chain:
         else:
             self.scale(factor, shift - mean * factor, ParameterSource(source, plus=mean * factor))
 
-    def activate(self, activation: Activation) -> None:
+    def function(self, name: str, alpha: float | None = None) -> None:
+        """Take an activation or a head by its plain name, with a usual slope where none is given."""
+        if name == "softmax":
+            self.end("softmax")
+        elif name == "sigmoid":  # over one value a head, unless more follows; over several an activation
+            self.end("sigmoid") if self.width == 1 and self._open is not None else self._activate(Activation(name))
+        elif name in NAMES:
+            self._activate(Activation(name, _SLOPES.get(name, 0.0) if alpha is None else float(alpha)))
+        else:
+            raise NotNative(f"the activation {name} has no kernel here.")
+
+    def _activate(self, activation: Activation) -> None:
         """Take an activation, which ends the open layer."""
         self._going_on(activation.name)
         if self._open is None:
@@ -136,13 +148,6 @@ class Chain:
         """Take the head, after which nothing may follow."""
         self._going_on(f"a {head} output")
         self.head = head
-
-    def sigmoid(self) -> None:
-        """A sigmoid over one value is a head, unless more follows; over several it is an activation."""
-        if self.width == 1 and self._open is not None:
-            self.end("sigmoid")
-        else:
-            self.activate(Activation("sigmoid"))
 
     def network(self, favourable: int | None = None) -> Network:
         """The native network of everything that was taken."""

@@ -14,7 +14,7 @@ from fairbits.domain import MAX_MODEL_BYTES
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.functions import expit, logsumexp, softmax
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
-from fairbits.models.black_box import reason
+from fairbits.models.black_box import foreign
 from fairbits.models.guards import check_archive, check_arrays, is_archive
 
 Values = npt.NDArray[Any]
@@ -54,23 +54,6 @@ class _Function:
     value: Callable[[Values, float], Values]
     slope: Callable[[Values, float], Values]
     inverse: Callable[[float, float], float | None]
-
-
-def _positive_only(y: float, _: float) -> float | None:
-    return y if y >= 0 else None
-
-
-def _leaky_inverse(y: float, alpha: float) -> float | None:
-    return y if y >= 0 else (y / alpha if alpha > 0 else None)
-
-
-def _elu_inverse(y: float, alpha: float) -> float | None:
-    return y if y >= 0 else (np.log1p(y / alpha) if 0 > y > -alpha else None)
-
-
-def _sigmoid_slope(x: Values, _: float) -> Values:
-    y: Values = expit(x)
-    return y * (1 - y)
 
 
 def _gelu(x: Values, _: float) -> Values:
@@ -113,11 +96,13 @@ def _rising_inverse(function: Callable[[Values, float], Values]) -> Callable[[fl
 
 
 _FUNCTIONS: dict[str, _Function] = {
-    "relu": _Function(lambda x, _: np.maximum(x, 0), lambda x, _: (x > 0).astype(x.dtype), _positive_only),
+    "relu": _Function(
+        lambda x, _: np.maximum(x, 0), lambda x, _: (x > 0).astype(x.dtype), lambda y, _: y if y >= 0 else None
+    ),
     "leaky_relu": _Function(
         lambda x, a: np.where(x > 0, x, x.dtype.type(a) * x),
         lambda x, a: np.where(x > 0, x.dtype.type(1), x.dtype.type(a)),
-        _leaky_inverse,
+        lambda y, a: y if y >= 0 else (y / a if a > 0 else None),
     ),
     "tanh": _Function(
         lambda x, _: np.tanh(x),
@@ -125,12 +110,14 @@ _FUNCTIONS: dict[str, _Function] = {
         lambda y, _: float(np.arctanh(y)) if -1 < y < 1 else None,
     ),
     "sigmoid": _Function(
-        lambda x, _: expit(x), _sigmoid_slope, lambda y, _: float(np.log(y / (1 - y))) if 0 < y < 1 else None
+        lambda x, _: expit(x),
+        lambda x, _: expit(x) * (1 - expit(x)),
+        lambda y, _: float(np.log(y / (1 - y))) if 0 < y < 1 else None,
     ),
     "elu": _Function(
         lambda x, a: np.where(x > 0, x, x.dtype.type(a) * np.expm1(np.minimum(x, 0))),
         lambda x, a: np.where(x > 0, x.dtype.type(1), x.dtype.type(a) * np.exp(np.minimum(x, 0))),
-        _elu_inverse,
+        lambda y, a: y if y >= 0 else (float(np.log1p(y / a)) if y > -a else None),
     ),
     "gelu": _Function(_gelu, _gelu_slope, _rising_inverse(_gelu)),
     "gelu_tanh": _Function(_gelu_tanh, _gelu_tanh_slope, _rising_inverse(_gelu_tanh)),
@@ -240,15 +227,6 @@ class Network(SeveralClasses):
             )
         for name in ("weights", "biases"):  # whoever handed them over may go on changing theirs
             object.__setattr__(self, name, tuple(_own(array) for array in getattr(self, name)))
-        self._check_shapes()
-        if len(self.activations_after) != len(self.weights) - 1:
-            raise ModelError(
-                f"{len(self.weights)} layers need {len(self.weights) - 1} activations between them, "
-                f"but got {len(self.activations_after)}."
-            )
-        self._check_head()
-
-    def _check_shapes(self) -> None:
         width = self.weights[0].shape[0] if self.weights[0].ndim == 2 else -1
         for i, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
             if w.ndim != 2 or b.ndim != 1 or 0 in w.shape:
@@ -263,14 +241,16 @@ class Network(SeveralClasses):
             if not (np.isfinite(w).all() and np.isfinite(b).all()):
                 raise ModelError(f"layer {i} holds NaN or infinite weights; the file is damaged or training diverged.")
             width = w.shape[1]
-
-    def _check_head(self) -> None:
+        if len(self.activations_after) != len(self.weights) - 1:
+            raise ModelError(
+                f"{len(self.weights)} layers need {len(self.weights) - 1} activations between them, "
+                f"but got {len(self.activations_after)}."
+            )
         if self.head not in get_args(Head):
             raise ModelError(f"head {self.head!r} is not known; {choose_from(str(self.head), get_args(Head))}")
-        outputs = self.weights[-1].shape[1]
-        if (self.head == "softmax") != (outputs > 1):
+        if (self.head == "softmax") != (width > 1):
             raise ModelError(
-                f"a {self.head} head does not go with {outputs} outputs; "
+                f"a {self.head} head does not go with {width} outputs; "
                 f"softmax needs two or more, sigmoid and linear need one."
             )
         if not 0 <= self.favourable < self.classes and self.head != "linear":
@@ -324,7 +304,7 @@ class Network(SeveralClasses):
         ModelError
             If rows have another width.
         """
-        rows = self._checked(inputs)
+        rows = checked_rows(inputs, self.inputs, "the network", np.float32)
         if len(rows) <= _BLOCK:
             return self._forward(rows)[1][-1]
         return np.concatenate([self._forward(rows[i : i + _BLOCK])[1][-1] for i in range(0, len(rows), _BLOCK)])
@@ -430,7 +410,7 @@ class Network(SeveralClasses):
         """
         if of not in get_args(Slope):
             raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
-        befores, afters = self._forward(self._checked(inputs))
+        befores, afters = self._forward(inputs)
         logits = afters[-1]
         if self.head == "linear":
             return self._backward(befores, np.ones_like(logits))
@@ -456,7 +436,7 @@ class Network(SeveralClasses):
         tuple[Array, ...]
             One array per layer, (n, neurons).
         """
-        afters = self._forward(self._checked(inputs))[1]
+        afters = self._forward(inputs)[1]
         last = afters[-1]
         if self.head == "softmax":
             last = softmax(last, axis=1)
@@ -488,7 +468,7 @@ class Network(SeveralClasses):
         """
         if not 0 <= layer < len(self.weights):
             raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
-        befores, _ = self._forward(self._checked(inputs))
+        befores, _ = self._forward(inputs)
         slope = np.asarray(slopes, dtype=np.float32)
         for i in range(layer, -1, -1):
             if i < len(self.activations_after):
@@ -579,12 +559,10 @@ class Network(SeveralClasses):
         except OSError as error:
             raise ModelError(f"the model cannot be written to {str(file)!r}: {error.strerror or error}.") from None
 
-    def _checked(self, inputs: npt.ArrayLike) -> Array:
-        return checked_rows(inputs, self.inputs, "the network", np.float32)
-
-    def _forward(self, inputs: Array) -> tuple[list[Array], list[Array]]:
+    def _forward(self, inputs: npt.ArrayLike) -> tuple[list[Array], list[Array]]:
+        rows = checked_rows(inputs, self.inputs, "the network", np.float32)
         weights = [without_denormals(w) for w in self.weights]
-        return forward(weights, self.biases, self.activations_after, inputs)
+        return forward(weights, self.biases, self.activations_after, rows)
 
     def _backward(self, befores: list[Array], slope: Array) -> Array:
         for i in range(len(self.weights) - 1, 0, -1):
@@ -643,51 +621,35 @@ def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Net
     path = Path(path)
     if not is_archive(path):
         raise ModelError(f"the network {str(path)!r} is not a readable .npz file: it is no zip archive.")
-    _check_kinds(path, check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes))
-    try:
-        # Opened here and not by NumPy, which would leave a damaged file open.
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
-        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: {reason(error)}") from None
-    layers = 0
-    while f"W{layers}" in arrays:
-        if f"b{layers}" not in arrays:
-            raise ModelError(f"the network {str(path)!r} has W{layers} but no b{layers}; every layer needs both.")
-        layers += 1
+    kinds = check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes)
+    # Opened here and not by NumPy, which would leave a damaged file open.
+    with foreign(f"the network {str(path)!r} is not a readable .npz file"), path.open("rb") as stream:
+        arrays = dict(np.load(stream, allow_pickle=False))
+    layers = next(i for i in range(len(arrays) + 1) if f"W{i}" not in arrays)
+    numbers = [f"{kind}{i}" for i in range(layers) for kind in "Wb"]
     if layers == 0:
         held = ", ".join(sorted(arrays)) or "nothing"
         raise ModelError(
             f"the network {str(path)!r} has no W0; layers are named W0, b0, W1, b1 …, but it holds {held}."
         )
-    try:
-        return _network(arrays, layers)
-    except (ValueError, TypeError) as error:  # arrays of the wrong kind or shape
-        raise ModelError(f"the network {str(path)!r} holds arrays that make no network: {reason(error)}") from None
-
-
-def _check_kinds(path: Path, kinds: dict[str, np.dtype[Any]]) -> None:
-    """Weights are real numbers: complex ones, dates, records and texts would be bent into some."""
-    for name, kind in kinds.items():
-        weights = name[:1] in "Wb" and name[1:].isascii() and name[1:].isdigit()
-        if (weights or name in {"alphas", "favourable"}) and kind.kind not in "fiub":
+    for name in (*numbers, "alphas", "favourable"):  # complex ones, dates, records and texts would be bent into some
+        if name in kinds and kinds[name].kind not in "fiub":
             raise ModelError(
-                f"the network {str(path)!r} has {name} of type {kind}, where real numbers are needed; save it again "
-                f"as float32."
+                f"the network {str(path)!r} has {name} of type {kinds[name]}, where real numbers are needed; save it "
+                f"again as float32."
             )
-
-
-def _network(arrays: dict[str, npt.NDArray[Any]], layers: int) -> Network:
-    names = arrays.get("activations")
-    alphas = arrays.get("alphas", np.zeros(layers - 1))
-    after = "relu" if names is None else [Activation(str(n), float(a)) for n, a in zip(names, alphas, strict=True)]
-    return Network.build(
-        [arrays[f"W{i}"] for i in range(layers)],
-        [arrays[f"b{i}"] for i in range(layers)],
-        activation=after,
-        head=str(arrays["head"]) if "head" in arrays else None,  # type: ignore[arg-type]  # checked by Network
-        favourable=int(arrays["favourable"]) if "favourable" in arrays else None,
-    )
+        if name in numbers and name not in arrays:
+            raise ModelError(f"the network {str(path)!r} has W{name[1:]} but no {name}; every layer needs both.")
+    with foreign(f"the network {str(path)!r} holds arrays that make no network"):
+        after, alphas = arrays.get("activations"), arrays.get("alphas", np.zeros(layers - 1))
+        given = "relu" if after is None else [Activation(str(n), float(a)) for n, a in zip(after, alphas, strict=True)]
+        return Network.build(
+            [arrays[f"W{i}"] for i in range(layers)],
+            [arrays[f"b{i}"] for i in range(layers)],
+            activation=given,
+            head=str(arrays["head"]) if "head" in arrays else None,  # type: ignore[arg-type]  # checked by Network
+            favourable=int(arrays["favourable"]) if "favourable" in arrays else None,
+        )
 
 
 def write_npz(network: Network, path: str | Path) -> None:

@@ -9,7 +9,7 @@ Two or more outputs without a Softmax are read as logits; one output without a S
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MAX_MODEL_BYTES, Codes, Decoder, Encoding, Schema, table_columns
-from fairbits.errors import MissingDependencyError, ModelError, choose_from
+from fairbits.errors import ModelError
+from fairbits.models.base import needed
 from fairbits.models.black_box import BlackBox, reason
 from fairbits.models.guards import options_after_trial
 from fairbits.models.input_slots import slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
-from fairbits.models.native.network import Activation
 from fairbits.models.onnx.graph import (
     FLOATS,
     TEXT,
@@ -51,7 +51,7 @@ from fairbits.models.probe import encoding_of, random_people
 #: What leaves every value as it is.
 _PASS = {"Identity", "Dropout", "Flatten", "Cast"}
 _ACTIVATIONS = {"Relu": "relu", "LeakyRelu": "leaky_relu", "Tanh": "tanh", "Elu": "elu"}
-_DEFAULT_ALPHA = {"LeakyRelu": 0.01, "Elu": 1.0}
+_ACTIVATIONS |= {"Sigmoid": "sigmoid", "Softmax": "softmax"}
 #: What a stem may do: look at one column at a time, and put columns side by side.
 _COLUMNWISE = _PASS | {
     *("Concat", "Gather", "Reshape", "Unsqueeze", "Squeeze", "Add", "Sub", "Mul", "Div", "Where", "IsNaN", "Split"),
@@ -103,12 +103,10 @@ def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Pa
     if reader.stem and schema is not None:
         check_sizes(graph.model)
         options_after_trial(path, schema, options, needs=("onnx", "onnxruntime"))
-        feeder = feeder_of(graph, schema, options)
-        if not isinstance(feeder, Feeder):
-            raise NotNative(f"it has {len(graph.inputs)} inputs, some of which take several columns.")
-        run, feed = session_of(graph, reader.stem, reader.start), feeder
-        encoding = encoding_of(lambda codes: run(feeder(codes)), schema, feeder.names)
-        notes = feeder.notes(options)
+        feeder = feed = feeder_of(graph, schema, options)
+        run = session_of(graph, reader.stem, reader.start)
+        encoding = encoding_of(lambda codes: run(feeder(codes)), schema, schema.names)
+        notes = feeder.notes
     return Loaded(network, encoding, graph.classes, notes, owner=_owner(graph, feed))
 
 
@@ -168,12 +166,11 @@ class GraphReader:
             raise NotNative(f"node {node.name or node.op_type!r} ({node.op_type}) leaves the one path through the net.")
         if node.op_type in _PASS or (node.op_type in {"Reshape", "Squeeze", "Unsqueeze"} and self._harmless(node)):
             pass
-        elif node.op_type in _ACTIVATIONS or node.op_type == "Gelu":
-            self.chain.activate(_activation(node, options))
-        elif node.op_type == "Sigmoid":
-            self.chain.sigmoid()
-        elif node.op_type == "Softmax":
-            self.chain.end("softmax")
+        elif node.op_type == "Gelu":
+            tanh = "approximate" in options and options["approximate"].s == b"tanh"
+            self.chain.function("gelu_tanh" if tanh else "gelu")
+        elif node.op_type in _ACTIVATIONS:
+            self.chain.function(_ACTIVATIONS[node.op_type], options["alpha"].f if "alpha" in options else None)
         else:
             self._affine(node, options)
         self.current = node.output[0]
@@ -233,14 +230,6 @@ class GraphReader:
         return as_reals(self.graph.constants[name])
 
 
-def _activation(node: Any, options: dict[str, Any]) -> Activation:
-    if node.op_type == "Gelu":
-        tanh = "approximate" in options and options["approximate"].s == b"tanh"
-        return Activation("gelu_tanh" if tanh else "gelu")
-    default = _DEFAULT_ALPHA.get(node.op_type, 0.0)
-    return Activation(_ACTIVATIONS[node.op_type], options["alpha"].f if "alpha" in options else default)
-
-
 def _integer(options: dict[str, Any], name: str) -> int:
     return int(options[name].i) if name in options else 0
 
@@ -256,10 +245,7 @@ _TRIAL = 64
 
 def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], npt.NDArray[Any]]:
     """A function that runs part of a graph in ONNX Runtime."""
-    try:
-        import onnxruntime as runtime
-    except ImportError:
-        raise MissingDependencyError("onnxruntime", "onnx", "running an ONNX graph") from None
+    runtime = needed("onnxruntime", "onnx", "running an ONNX graph")
     quiet = runtime.SessionOptions()
     quiet.log_severity_level = 4  # it would write to stderr what it raises anyway
     try:
@@ -274,145 +260,114 @@ def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], 
     return run
 
 
+@dataclass(frozen=True, slots=True)
 class Feeder:
-    """Codes as the inputs of a graph: one input of all columns, or one input per attribute, matched by name."""
+    """How people become the inputs of a graph: as encoded rows, and these as its inputs; and what is guessed."""
 
-    def __init__(self, inputs: list[Input], schema: Schema, columns: tuple[str, ...] | None):
-        self.inputs = inputs
-        self.guessed = False  # whether columns go in by their order alone
-        self._columns = columns or self._matched(schema)
-        text = [name for name, entry in self._pairs() if entry.kind == TEXT]
-        self.decoder = Decoder(schema, self._columns, as_text=text)
-        self.names = self.decoder.names
-        self._pick = [schema.column(name) for name in self.names]
+    encoding: Encoding
+    feed: Callable[[npt.NDArray[Any]], Feed]
+    notes: tuple[str, ...] = ()
 
     def __call__(self, codes: Codes) -> Feed:
-        """Rows of all attributes as the graph wants them."""
-        return self.feed(codes[:, self._pick])
+        """People as the inputs of the graph."""
+        return self.feed(self.encoding.encode(codes))
 
-    def feed(self, seen: Codes) -> Feed:
-        """Inputs of the graph."""
-        if len(self.inputs) == 1:
-            entry = self.inputs[0]
-            rows = self.decoder.array(seen) if entry.kind == TEXT else _numeric(self.decoder, seen)
-            return {entry.name: typed(rows, entry)}
-        pairs = zip(self.inputs, self.decoder.columns, strict=True)
-        made = [(entry, typed(self.decoder.values(column, seen), entry)) for entry, column in pairs]
+
+def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder:
+    """What fills the inputs: one of all columns, one each from the columns of their names, else as [model.inputs]
+    says."""
+    inputs, names = graph.inputs, tuple(entry.name for entry in graph.inputs)
+    if len(inputs) == 1:
+        return _one_table(inputs[0], schema, options)
+    wide = any(entry.width not in (None, 1) for entry in inputs)
+    if not (options.columns or set(names) <= set(table_columns(schema))) or wide or options.inputs:
+        return _by_slots(inputs, schema, options)
+    columns = options.columns or names
+    if len(inputs) != len(columns):
+        raise ModelError(f"it has {len(inputs)} inputs, but {len(columns)} columns are listed.")
+    text = [name for name, entry in zip(columns, inputs, strict=True) if entry.kind == TEXT]
+    decoder = Decoder(schema, columns, as_text=text)
+
+    def feed(rows: npt.NDArray[Any]) -> Feed:
+        pairs = zip(inputs, decoder.columns, strict=True)
+        made = [(entry, typed(decoder.values(column, rows), entry)) for entry, column in pairs]
         return {entry.name: values if entry.flat else values[:, None] for entry, values in made}
 
-    def notes(self, options: ModelOptions) -> tuple[str, ...]:
-        """What is guessed about the columns."""
-        if not self.guessed:
-            return ()
-        coded = len(self.inputs) == 1 and self.inputs[0].kind != TEXT and self.decoder.mixed
-        return column_note(self._columns, options, how="categories as codes" if coded else "")
-
-    def _matched(self, schema: Schema) -> tuple[str, ...]:
-        names = tuple(entry.name for entry in self.inputs)
-        known = table_columns(schema)
-        if len(names) == 1 and len(known) > 1:
-            width = self.inputs[0].width
-            if width in (None, len(known)):
-                self.guessed = True
-                return known
-            raise ModelError(
-                f"its input takes {width} columns, but the schema has {len(schema)} attributes "
-                f"({', '.join(schema.names)}); list those that it sees under [model] columns."
-            )
-        strange = next((name for name in names if name not in known), None)
-        if strange is None:
-            return names
-        raise ModelError(f"its input {strange!r} is not a column of the table; {choose_from(strange, known)}")
-
-    def _pairs(self) -> list[tuple[str, Input]]:
-        if len(self.inputs) == 1:
-            return [(name, self.inputs[0]) for name in self._columns]
-        if len(self.inputs) != len(self._columns):
-            raise ModelError(f"it has {len(self.inputs)} inputs, but {len(self._columns)} columns are listed.")
-        return list(zip(self._columns, self.inputs, strict=True))
+    return Feeder(decoder.encoding, feed)
 
 
-class SlotFeeder:
-    """Encoded rows as the inputs of a graph with several, some of which hold several attributes."""
+def _one_table(entry: Input, schema: Schema, options: ModelOptions) -> Feeder:
+    """One input of all columns: one-hot where it is as wide as that and not as wide as the table."""
+    known, hot = table_columns(schema), Encoding.one_hot(schema)
+    if options.columns is None and entry.kind != TEXT and entry.width == hot.width != len(known):
+        return Feeder(hot, lambda rows: {entry.name: typed(rows, entry)}, plain_note(hot, schema, options))
+    columns = options.columns or known
+    if options.columns is None and entry.width not in (None, len(known)):
+        raise ModelError(
+            f"its input takes {entry.width} columns, but the schema has {len(schema)} attributes "
+            f"({', '.join(schema.names)}); list those that it sees under [model] columns."
+        )
+    decoder = Decoder(schema, columns, as_text=columns if entry.kind == TEXT else ())
+    coded = entry.kind != TEXT and decoder.mixed  # categories whose labels are no numbers go in as their codes
+    make = decoder.numbers if coded and len(decoder.columns) == len(decoder.names) else decoder.array
+    notes = column_note(columns, options, how="categories as codes" if coded else "")
+    return Feeder(decoder.encoding, lambda rows: {entry.name: typed(make(rows), entry)}, notes)
 
-    def __init__(self, inputs: list[Input], schema: Schema, options: ModelOptions):
-        names, widths = [entry.name for entry in inputs], [entry.width for entry in inputs]
-        self.slots, self.encoding = slots_of(names, widths, schema, options)
-        self.inputs = inputs
-        self._schema = schema
 
-    def feed(self, rows: npt.NDArray[Any]) -> Feed:
-        """Inputs of the graph."""
+def _by_slots(inputs: list[Input], schema: Schema, options: ModelOptions) -> Feeder:
+    """Several inputs, some of which hold several attributes."""
+    slots, encoding = slots_of([entry.name for entry in inputs], [entry.width for entry in inputs], schema, options)
+
+    def feed(rows: npt.NDArray[Any]) -> Feed:
         found: Feed = {}
-        for entry, slot in zip(self.inputs, self.slots, strict=True):
+        for entry, slot in zip(inputs, slots, strict=True):
             values = np.asarray(rows[:, slot.start : slot.stop])
             if entry.kind == TEXT:
-                values = np.column_stack([self._texts(name, values[:, i]) for i, name in enumerate(slot.attributes)])
+                texts = [[schema[name].read(code) for code in values[:, i]] for i, name in enumerate(slot.attributes)]
+                values = np.array(texts, dtype=object).T
             given = typed(values, entry)
             found[entry.name] = given[:, 0] if entry.flat else given
         return found
 
-    def notes(self, _options: ModelOptions) -> tuple[str, ...]:
-        """Nothing is guessed."""
-        return ()
-
-    def _texts(self, name: str, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        attribute = self._schema[name]
-        return np.array([attribute.read(code) for code in codes.tolist()], dtype=object)
-
-
-def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder | SlotFeeder:
-    """What fills the inputs: one by one from the columns of their names, else as [model.inputs] says."""
-    inputs = graph.inputs
-    known = table_columns(schema)
-    wide = any(entry.width not in (None, 1) for entry in inputs)
-    named = options.columns or all(entry.name in known for entry in inputs)
-    if len(inputs) < 2 or (named and not wide and not options.inputs):
-        return Feeder(inputs, schema, options.columns)
-    return SlotFeeder(inputs, schema, options)
+    return Feeder(encoding, feed)
 
 
 def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why: str = "") -> Loaded:
     """The whole graph as a black box. Without a schema its rows are those of its single numeric input."""
     if not graph.inputs:
         raise ModelError("its output depends on none of its inputs.")
-    run = session_of(graph, graph.nodes, graph.output)
-    name = "the ONNX model"
+    run, only = session_of(graph, graph.nodes, graph.output), graph.inputs[0]
+    name, reading = "the ONNX model", plain_reading(options)
     if schema is None:
-        if len(graph.inputs) != 1 or graph.inputs[0].kind == TEXT or graph.inputs[0].width is None:
+        if len(graph.inputs) != 1 or only.kind == TEXT or only.width is None:
             held = ", ".join(entry.name for entry in graph.inputs)
             raise ModelError(f"its inputs ({held}) are not one table of numbers; give the schema that they belong to.")
-        entry = graph.inputs[0]
-        width, favourable = entry.width or 1, stated_favourable(graph, options)
-        box = BlackBox(
-            lambda rows: run({entry.name: typed(rows, entry)}),
-            width,
+        favourable = stated_favourable(graph, options)
+        reading = replace(reading, favourable=favourable, reverse=favourable == 0)
+        plain = BlackBox(
+            lambda rows: run({only.name: typed(rows, only)}),
+            only.width,
             name=name,
             batch=options.batch,
-            reading=replace(plain_reading(options), favourable=favourable, reverse=favourable == 0),
+            reading=reading,
         )
-        return Loaded(box, None, graph.classes)
-    encoded = _one_hot(graph, schema, options)
-    feeder = None if encoded is not None else feeder_of(graph, schema, options)
-    encoding = encoded if encoded is not None else _encoding(feeder)
-    only = graph.inputs[0]
-
-    def ask(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return run({only.name: typed(rows, only)} if feeder is None else feeder.feed(rows))
-
-    output = options.output
+        return Loaded(plain, None, graph.classes)
+    feeder = feeder_of(graph, schema, options)
+    output, notes = options.output, feeder.notes
     if output is None and schema.classes and graph.classes is None:
-        output = _put_out(graph, ask, encoding.encode(random_people(schema, _TRIAL)))
-    reading = replace(plain_reading(options), logits=output == "logit")
-    box = BlackBox(ask, encoding.width, name=name, batch=options.batch, reading=reading)
-    notes = () if feeder is None else feeder.notes(options)
+        output = _put_out(graph, lambda rows: run(feeder(rows)), random_people(schema, _TRIAL))
+    box = BlackBox(
+        lambda rows: run(feeder.feed(rows)),
+        feeder.encoding.width,
+        name=name,
+        batch=options.batch,
+        reading=replace(reading, logits=output == "logit"),
+    )
     if why:
         notes = (f"the model runs in ONNX Runtime and is not read as a network: {why.rstrip('.')}.", *notes)
     if output == "logit":
         notes = (*notes, *read_note(output, options))
-    if encoded is not None:
-        notes = (*plain_note(encoded, schema, options), *notes)
-    return Loaded(box, encoding, graph.classes, notes)
+    return Loaded(box, feeder.encoding, graph.classes, notes)
 
 
 def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDArray[Any]) -> Output | None:
@@ -427,29 +382,10 @@ def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDA
     return "logit" if np.isfinite(found).all() and output_kind_of(found, regression=False) == "logit" else None
 
 
-def _encoding(feeder: Feeder | SlotFeeder | None) -> Encoding:
-    assert feeder is not None  # noqa: S101 - there is none only where rows are one-hot
-    return feeder.encoding if isinstance(feeder, SlotFeeder) else feeder.decoder.encoding
-
-
-def _one_hot(graph: Graph, schema: Schema, options: ModelOptions) -> Encoding | None:
-    """The one-hot encoding, where the graph's only input is as wide as that and not as wide as the table."""
-    if options.columns is not None or len(graph.inputs) != 1 or graph.inputs[0].kind == TEXT:
-        return None
-    width, encoding = graph.inputs[0].width, Encoding.one_hot(schema)
-    return encoding if width == encoding.width and width != len(table_columns(schema)) else None
-
-
 def _said(error: Exception) -> str:
     """What ONNX Runtime complains about, without the places in its source."""
     text = " ".join(str(error).split()).rsplit(") ", 1)[-1].rsplit("FAIL : ", 1)[-1]
     return (text if len(text) <= 200 else text[:199] + "…").rstrip(".") + "."
-
-
-def _numeric(decoder: Decoder, seen: Codes) -> npt.NDArray[Any]:
-    """One table of numbers: categories whose labels are no numbers go in as their codes."""
-    rows = decoder.array(seen)
-    return rows if rows.dtype != object or len(decoder.columns) != seen.shape[1] else seen
 
 
 def typed(values: npt.NDArray[Any], entry: Input) -> npt.NDArray[Any]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MAX_MODEL_BYTES
-from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.models.base import needed
 from fairbits.models.black_box import reason
 from fairbits.models.guards import check_file
 from fairbits.models.options import ModelOptions
@@ -33,13 +33,9 @@ _SIZED: dict[str, tuple[int, ...]] = {
 FAVOURABLE_KEY = "fairbits.favourable"
 
 
-def import_onnx() -> ModuleType:
+def import_onnx() -> Any:
     """The onnx package, or how to get it."""
-    try:
-        import onnx
-    except ImportError:
-        raise MissingDependencyError("onnx", "onnx", "reading and writing ONNX files") from None
-    return onnx
+    return needed("onnx", "onnx", "reading and writing ONNX files")
 
 
 def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:

@@ -13,22 +13,24 @@ from typing import Any
 import numpy as np
 
 from fairbits.domain import Schema
-from fairbits.errors import MissingDependencyError, ModelError
+from fairbits.errors import ModelError
+from fairbits.models.base import needed
+from fairbits.models.black_box import foreign
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
-from fairbits.models.native.network import Activation
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, read_output
 
+#: Activations of PyTorch that are known by name, though some have no kernel here.
+_ACTIVATIONS = {
+    *("relu", "tanh", "sigmoid", "softmax", "leaky_relu", "elu", "silu", "mish", "selu", "celu", "softplus"),
+    *("softsign", "hardtanh", "hardswish", "hardsigmoid", "relu6", "prelu", "logsigmoid", "rrelu", "glu"),
+}
 _PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous", "to", "detach"}
 
 
 def import_torch(purpose: str) -> Any:
     """Import PyTorch."""
-    try:
-        import torch
-    except ImportError:
-        raise MissingDependencyError("torch", "torch", purpose) from None
-    return torch
+    return needed("torch", "torch", purpose)
 
 
 def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -71,13 +73,9 @@ def chain_of_module(module: Any) -> Chain:
     """The operations of a module in order; parameters are named as in its state dict."""
     torch = import_torch("reading PyTorch modules")
     if isinstance(module, torch.jit.ScriptModule):
-        script = Chain()
-        _take_script(script, module, "")
-        return script
-    try:
+        raise NotNative("it is TorchScript, which is run there and not read.")
+    with foreign("its forward method cannot be traced", NotNative):
         traced = torch.fx.symbolic_trace(module)
-    except Exception as error:  # noqa: BLE001 - tracing runs the module's own code
-        raise NotNative(f"its forward method cannot be traced: {type(error).__name__}.") from None
     chain, current = Chain(), None
     for node in traced.graph.nodes:
         if node.op == "placeholder":
@@ -95,19 +93,6 @@ def chain_of_module(module: Any) -> Chain:
             _take(chain, node, traced)
         current = node
     return chain
-
-
-def _take_script(chain: Chain, module: Any, path: str) -> None:
-    """The layers of a compiled Sequential; what a compiled forward method of its own does is not read."""
-    kind = str(getattr(module, "original_name", type(module).__name__))
-    children = list(module.named_children())
-    if kind == "Sequential":
-        for name, child in children:
-            _take_script(chain, child, f"{path}.{name}" if path else name)
-    elif children or not path:
-        raise NotNative(f"it is TorchScript, and the forward method of {kind} is run there and not read.")
-    else:
-        take_operation(chain, kind.lower(), _settings_of(module), _parameters(module, path))
 
 
 def _take(chain: Chain, node: Any, traced: Any) -> None:
@@ -155,41 +140,11 @@ def take_operation(chain: Chain, name: str, given: dict[str, Any], held: Paramet
         spread = np.sqrt(held["running_var"][1] + float(given.get("eps", 1e-5)))
         gain = held["weight"][1] if "weight" in held else 1.0
         chain.normalise(held["running_mean"][1], spread, gain, *held.get("bias", ("", None))[::-1])
-    elif name == "sigmoid":
-        chain.sigmoid()
-    elif name == "softmax" and given.get("dim") in (1, -1):
-        chain.end("softmax")
-    elif name in _ACTIVATIONS:
-        chain.activate(_ACTIVATIONS[name](given))
+    elif name == "softmax" and given.get("dim") not in (1, -1):
+        raise NotNative("its softmax is not over the outputs.")
+    elif name == "gelu":
+        chain.function("gelu_tanh" if given.get("approximate") == "tanh" else "gelu")
+    elif name.replace("leakyrelu", "leaky_relu") in _ACTIVATIONS:
+        chain.function(name.replace("leakyrelu", "leaky_relu"), given.get("negative_slope", given.get("alpha")))
     else:
-        raise NotNative(_not_understood(name))
-
-
-def _not_understood(name: str) -> str:
-    """Why an operation has no place in a network here."""
-    if name.startswith("conv"):
-        return f"the layer {name} is a convolution, which has no kernel here."
-    if name in _OTHER_ACTIVATIONS:
-        return f"the activation {name} has no kernel here."
-    return f"the operation {name} is not one of a chain of dense layers."
-
-
-#: Activations of PyTorch that are known by name and run there.
-_OTHER_ACTIVATIONS = {
-    *("silu", "mish", "selu", "celu", "softplus", "softsign", "hardtanh", "hardswish", "hardsigmoid", "relu6", "prelu"),
-    *("logsigmoid", "tanhshrink", "hardshrink", "softshrink", "threshold", "glu", "rrelu"),
-}  # fmt: skip
-
-
-def _named(name: str) -> Callable[[dict[str, Any]], Activation]:
-    return lambda _: Activation(name)
-
-
-_ACTIVATIONS: dict[str, Callable[[dict[str, Any]], Activation]] = {
-    "relu": _named("relu"),
-    "tanh": _named("tanh"),
-    "leakyrelu": lambda given: Activation("leaky_relu", float(given.get("negative_slope", 0.01))),
-    "leaky_relu": lambda given: Activation("leaky_relu", float(given.get("negative_slope", 0.01))),
-    "elu": lambda given: Activation("elu", float(given.get("alpha", 1.0))),
-    "gelu": lambda given: Activation("gelu_tanh" if given.get("approximate") == "tanh" else "gelu"),
-}
+        raise NotNative(f"the operation {name} is not one of a chain of dense layers.")

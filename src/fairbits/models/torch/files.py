@@ -6,6 +6,7 @@ without code and without PyTorch. ``torch.export.load`` unpickles parts of it, a
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import warnings
@@ -17,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Schema
-from fairbits.errors import FairbitsError, ModelError
-from fairbits.models.black_box import reason
+from fairbits.errors import ModelError
+from fairbits.models.black_box import foreign
 from fairbits.models.guards import options_after_trial
 from fairbits.models.native.chain import Chain, NotNative
 from fairbits.models.native.network import Network
@@ -35,27 +36,18 @@ class Archive:
     """The graph and the weights of one exported model."""
 
     def __init__(self, path: str | Path):
-        try:
-            with zipfile.ZipFile(path) as file:
-                self.entries = {name: file.read(name) for name in file.namelist()}
+        with foreign(f"the model {str(path)!r} is not a readable .pt2 file"), zipfile.ZipFile(path) as file:
+            self.entries = {name: file.read(name) for name in file.namelist()}
             self.root = next(iter(self.entries)).split("/")[0]
             document = json.loads(self._entry("models/model.json"))
             self.graph = document["graph_module"]["graph"]
             self.specs = document["graph_module"]["signature"]["input_specs"]
             self.config = json.loads(self._entry("data/weights/model_weights_config.json"))["config"]
-        except ModelError as error:
-            raise ModelError(
-                f"the model {str(path)!r} is not a torch.export archive that can be read: {error}"
-            ) from None
-        except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
-            raise ModelError(f"the model {str(path)!r} is not a readable .pt2 file: {reason(error)}") from None
 
     def chain(self) -> Chain:
         """The operations in order; parameters are named as in the state dict."""
-        try:
+        with foreign("its graph is damaged or of an unknown form", NotNative):
             return self._walk()
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
-            raise NotNative(f"its graph is damaged or of an unknown form ({reason(error)})") from None
 
     def weight(self, name: str) -> npt.NDArray[Any]:
         """One parameter of the module, by its name."""
@@ -140,11 +132,9 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
             ) from None
     torch = import_torch("running an exported program")
     options = options_after_trial(path, schema, options, needs=("torch",))
-    try:
+    with foreign(f"the model {str(path)!r} cannot be loaded by torch.export"):
         program = torch.export.load(str(path))
         module, names = program.module(), list(program.graph_signature.user_inputs)
-    except Exception as error:  # noqa: BLE001 - a damaged archive can break anything inside
-        raise ModelError(f"the model {str(path)!r} cannot be loaded by torch.export: {reason(error)}") from None
     fixed = _fixed_rows(program)
     if fixed is not None:
         raise ModelError(
@@ -185,23 +175,12 @@ def module_of(path: Path, options: ModelOptions) -> Any:
         return held
     if options.factory is None:
         raise _no_factory(path)
-    try:
+    with foreign(f"the weights in {str(path)!r} do not fit {options.factory!r}"):
         module = made_by(named_object(options.factory, trust_code=options.trust_code), options.factory)
         if not isinstance(module, torch.nn.Module):
             raise ModelError(f"the factory {options.factory!r} made a {type(module).__name__!r}, not a torch module.")
         module.load_state_dict(held)
-    except FairbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the factory is foreign code
-        raise ModelError(f"the weights in {str(path)!r} do not fit {options.factory!r}: {reason(error)}") from None
     return module
-
-
-def _more_than_weights(path: Path) -> ModelError:
-    return ModelError(
-        f"the model {str(path)!r} holds more than weights, and opening it runs code; save its state_dict(), or "
-        f"add --trust-pickle if you trust whoever made it."
-    )
 
 
 def _no_factory(path: Path) -> ModelError:
@@ -218,34 +197,17 @@ def load_content(torch: Any, path: Path, options: ModelOptions) -> Any:
         start = file.read(2)
     if not start.startswith((b"PK", b"\x80")):  # a zip archive, or a pickle from before PyTorch 1.6
         raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file; save its state_dict() again.")
-    if _is_script(path):
-        return _load_script(torch, path, options)
-    try:
-        return torch.load(path, map_location="cpu", weights_only=not options.trust_pickle)
-    except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
-        if "weights_only" in str(error) or "Unsupported global" in str(error):
-            raise _more_than_weights(path) from None
-        raise ModelError(f"the model {str(path)!r} is not a readable PyTorch file: {reason(error)}") from None
-
-
-def _is_script(path: Path) -> bool:
-    """Whether a file holds compiled code (torch.jit.save) beside its weights."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return any("/code/" in name and name.endswith(".py") for name in file.namelist())
-    except Exception:  # noqa: BLE001 - a damaged file, or no archive, is named by whoever reads it
-        return False
-
-
-def _load_script(torch: Any, path: Path, options: ModelOptions) -> Any:
-    if not options.trust_pickle:
-        raise _more_than_weights(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it is called old; files of it are there
-            return torch.jit.load(str(path), map_location="cpu")
-    except Exception as error:  # noqa: BLE001 - a damaged file can break anything inside
-        raise ModelError(f"the model {str(path)!r} is not a readable TorchScript file: {reason(error)}") from None
+    with foreign(f"the model {str(path)!r} is not a readable PyTorch file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TorchScript is called old; files of it are there
+        try:
+            return torch.load(path, map_location="cpu", weights_only=not options.trust_pickle)
+        except Exception as error:
+            if "weights_only" not in str(error) and "Unsupported global" not in str(error):
+                raise
+    raise ModelError(
+        f"the model {str(path)!r} holds more than weights, and opening it runs code; save its state_dict(), or "
+        f"add --trust-pickle if you trust whoever made it."
+    )
 
 
 def write_module(module: Any, inputs: int, path: Path, *, plain: bool = True) -> None:
@@ -276,23 +238,11 @@ def rewrite_torch(network: Network, original: Any, path: Path, options: ModelOpt
     held = load_content(torch, original, options) if isinstance(original, Path) else None
     if isinstance(held, torch.nn.Module):
         held.load_state_dict(_changed_state(network, held))
-        held.save(str(path)) if isinstance(held, torch.jit.ScriptModule) else torch.save(held, path)
-    else:
-        rewrite_module(network, module_of(original, options) if isinstance(original, Path) else original, path)
-
-
-def rewrite_module(network: Network, module: Any, path: Path) -> None:
-    """Write a module's state dict (or its export) with the network's weights; the module itself stays as it is."""
-    torch = import_torch("writing PyTorch files")
-    state = _changed_state(network, module)
-    if path.suffix in {".pt", ".pth"}:
-        torch.save(state, path)
+        torch.save(held, path)
         return
-    import copy
-
-    twin = copy.deepcopy(module)
-    twin.load_state_dict(state)
-    write_module(twin, network.inputs, path)
+    module = copy.deepcopy(module_of(original, options) if isinstance(original, Path) else original)
+    module.load_state_dict(_changed_state(network, module))
+    write_module(module, network.inputs, path)
 
 
 def _changed_state(network: Network, module: Any) -> dict[str, Any]:

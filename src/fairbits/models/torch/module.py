@@ -6,10 +6,10 @@ tried on a few people first: how wide it is, with one tensor or several, of floa
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
-from fairbits.models.black_box import attribute, reason
+from fairbits.models.black_box import attribute, foreign
 from fairbits.models.input_slots import Slot, slots_of
 from fairbits.models.options import ModelOptions, Output
 from fairbits.models.outputs import Loaded, column_note, output_kind_of, read_note
@@ -93,40 +93,29 @@ def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:
 _TRIAL = 64
 
 
+@dataclass(frozen=True, eq=False)
 class TorchModel(SeveralClasses):
-    """A PyTorch module that is asked as it is, where it is no chain of layers that can be read."""
+    """A PyTorch module that is asked as it is, where it is no chain of layers that can be read.
 
-    def __init__(
-        self,
-        module: Any,
-        inputs: int,
-        outputs: int,
-        output: Output,
-        layers: Sequence[str],
-        *,
-        favourable: int | None = None,
-        held: Sequence[Do] = (),
-        batch: int = 65_536,
-        someone: npt.NDArray[Any] | None = None,
-    ):
-        self._torch = import_torch("running PyTorch modules")
-        self.module = module
-        self.inputs = inputs
-        self.outputs = outputs
-        self.output = output
-        self.layers = tuple(layers)
-        self.favourable = 1 if favourable is None else favourable
-        self.held = tuple(held)
-        self._batch = batch
-        #: An encoded person whom the module takes.
-        self.someone: npt.NDArray[Any] = np.zeros((1, inputs)) if someone is None else someone
+    ``layers`` can be looked into, ``held`` are neurons held at a value, ``someone`` is an encoded person whom it takes.
+    """
+
+    module: Any
+    inputs: int
+    outputs: int
+    output: Output
+    layers: tuple[str, ...] = ()
+    favourable: int = 1
+    held: tuple[Do, ...] = ()
+    batch: int = 65_536
+    someone: npt.NDArray[Any] | None = None
 
     @classmethod
     def of(
         cls, module: Any, schema: Schema | None, options: ModelOptions, *, trial: npt.NDArray[Any] | None = None
     ) -> TorchModel:
         """A module as it is, tried on a few encoded people to learn its width, its layers and its kind of output."""
-        run = cls(module, 0, 1, "value", ())._run
+        run = cls(module, 0, 1, "value")._run
         rows = rows_for(run, module, schema, options, _TRIAL) if trial is None else trial
         inputs = rows.shape[1]
         found = run(rows)
@@ -141,8 +130,8 @@ class TorchModel(SeveralClasses):
             if name not in dict(module.named_modules()):
                 known = [n for n, _ in module.named_modules() if n]
                 raise OptionError(f"the module has no layer {name!r}; {choose_from(name, known)}")
-        chosen: dict[str, Any] = {"favourable": options.favourable, "batch": options.batch, "someone": rows[:1]}
-        return cls(module, inputs, outputs, output, layers, **chosen)
+        favourable = 1 if options.favourable is None else options.favourable
+        return cls(module, inputs, outputs, output, layers, favourable, batch=options.batch, someone=rows[:1])
 
     @property
     def classes(self) -> int:
@@ -151,67 +140,51 @@ class TorchModel(SeveralClasses):
 
     def with_favourable(self, index: int) -> TorchModel:
         """The same model, scoring another class."""
-        return self._changed(favourable=index)
+        return replace(self, favourable=index)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability (or the predicted value) of each encoded row."""
-        with self._torch.no_grad(), self._hooked():
-            return self._collected(inputs, lambda rows: self._score(self._forward(rows)).numpy())
+        return _joined([self._score(last).numpy() for _, [last] in self._passes(inputs)])
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
         """Slope of the score, the logit margin or the loss with respect to the inputs."""
         if of not in get_args(Slope):
             raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
-
-        def slopes(rows: Any) -> Array:
-            rows.requires_grad_(True)
-            return self._slopes(self._slope_target(self._forward(rows), of).sum(), rows)
-
-        with self._torch.enable_grad(), self._hooked():
-            return self._collected(inputs, slopes, self.inputs)
+        passes = self._passes(inputs, grad=True)
+        with import_torch("running PyTorch modules").enable_grad():
+            return _joined([_slopes(self._slope_target(last, of).sum(), rows) for rows, [last] in passes], self.inputs)
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
         """Outputs of the named layers, and the output after its head."""
-        pieces = []
-        with self._torch.no_grad():
-            for rows in self._pieces(inputs):
-                seen: dict[str, Any] = {}
-                with self._hooked(seen):
-                    last = self._probabilities(self._forward(rows))
-                pieces.append([*(seen[name] for name in self.layers), last])
-        return tuple(np.concatenate([p.numpy() for p in parts]) for parts in zip(*pieces, strict=True))
+        passes = self._passes(inputs, look=True)
+        pieces = [[one.numpy() for one in (*seen, self._probabilities(last))] for _, [*seen, last] in passes]
+        return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
         """The probability of every class of each encoded row."""
-        with self._torch.no_grad(), self._hooked():
-            ask = self._probabilities
-            table = self._collected(inputs, lambda rows: ask(self._forward(rows)).numpy(), self.outputs)
+        table = _joined([self._probabilities(last).numpy() for _, [last] in self._passes(inputs)], self.outputs)
         return np.hstack([1 - table, table]) if self.outputs == 1 else table
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
         """Slope of Σ slopes · outputs of a layer with respect to the inputs; the last as the module puts it out."""
-        pieces, start = [], 0
-        with self._torch.enable_grad():
-            for rows in self._pieces(inputs):
-                rows.requires_grad_(True)
-                seen: dict[str, Any] = {}
-                with self._hooked(seen):
-                    found = self._forward(rows)
-                chosen = [*(seen[name] for name in self.layers), found][layer]
-                mine = self._torch.tensor(np.asarray(slopes[start : start + len(rows)], dtype=np.float32))
-                pieces.append(self._slopes((chosen * mine).sum(), rows))
-                start += len(rows)
-        return np.concatenate(pieces) if pieces else np.empty((0, self.inputs), dtype=np.float32)
+        torch = import_torch("running PyTorch modules")
+        pieces, weights = [], torch.tensor(np.asarray(slopes, dtype=np.float32))
+        with torch.enable_grad():
+            for rows, found in self._passes(inputs, grad=True, look=True):
+                mine, weights = weights[: len(rows)], weights[len(rows) :]
+                pieces.append(_slopes((found[layer] * mine).sum(), rows))
+        return _joined(pieces, self.inputs)
 
     def with_interventions(self, interventions: Sequence[Do]) -> TorchModel:
         """The same model with some neurons held at a value while it runs; the module itself stays as it is."""
-        widths = [a.shape[1] for a in self.activations(self.someone)[:-1]]
+        someone = np.zeros((1, self.inputs)) if self.someone is None else self.someone
+        widths = [a.shape[1] for a in self.activations(someone)[:-1]]
         for do in interventions:
             if not 0 <= do.layer < len(widths):
                 raise OptionError(f"layer {do.layer} is not a hidden layer; there are {len(widths)}: {self.layers}.")
             if not 0 <= do.neuron < widths[do.layer]:
                 raise OptionError(f"neuron {do.neuron} is not in layer {do.layer}, which has {widths[do.layer]}.")
-        return self._changed(held=(*self.held, *interventions))
+        return replace(self, held=(*self.held, *interventions))
 
     def save(self, path: str | Path) -> None:
         """Write the module: .pt2 (torch.export, interventions included) or .pt (its state dict)."""
@@ -219,11 +192,6 @@ class TorchModel(SeveralClasses):
 
         with self._hooked():
             write_module(self.module, self.inputs, Path(path), plain=not self.held)
-
-    def _changed(self, **changes: Any) -> TorchModel:
-        other = copy.copy(self)
-        other.__dict__.update(changes)
-        return other
 
     @contextmanager
     def _hooked(self, seen: dict[str, Any] | None = None) -> Iterator[None]:
@@ -239,38 +207,36 @@ class TorchModel(SeveralClasses):
             for handle in handles:
                 handle.remove()
 
-    def _collected(self, inputs: npt.ArrayLike, make: Callable[[Any], Array], *width: int) -> Array:
-        """What is made of every batch, one after the other."""
-        return np.concatenate([np.empty((0, *width), np.float32), *(make(rows) for rows in self._pieces(inputs))])
-
-    def _pieces(self, inputs: npt.ArrayLike) -> Iterator[Any]:
+    def _passes(
+        self, inputs: npt.ArrayLike, *, grad: bool = False, look: bool = False
+    ) -> Iterator[tuple[Any, list[Any]]]:
+        """Batch by batch the rows, and what the module makes of them, its layers' outputs first for a ``look``."""
+        torch = import_torch("running PyTorch modules")
         rows = checked_rows(inputs, self.inputs, "the module", np.float32)
-        for start in range(0, len(rows), self._batch):
-            yield self._torch.tensor(rows[start : start + self._batch])
+        for start in range(0, len(rows), self.batch):
+            given = torch.tensor(rows[start : start + self.batch], requires_grad=grad)
+            seen: dict[str, Any] = {}
+            with torch.set_grad_enabled(grad), self._hooked(seen if look else None):
+                found = self._forward(given)
+            yield given, [*(seen[name] for name in self.layers if look), found]
 
     def _run(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        with self._torch.no_grad():
-            found: npt.NDArray[np.float32] = self._forward(self._torch.tensor(rows, dtype=self._torch.float32)).numpy()
+        torch = import_torch("running PyTorch modules")
+        with torch.no_grad():
+            found: npt.NDArray[np.float32] = self._forward(torch.tensor(rows, dtype=torch.float32)).numpy()
             return found
 
-    def _slopes(self, total: Any, rows: Any) -> Array:
-        """Slopes of a sum along the rows that it was made from; codes that go into embeddings have none."""
-        slope = self._torch.autograd.grad(total, rows, allow_unused=True)[0] if total.requires_grad else None
-        return np.zeros(rows.shape, np.float32) if slope is None else np.asarray(slope.numpy())
-
     def _forward(self, rows: Any) -> Any:
-        try:
+        with foreign(f"the module failed on rows of {rows.shape[1]} inputs"):
             found = self.module(rows)
-        except Exception as error:  # a module's forward method is foreign code
-            raise ModelError(f"the module failed on rows of {rows.shape[1]} inputs: {reason(error)}") from error
         found = found[0] if isinstance(found, tuple | list) and len(found) == 1 else found
-        if not isinstance(found, self._torch.Tensor) or found.shape[:1] != rows.shape[:1]:
+        if not isinstance(found, type(rows)) or found.shape[:1] != rows.shape[:1]:
             raise ModelError("the module does not put out one tensor with a row per person.")
         return found.float().reshape(len(rows), -1).clone()  # a module may answer with the same buffer every time
 
     def _probabilities(self, found: Any) -> Any:
         if self.output == "logit":
-            return self._torch.sigmoid(found) if self.outputs == 1 else self._torch.softmax(found, dim=1)
+            return found.sigmoid() if self.outputs == 1 else found.softmax(dim=1)
         return found
 
     def _score(self, found: Any) -> Any:
@@ -285,7 +251,7 @@ class TorchModel(SeveralClasses):
         """What to differentiate; see ``Network.gradients`` for the three."""
         if self.output == "value" or of == "score":
             return found[:, 0] if self.output == "value" else self._score(found)
-        torch = self._torch
+        torch = import_torch("running PyTorch modules")
         logits = found if self.output == "logit" else torch.log(found.clamp_min(1e-30))
         if self.outputs == 1:
             margin = logits[:, 0]
@@ -299,6 +265,17 @@ class TorchModel(SeveralClasses):
             others = logits.masked_fill(torch.nn.functional.one_hot(own, self.outputs).bool(), -torch.inf)
             margin = logits.gather(1, own[:, None])[:, 0] - torch.logsumexp(others, dim=1)
         return torch.nn.functional.softplus(-margin) if of == "loss" else margin
+
+
+def _joined(pieces: list[Array], *width: int) -> Array:
+    return np.concatenate([np.empty((0, *width), np.float32), *pieces])
+
+
+def _slopes(total: Any, rows: Any) -> Array:
+    """Slopes of a sum along the rows that it was made from; codes that go into embeddings have none."""
+    torch = import_torch("running PyTorch modules")
+    slope = torch.autograd.grad(total, rows, allow_unused=True)[0] if total.requires_grad else None
+    return np.zeros(rows.shape, np.float32) if slope is None else np.asarray(slope.numpy())
 
 
 def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,6 @@ from fairbits.domain import (
     Numeric,
     Part,
     Schema,
-    Unseen,
     table_columns,
     text_of,
     values_of,
@@ -25,7 +24,7 @@ from fairbits.domain import (
 from fairbits.errors import ModelError, choose_from
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import column_note
-from fairbits.models.predictors import dummy_columns
+from fairbits.models.predictors import label_columns, parts_of, spellings
 from fairbits.models.trees.ensemble import Ensemble
 
 
@@ -34,14 +33,13 @@ class Features:
     """Names (none where the model was trained on an array) and which features are categories.
 
     ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
-    where the model does not remember them. ``unplaced`` are lists of values of which it is not known whose they are.
-    ``refuses`` says that the library refuses categories that it has never seen, where others read them as missing.
+    where the model does not remember them. ``refuses`` says that the library refuses categories that it has never seen,
+    where others read them as missing.
     """
 
     names: tuple[str, ...]
     count: int
     categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
-    unplaced: tuple[tuple[Any, ...], ...] = ()
     refuses: bool = False
 
 
@@ -60,27 +58,16 @@ class Read:
 
 def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Encoding, tuple[str, ...]]:
     """How codes become rows of features, and notes on what had to be assumed."""
-    features, notes = read.features, []
+    features, notes = read.features, list[str]()
     used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
     columns, fixed = _columns(read, schema, options, used)
-    places: dict[str, dict[int | None, int]] = {}  # attribute → label (None: all of it) → feature
-    for place, name in columns.items():
-        attribute, label = _owner(name, schema)
-        places.setdefault(attribute, {})[label] = place
-    parts: list[Part] = []
-    for entry in schema.attributes:
-        mine = places.get(entry.name, {})
-        if not mine:
-            parts.append(Unseen())
-        elif None in mine:
-            part, note = _whole_part(entry, mine[None], features, options, mine[None] in used, read.name)
-            parts.append(part)
-            notes += note
-        else:
-            table = np.zeros((len(entry.labels), len(mine)))
-            for i, label in enumerate(mine):
-                table[label, i] = 1.0
-            parts.append(Lookup(np.array([*mine.values()], dtype=np.int64), table))
+
+    def whole(attribute: Attribute, place: int) -> Part:
+        part, note = _whole_part(attribute, place, features, options, place in used, read.name)
+        notes.extend(note)
+        return part
+
+    parts = parts_of(columns, schema, whole)
     notes += () if features.names else column_note(tuple(columns.values()), options)
     return Encoding(parts, fixed=fixed, dtype=np.float64), tuple(notes)
 
@@ -98,10 +85,9 @@ def _columns(
                 f"list those that it sees under [model] columns."
             )
         return dict(enumerate(columns)), {}
-    found: dict[int, str] = {}
-    fixed: dict[int, float] = {}
+    known, found, fixed = label_columns(schema), dict[int, str](), dict[int, float]()
     for place, name in enumerate(names):
-        column = _match(name, schema)
+        column = _match(name, known)
         if column is not None and column not in found.values():
             found[place] = column
         elif place not in used:
@@ -109,18 +95,12 @@ def _columns(
         else:
             raise ModelError(
                 f"{read.name} was trained on the column {name!r}, which the schema does not describe; "
-                f"{choose_from(name, _all_columns(schema))}"
+                f"{choose_from(name, tuple(known))}"
             )
     return found, fixed
 
 
-def _all_columns(schema: Schema) -> tuple[str, ...]:
-    """The table's columns, and what its categories are called when pandas spreads them out."""
-    return (*table_columns(schema), *dummy_columns(schema))
-
-
-def _match(name: str, schema: Schema) -> str | None:
-    known = _all_columns(schema)
+def _match(name: str, known: Iterable[str]) -> str | None:
     if name in known:
         return name
     plain = [column for column in known if _plain(column) == _plain(name)]  # LightGBM rewrites blanks and signs
@@ -129,19 +109,6 @@ def _match(name: str, schema: Schema) -> str | None:
 
 def _plain(name: str) -> str:
     return re.sub(r"\W+", "_", name)
-
-
-def _owner(column: str, schema: Schema) -> tuple[str, int | None]:
-    for attribute in schema.attributes:
-        if attribute.columns and column in attribute.columns:
-            return attribute.name, attribute.columns.index(column)
-        if column == attribute.name:
-            return attribute.name, None
-    dummies = dummy_columns(schema)
-    if column in dummies:
-        return dummies[column]
-    schema.column(column)  # names the slip
-    return column, None
 
 
 def _whole_part(  # noqa: PLR0911 - one per kind of value
@@ -156,7 +123,7 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if attribute.kind == "real":
         return number, notes
     if categorical:
-        known = features.categories[place] or _unplaced(attribute, features)
+        known = features.categories[place]
         if known is not None:
             return _by_value(attribute, place, known, features.refuses and used, name)
     if attribute.kind == "integer":
@@ -184,13 +151,6 @@ def _whole_part(  # noqa: PLR0911 - one per kind of value
     if used:
         notes.append(f"the labels of {attribute.name!r} are numbered as in the schema, from 0 up, for {name}.")
     return Numeric(place), notes
-
-
-def _unplaced(attribute: Attribute, features: Features) -> tuple[Any, ...] | None:
-    """The list of values that can only be this attribute's."""
-    wanted = {label for label in attribute.labels if label != MISSING}
-    fits = [known for known in features.unplaced if wanted & {text_of(value) for value in known}]
-    return fits[0] if len(fits) == 1 else None
 
 
 def _by_value(
@@ -226,16 +186,6 @@ def _by_value(
         )
     table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
     return Lookup(np.array([place]), table, int(attribute.low)), notes
-
-
-def spellings(text: str) -> tuple[str, ...]:
-    """How a value may have been written as text: truth values and whole numbers have several ways."""
-    if text in ("true", "false"):
-        digit = str(int(text == "true"))
-        return (text, text.capitalize(), text.upper(), digit, f"{digit}.0")
-    if re.fullmatch(r"-?\d{1,15}", text):
-        return (text, f"{text}.0")
-    return (text, text.removesuffix(".0")) if re.fullmatch(r"-?\d{1,15}\.0", text) else (text,)
 
 
 def _digits(label: str) -> bool:

@@ -37,9 +37,9 @@ def ensemble_of_booster(booster: Any) -> Read:
     lists = [tuple(known) for known in booster.pandas_categorical or ()]
     values: dict[int, tuple[Any, ...] | None] = dict.fromkeys(categorical)
     if len(lists) == len(categorical):
-        values, lists = dict(zip(categorical, lists, strict=True)), []
+        values = dict(zip(categorical, lists, strict=True))
     made_up = names == tuple(f"Column_{i}" for i in range(len(names)))
-    features = Features(() if made_up else names, len(names), values, tuple(lists))
+    features = Features(() if made_up else names, len(names), values)
     return Read(ensemble, classes, features, "the LightGBM model", objective=objective)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +31,7 @@ _SENTINEL = re.compile(r"-?9{3,}")
 
 
 def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
-    """Read a model's document; a ``bare`` booster takes all of its trees, and adds dropped ones in another order."""
+    """Read a model's document; a ``bare`` booster takes all of its trees."""
     learner = document["learner"]
     facts = learner["learner_model_param"]
     features, classes = int(facts["num_feature"]), int(facts["num_class"])
@@ -40,15 +39,12 @@ def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
     objective = str(learner["objective"]["name"])
     link, decides = _link(objective, outputs)
     booster = learner["gradient_booster"]
-    if booster["name"] == "gblinear":
-        raise NotNative("its booster is gblinear, which has weights and no trees.")
+    if booster["name"] != "gbtree":
+        what = {"gblinear": "has weights and no trees", "dart": "weighs its trees"}
+        raise NotNative(f"its booster is {booster['name']}, which {what.get(booster['name'], 'is not known here')}.")
     base = _base(facts, objective, outputs, int(document["version"][0]))
-    dart = booster["name"] == "dart"
-    model = (booster["gbtree"] if dart else booster)["model"]
+    model = booster["model"]
     trees = [_tree(tree, group) for tree, group in zip(model["trees"], model["tree_info"], strict=True)]
-    if dart:
-        drops = np.array(booster["weight_drop"], np.float32)
-        trees = [_dropped(tree, drop, base, bare) for tree, drop in zip(trees, drops, strict=True)]
     kept = len(trees) if bare else _best_rounds(learner, model, len(trees))
     ensemble = Ensemble.build(
         trees[:kept], features=features, base=base, link=link, precision="float32", adds="float32"
@@ -107,16 +103,6 @@ def _link(objective: str, outputs: int) -> tuple[Link, bool | None]:
     if objective in _IDENTITY:
         return "identity", False
     raise NotNative(f"its objective {objective!r} is not known here.")
-
-
-def _dropped(tree: Tree, drop: np.float32, base: npt.NDArray[np.float64], bare: bool) -> Tree:
-    """A tree of a DART booster, with its weight. Asked for rows in place, as by the scikit-learn classes, XGBoost adds
-    the base score to each tree and takes it away again."""
-    values = tree.values.astype(np.float32)
-    if not bare:
-        start = base[tree.output : tree.output + values.shape[1]].astype(np.float32)
-        values = (values + start) - start
-    return replace(tree, values=(values * drop).astype(np.float64))
 
 
 def _base(facts: Mapping[str, Any], objective: str, outputs: int, major: int) -> npt.NDArray[np.float64]:

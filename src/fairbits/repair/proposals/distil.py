@@ -86,10 +86,8 @@ def distilled_model(guard: Guard, rows: Codes, rng: np.random.Generator) -> Dist
     if subject.original is None or is_url(str(subject.original)) or not hasattr(guard.model, "scores"):
         raise CapabilityError("a service or a model of unknown origin cannot be fitted again here.")
     people, targets = training_data(guard, rows, rng, max_rows=MAX_FOREIGN)
-    made = refitted(subject.original, guard.schema, people, targets, rng, options=subject.options)
-    loaded = fit_to_schema(
-        read_model(made.estimator, guard.schema, subject.options), guard.schema, options=subject.options
-    )
+    estimator, words = refitted(subject.original, guard.schema, people, targets, rng, options=subject.options)
+    loaded = fit_to_schema(read_model(estimator, guard.schema, subject.options), guard.schema, options=subject.options)
     everything = _every_value(guard.schema, people)
     mine, theirs = loaded.encoding.encode(everything), guard.encoding.encode(everything)
     if mine.shape != theirs.shape or not np.array_equal(mine, theirs, equal_nan=True):
@@ -97,7 +95,7 @@ def distilled_model(guard: Guard, rows: Codes, rng: np.random.Generator) -> Dist
     scores = np.asarray(loaded.model.scores(guard.encoding.encode(_twins(guard, people[:CHECKED]))))
     if np.ptp(scores.reshape(-1, guard.m), axis=1).max(initial=0.0) > 0:
         raise CapabilityError("the model fitted again still tells twins apart, so that it was not kept.")
-    return DistilledModel(loaded.model, made.words, made.estimator)
+    return DistilledModel(loaded.model, words, estimator)
 
 
 def _every_value(schema: Schema, people: Codes) -> Codes:

@@ -13,10 +13,10 @@ from matplotlib.ticker import MaxNLocator
 
 from fairbits.debug import DebugResult, LayerEffect, NeuronEffect
 from fairbits.measure import symbol_of
-from fairbits.numerals import number, percent, signed
 from fairbits.report.figures.palette import BAND, BLUE, GREY, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say
 from fairbits.report.sections.inside import mean_reported, suspects_of
+from fairbits.text import number, percent, signed
 
 #: Neurons drawn in one column; the others are in the table.
 MAX_NEURONS = 64

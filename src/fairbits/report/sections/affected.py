@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairbits.blocks import Bar, Block, Fold, Paragraph, TableBlock, change, label, share
-from fairbits.numerals import number
+from fairbits.text import number
 
 if TYPE_CHECKING:
     from fairbits.measure import Harm, Stake

@@ -22,11 +22,11 @@ from fairbits.blocks import (
     paragraphs,
 )
 from fairbits.measure import Noise
-from fairbits.numerals import number, percent
 from fairbits.report.sections.inside import attribute_blocks, layer_blocks, origin_blocks
 from fairbits.report.sections.paperwork import file_blocks, regulation_blocks, reproduction_blocks
 from fairbits.report.sections.people import case_card
 from fairbits.report.sections.treatment import near_table
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

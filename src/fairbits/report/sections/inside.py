@@ -23,8 +23,8 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.measure import symbol_of
-from fairbits.numerals import number, percent, signed
 from fairbits.report.sections.who import who_blocks
+from fairbits.text import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.debug import Attribution, DebugResult, NeuronEffect, NeuronSet, Origin, Vote

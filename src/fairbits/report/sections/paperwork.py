@@ -32,7 +32,6 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.domain import joined
-from fairbits.numerals import number
 from fairbits.options import (
     CertifyOptions,
     DebugOptions,
@@ -43,7 +42,7 @@ from fairbits.options import (
     flag_words,
 )
 from fairbits.report.manifest import MANIFEST, SIGNATURE
-from fairbits.text import shortened
+from fairbits.text import number, shortened
 
 if TYPE_CHECKING:
     from fairbits.debug import DebugResult

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fairbits.blocks import Block, Code, Drawing, Fold, Heading, Paragraph, People, PersonCard
 from fairbits.domain import Codes, Table
 from fairbits.measure import Evaluator, Person, assign, check_partition
-from fairbits.numerals import number
 from fairbits.report.record import Axes, Portrait, ReportData
 from fairbits.store import Case, Run
+from fairbits.text import number
 
 #: Found people with a portrait in the report.
 FOUND = 6

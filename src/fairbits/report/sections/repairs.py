@@ -24,7 +24,7 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.measure import symbol_of
-from fairbits.numerals import number, percent, signed
+from fairbits.text import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.repair import Figures, RepairCandidate, RepairResult

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fairbits.blocks import Block, Facts, Paragraph, Strong, TableBlock, Tag, Text, figure, label, paragraphs
 from fairbits.domain import twins_of
 from fairbits.models import speaks_of
-from fairbits.numerals import number, percent
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn

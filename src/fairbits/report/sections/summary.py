@@ -28,13 +28,13 @@ from fairbits.blocks import (
 )
 from fairbits.domain import MIN_ROWS, joined, shortened
 from fairbits.errors import OptionError
-from fairbits.numerals import number, percent
 from fairbits.report.manifest import hash_file
 from fairbits.report.record import DecisionSource
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.treatment import lowest_ratios
 from fairbits.store import read_json
 from fairbits.subject import Quality
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from fairbits.report.record import Measured, ReportData

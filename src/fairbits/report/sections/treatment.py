@@ -30,11 +30,11 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.domain import shortened
-from fairbits.numerals import number, percent, signed
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
+from fairbits.text import number, percent, signed
 
 if TYPE_CHECKING:
     from fairbits.report.record import About, Measured, Near, ReportData

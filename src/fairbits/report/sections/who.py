@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fairbits.blocks import Block, Code, Paragraph, TableBlock, between, figure, label, share
-from fairbits.numerals import number, percent
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from fairbits.debug import Description

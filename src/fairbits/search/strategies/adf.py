@@ -16,6 +16,7 @@ code, and why:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,12 +24,14 @@ import numpy as np
 
 from fairbits.domain import Codes
 from fairbits.engine import Evaluation
-from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
-from fairbits.search.strategies.dice import draw, hop_plan
+from fairbits.search.strategies.dice import agreed, draw, hop_plan
 from fairbits.search.strategies.walks import Guide, Start, WalkStep, approach, to_boundary, walk
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import AT_LEAST_0, AT_LEAST_1, Limit, Strategy, population
+
+#: What numbers of seeds and moves make sense.
+PHASES: Mapping[str, Limit] = {"seeds": AT_LEAST_1, "global_moves": AT_LEAST_1, "local_moves": AT_LEAST_0}
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,13 @@ class Adf(Strategy):
 
     name: ClassVar[str] = "adf"
     needs_gradients: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_phases(self.seeds, self.global_moves, self.local_moves)
+    limits: ClassVar[Mapping[str, Limit]] = PHASES
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Lead some seeds to the decision boundary, and walk along it from each that gets there."""
 
         def direction(people: Codes, figures: Evaluation, who: Indices) -> Codes:  # noqa: ARG001
-            low, high = (np.sign(slope) for slope in pair_of_slopes(oracle, people, figures))
-            return to_boundary(oracle, figures) * np.where(low == high, low, 0.0)
+            return to_boundary(oracle, figures) * agreed(*pair_of_slopes(oracle, people, figures))
 
         count = self.seeds or population(oracle.evaluator.m)
         start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
@@ -84,12 +84,3 @@ def walk_slopes(oracle: Oracle, start: Start, rng: np.random.Generator, *, steps
 def pair_of_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
     """Slopes at the twins with the lowest and the highest score."""
     return oracle.gradients(people, figures.low_twin), oracle.gradients(people, figures.high_twin)
-
-
-def check_phases(seeds: int | None, global_moves: int, local_moves: int) -> None:
-    """Refuse numbers of seeds and moves that make no sense."""
-    if global_moves < 1 or local_moves < 0 or (seeds is not None and seeds < 1):
-        raise OptionError(
-            f"global_moves ({global_moves}) and seeds ({seeds}) must be 1 or more, "
-            f"local_moves ({local_moves}) 0 or more."
-        )

@@ -14,6 +14,7 @@ differ from the public code, and why:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,7 +25,7 @@ from fairbits.errors import OptionError, choose_from
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
 from fairbits.search.strategies.walks import Aimless, Guide, Start, WalkStep, apart, drawn_people, walk
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import AT_LEAST_0, AT_LEAST_1, INSIDE, Limit, Strategy, population
 
 MODES = ("random", "semi", "fully")
 #: Batches of draws in a round, at most; a round has enough with a quarter of a batch of ID cases.
@@ -41,12 +42,12 @@ class Aequitas(Strategy):
     unit: float = 0.001  # how far a probability moves at a time
 
     name: ClassVar[str] = "aequitas"
+    limits: ClassVar[Mapping[str, Limit]] = {"draws": AT_LEAST_1, "local_moves": AT_LEAST_0, "unit": INSIDE}
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise OptionError(f"mode {self.mode!r} is not known; {choose_from(str(self.mode), MODES)}")
-        if self.local_moves < 0 or not 0 < self.unit < 1 or (self.draws is not None and self.draws < 1):
-            raise OptionError("local_moves must be 0 or more, draws 1 or more, and unit between 0 and 1.")
+        super().__post_init__()
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Draw people until some twins get different decisions, then walk from these people."""
@@ -58,8 +59,7 @@ class Aequitas(Strategy):
             starts.append(drawn.rows(hits))
             if 4 * sum(map(len, starts)) >= count:
                 break
-        people = np.concatenate([start.people for start in starts])
-        start = Start(people, np.concatenate([start.anchors for start in starts]))
+        start = Start.joined(starts)
         free = len(oracle.problem.free)
         guide = Aimless(len(start), free) if self.mode == "random" else DirectionGuide(len(start), free, self)
         walk(oracle, start, guide, rng, steps=self.local_moves)

@@ -30,11 +30,10 @@ import numpy.typing as npt
 
 from fairbits.domain import DEFAULT_THRESHOLD, Codes
 from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outlook, change_some, margins
-from fairbits.errors import OptionError
 from fairbits.measure import Measure, effective_classes
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem, across
-from fairbits.search.strategy import Strategy, metropolis, population
+from fairbits.search.strategy import ABOVE_0, AT_LEAST_1, Limit, Strategy, metropolis, population
 
 #: Chance of a proposal to be a mix with a better member; as long as all twins get the same decision, more often.
 MIX, MIX_AGREED = 0.03, 0.5
@@ -61,14 +60,10 @@ class Climb(Strategy):
 
     name: ClassVar[str] = "climb"
     fits: ClassVar[tuple[str, ...]] = ("seeds", "chains")
-
-    def __post_init__(self) -> None:
-        for option in ("seeds", "chains", "generations"):
-            value = getattr(self, option)
-            if value is not None and value < 1:
-                raise OptionError(f"{option} is {value}; it must be 1 or more.")
-        if not self.temperature > 0:
-            raise OptionError(f"the temperature is {self.temperature}; it must be larger than 0.")
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **dict.fromkeys(("seeds", "chains", "generations"), AT_LEAST_1),
+        "temperature": ABOVE_0,
+    }
 
     @classmethod
     def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:

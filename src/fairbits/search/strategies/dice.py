@@ -25,6 +25,7 @@ Where Algorithm 1 leaves something open, and what is done here (docs/method.md h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,7 +39,7 @@ from fairbits.measure import Measure, assign, effective_classes, grid_bins
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategies.walks import nudged
-from fairbits.search.strategy import Strategy, metropolis, population
+from fairbits.search.strategy import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Limit, Strategy, metropolis, population
 
 #: Seeds that advance together, at most: with more, a short search would end before their hops lead anywhere.
 LARGEST = 1024
@@ -58,15 +59,16 @@ class Dice(Strategy):
 
     name: ClassVar[str] = "dice"
     needs_gradients: ClassVar[bool] = True
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "seeds": AT_LEAST_1,
+        "local_moves": AT_LEAST_0,
+        **dict.fromkeys(("global_moves", "global_step", "local_step"), ABOVE_0),
+    }
 
     def __post_init__(self) -> None:
-        for option in ("global_moves", "global_step", "local_step"):
-            if not getattr(self, option) > 0:
-                raise OptionError(f"{option} is {getattr(self, option)}; it must be larger than 0.")
+        super().__post_init__()
         if self.feedback not in FEEDBACK:
             raise OptionError(f"feedback {self.feedback!r} is not known; {choose_from(str(self.feedback), FEEDBACK)}")
-        if self.local_moves < 0 or (self.seeds is not None and self.seeds < 1):
-            raise OptionError("local_moves must be 0 or more and seeds 1 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """The global phase from some seeds, each with its local phases."""

@@ -12,7 +12,7 @@ the public code, and why:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,16 +21,18 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.engine import Evaluation
-from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
-from fairbits.search.strategies.adf import check_phases, pair_of_slopes
-from fairbits.search.strategies.dice import draw, inverse
+from fairbits.search.strategies.adf import PHASES, pair_of_slopes
+from fairbits.search.strategies.dice import agreed, draw, inverse
 from fairbits.search.strategies.walks import Start, apart, approach, to_boundary
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import AT_LEAST_1, Limit, Strategy, population
 
 #: Slopes at the twins with the lowest and the highest score: (n, free) each.
 SlopesOf = Callable[[Oracle, Codes, Evaluation], tuple[Codes, Codes]]
+
+
+_MOMENTUM: Limit = ("it must be 0 or more, and below 1", lambda value: 0 <= value < 1)
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,7 @@ class Eidig(Strategy):
 
     name: ClassVar[str] = "eidig"
     needs_gradients: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_momentum(self.momentum, self.patience)
-        check_phases(self.seeds, self.global_moves, self.local_moves)
+    limits: ClassVar[Mapping[str, Limit]] = {**PHASES, "momentum": _MOMENTUM, "patience": AT_LEAST_1}
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Lead some seeds to the decision boundary with momentum, and walk from each that gets there."""
@@ -75,8 +74,7 @@ class Momentum:
         low, high = self._slopes(self._oracle, people, figures)
         self._low[who] = self._share * self._low[who] + low
         self._high[who] = self._share * self._high[who] + high
-        one, other = np.sign(self._low[who]), np.sign(self._high[who])
-        return to_boundary(self._oracle, figures) * np.where(one == other, one, 0.0)
+        return to_boundary(self._oracle, figures) * agreed(self._low[who], self._high[who])
 
 
 def walk_from_start(
@@ -100,9 +98,3 @@ def walk_from_start(
         due = np.flatnonzero(successes >= patience)
         weights[due] = inverse(*slopes(oracle, hopped[due], found.rows(due)))
         successes[due] = 0
-
-
-def check_momentum(momentum: float, patience: int) -> None:
-    """Refuse options that make no sense."""
-    if not 0 <= momentum < 1 or patience < 1:
-        raise OptionError(f"0 <= momentum < 1 <= patience must hold, but got {momentum} and {patience}.")

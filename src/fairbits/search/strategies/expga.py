@@ -22,11 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes
-from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Problem
 from fairbits.search.strategies.walks import Flags, apart, drawn_people
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import AT_LEAST_1, AT_LEAST_2, SHARE, Limit, Strategy, population
 
 #: A little ridge keeps the least squares solvable when an attribute happens not to vary.
 RIDGE = 1e-3
@@ -46,6 +45,11 @@ class ExpGA(Strategy):
 
     name: ClassVar[str] = "expga"
     fits: ClassVar[tuple[str, ...]] = ("crowd",)
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **dict.fromkeys(("crossover", "mutation"), SHARE),
+        **dict.fromkeys(("samples", "crowd"), AT_LEAST_2),
+        "generations": AT_LEAST_1,
+    }
 
     @classmethod
     def fitted(cls, options: Mapping[str, Any], *, people: int, m: int) -> dict[str, Any]:
@@ -53,13 +57,6 @@ class ExpGA(Strategy):
         samples = int(options.get("samples") or cls.samples)
         most = max(2, min(LARGEST, population(m), people * m // (4 * samples)))
         return {**options, "crowd": options.get("crowd") or most}
-
-    def __post_init__(self) -> None:
-        for option in ("crossover", "mutation"):
-            if not 0 <= getattr(self, option) <= 1:
-                raise OptionError(f"{option} is {getattr(self, option)}; it is a probability.")
-        if self.generations < 1 or self.samples < 2 or (self.crowd is not None and self.crowd < 2):
-            raise OptionError("generations must be 1 or more, samples and crowd 2 or more.")
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Choose seeds by what explains their scores, and breed them for some generations."""

@@ -15,6 +15,7 @@ attribute a step, and whoever loses the difference in decision steps back. Where
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,11 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes
-from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Problem
 from fairbits.search.strategies.walks import Aimless, Start, apart, walk
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import AT_LEAST_0, AT_LEAST_1, AT_LEAST_2, Limit, Strategy, population
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Grft(Strategy):
     local_moves: int = 1000
 
     name: ClassVar[str] = "grft"
-
-    def __post_init__(self) -> None:
-        least = min(self.generations, self.local_moves)
-        if self.crowd < 2 or least < 0 or (self.seeds is not None and self.seeds < 1):
-            raise OptionError("crowd must be 2 or more, seeds 1 or more, generations and local_moves 0 or more.")
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "seeds": AT_LEAST_1,
+        "crowd": AT_LEAST_2,
+        **dict.fromkeys(("generations", "local_moves"), AT_LEAST_0),
+    }
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Breed around some seeds, then walk from the ID cases."""
@@ -74,11 +74,7 @@ class Grft(Strategy):
                 rng,
             )
             people = problem.limit(people, crowd.anchors, rng, current=parents)
-        return Start(
-            np.concatenate([part.people for part in found]),
-            np.concatenate([part.anchors for part in found]),
-            np.concatenate([part.seeds for part in found if part.seeds is not None]),
-        )
+        return Start.joined(found)
 
     def _children(
         self, problem: Problem, people: Codes, heights: npt.NDArray[np.float64], rng: np.random.Generator

@@ -14,6 +14,7 @@ layers' outputs and their gradients, which native networks do. Where we differ f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,9 +26,9 @@ from fairbits.engine import Evaluation
 from fairbits.functions import softmax
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
-from fairbits.search.strategies.adf import check_phases, walk_slopes
+from fairbits.search.strategies.adf import PHASES, walk_slopes
 from fairbits.search.strategies.walks import approach
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import Limit, Strategy, population
 
 #: People whose activations decide which neurons are biased.
 SAMPLE = 512
@@ -46,9 +47,7 @@ class NeuronFair(Strategy):
     name: ClassVar[str] = "neuronfair"
     needs_gradients: ClassVar[bool] = True
     needs_layers: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_phases(self.seeds, self.global_moves, self.local_moves)
+    limits: ClassVar[Mapping[str, Limit]] = PHASES
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Move some seeds along their biased neurons, and walk from each whose twins get different decisions."""

@@ -15,6 +15,7 @@ constraints, as long as the tree is confident there. Where we differ from the pu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,11 +24,10 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.engine import Seen, keys_of
-from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
 from fairbits.search.strategies.walks import Flags, Start, apart
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import AT_LEAST_1, SHARE, Limit, Strategy, population
 
 #: Inputs that share a tree, at most; and how long the queue may grow, in batches.
 SHARING, LONGEST = 1024, 16
@@ -46,13 +46,10 @@ class Sg(Strategy):
     batches: int = 40  # taken from the queue in a round
 
     name: ClassVar[str] = "sg"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.confidence <= 1:
-            raise OptionError(f"confidence is {self.confidence}; it lies between 0 and 1.")
-        for option in ("seeds", "neighbours", "depth", "batches"):
-            if getattr(self, option) is not None and getattr(self, option) < 1:
-                raise OptionError(f"{option} is {getattr(self, option)}; it must be 1 or more.")
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **dict.fromkeys(("seeds", "neighbours", "depth", "batches"), AT_LEAST_1),
+        "confidence": SHARE,
+    }
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Ask about seeds, and about people on the paths of decision trees around them."""
@@ -175,9 +172,7 @@ class Queue:
         """Add people who have not been in the queue before."""
         new = self._seen.add(keys_of(more.people, self._problem.person))
         more, ranks = more.rows(new), ranks[new]
-        mine = self._waiting
-        seeds = None if mine.seeds is None or more.seeds is None else np.concatenate([mine.seeds, more.seeds])
-        joined = Start(np.concatenate([mine.people, more.people]), np.concatenate([mine.anchors, more.anchors]), seeds)
+        joined = Start.joined([self._waiting, more])
         ranks = np.concatenate([self._ranks, ranks])
         order = np.argsort(-ranks, kind="stable")[: self._longest]
         self._waiting, self._ranks = joined.rows(order), ranks[order]

@@ -15,6 +15,7 @@ The rates of the latest finished round are in the summary under ``findings``. Dr
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,7 +25,7 @@ import numpy.typing as npt
 from fairbits.errors import OptionError
 from fairbits.search.oracle import Oracle
 from fairbits.search.strategies.walks import drawn_people
-from fairbits.search.strategy import Strategy, population
+from fairbits.search.strategy import INSIDE, SHARE, Limit, Strategy, population
 
 #: Standard deviations of a 95 % interval.
 Z_95 = 1.96
@@ -40,10 +41,10 @@ class Themis(Strategy):
     threshold: float = 0.2  # a set of attributes with this rate is a hit, and so is all that contains it
 
     name: ClassVar[str] = "themis"
+    limits: ClassVar[Mapping[str, Limit]] = {"margin": INSIDE, "threshold": SHARE}
 
     def __post_init__(self) -> None:
-        if not (0 < self.margin < 1 and 0 < self.threshold <= 1):
-            raise OptionError(f"margin ({self.margin}) and threshold ({self.threshold}) must lie between 0 and 1.")
+        super().__post_init__()
         if not 0 < self.least <= self.most:
             raise OptionError(f"0 < least <= most must hold, but got least = {self.least}, most = {self.most}.")
 

@@ -8,7 +8,7 @@ there, twins count as treated apart when their scores do not all fall into one c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,15 @@ class Start:
     def rows(self, chosen: npt.NDArray[np.generic]) -> Start:
         """A selection of these people."""
         return Start(self.people[chosen], self.anchors[chosen], None if self.seeds is None else self.seeds[chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Start]) -> Start:
+        """All people of several."""
+        seeds = [part.seeds for part in parts if part.seeds is not None]
+        people, anchors = (
+            np.concatenate(some) for some in zip(*((one.people, one.anchors) for one in parts), strict=True)
+        )
+        return cls(people, anchors, np.concatenate(seeds) if seeds else None)
 
 
 @dataclass(frozen=True, slots=True)
