@@ -19,6 +19,7 @@ from .encoding import Numeric as Numeric
 from .encoding import Part as Part
 from .encoding import Unseen as Unseen
 from .reading import MAX_MODEL_BYTES as MAX_MODEL_BYTES
+from .reading import MAX_REQUESTS as MAX_REQUESTS
 from .reading import MAX_ROWS as MAX_ROWS
 from .reading import MAX_SECONDS as MAX_SECONDS
 from .reading import GrantOptions as GrantOptions

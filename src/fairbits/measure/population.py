@@ -557,6 +557,11 @@ class Measurement(Shown):
         return found
 
 
+def _made_of_twins(table: Table, m: int) -> bool:
+    """Whether everybody is in the table under every combination: somebody made these twins, and meant them all."""
+    return table.person is not None and len(table) == m * len(np.unique(table.person))
+
+
 def measure_table(
     evaluator: Evaluator,
     table: Table,
@@ -568,7 +573,8 @@ def measure_table(
     """Evaluate everybody in a table."""
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
-    support = Support(evaluator, table.codes if evaluator.validity.rows is None else evaluator.validity.rows)
+    rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows
+    support = Support(evaluator, rows, least=1 if _made_of_twins(table, evaluator.m) else MIN_ROWS)
     schema, twins = evaluator.schema, evaluator.twins
     likely = Validity(schema, twins, evaluator.validity.rows, rules=schema.plausible)
     names = schema.protected

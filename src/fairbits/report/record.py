@@ -10,7 +10,7 @@ from typing import Any
 from fairbits.certify import Contradiction, Statement
 from fairbits.debug import DebugResult
 from fairbits.domain import Limit
-from fairbits.measure import Estimate, Harm, Noise, Stake, Tail
+from fairbits.measure import Estimate, Harm, Noise, Stake, Tail, WordStudy
 from fairbits.repair import RepairResult
 from fairbits.report.manifest import FileHash
 from fairbits.subject import Quality
@@ -202,3 +202,4 @@ class ReportData:
     gate_of_another: str = ""
     files: tuple[FileHash, ...] = ()
     folder: Path | None = None  # where these files lie
+    words: WordStudy | None = None

@@ -65,7 +65,7 @@ NONE = "none"
 MANNER = frozenset(
     (
         *("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds"),
-        *("batch", "authorization_env", "credential_header", "train"),
+        *("max_requests", "max_cost", "batch", "authorization_env", "credential_header", "train"),
         *("timeout", "retries", "wait", "concurrency", "rate", "cache"),
     )
 )

@@ -32,6 +32,7 @@ from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output
 from fairbits.shape import fits
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
+from fairbits.subject.texts import subject_of_text_file
 from fairbits.subject.twins import subject_of_twins
 
 #: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
@@ -238,9 +239,11 @@ def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-#: What an audit file is about: a model and a table, or a table of twins.
-KINDS = ("table", "twins")
-_SECTIONS = ("name", "kind", "about", "rules", "plausible", "justified", "model", "table", "limits", "attributes")
+#: What an audit file is about: a model and a table, a table of twins, or people put into words.
+KINDS = ("table", "twins", "text")
+_SECTIONS = (
+    *("name", "kind", "about", "text", "rules", "plausible", "justified", "model", "table", "limits", "attributes"),
+)
 _ABOUT = ("purpose", "owner", "version")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
@@ -275,6 +278,9 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     about = _about(document)
     if kind == "twins":
         return replace(_of_twins(document, file, grants), about=about)
+    if kind == "text":
+        _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
+        return replace(subject_of_text_file(document, file, grants), about=about)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
@@ -354,7 +360,7 @@ def _about(document: Mapping[str, Any]) -> dict[str, str]:
 def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """Twins that somebody else made: the table says whose, of which protected values, and with which score."""
     section = section_of(document, "table")
-    _known_keys(document, ("name", "kind", "table"), "an audit file of twins")
+    _known_keys(document, ("name", "kind", "about", "table"), "an audit file of twins")
     _known_keys(section, ("path", "person", "protected", "score", "threshold"), "[table]")
     for key in ("person", "score", "protected"):
         if not fits(section.get(key), list[str] if key == "protected" else str):
