@@ -6,6 +6,7 @@ escapes a label. Every text is plain: what came from outside is cleaned by whoev
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -288,21 +289,20 @@ class Shown:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from fairbits import notebook
-
-        return str(notebook.html_of(self))
+        return str(_notebook().html_of(self))
 
     def plot(self) -> Any:
         """The result as a matplotlib figure."""
-        from fairbits import notebook
-
-        return notebook.figure_of(self)
+        return _notebook().figure_of(self)
 
     def to_frame(self) -> Any:
         """The result as a frame: of pandas or polars as the user's own table was, else of whichever is installed."""
-        from fairbits import notebook
+        return _notebook().frame_of(self)
 
-        return notebook.frame_of(self)
+
+def _notebook() -> Any:
+    """By the front of the package, which is there whenever any part of it is."""
+    return sys.modules["fairbits"].notebook
 
 
 def paragraphs(lines: Iterable[str], tone: str = "") -> list[Block]:
