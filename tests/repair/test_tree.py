@@ -1,4 +1,4 @@
-"""Fair trees: the optimum where it is known or by brute force, k = 1 by structure, and the file that is written."""
+"""Fair trees: the optimum where it is known or by brute force, and k = 1 by structure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairbits.repair import repair_run
 from fairbits.repair.proposals.registry import PROPOSERS
 from fairbits.repair.proposals.tree import FairTree, _cuts, built, ignoring, optimal_tree
+from fairbits.repair.run import study
 from tests.repair import planted
 
 
@@ -41,16 +41,14 @@ def test_no_tree_has_more_than_the_optimal_one(rng: np.random.Generator) -> None
     assert int((built(found, inputs, names).predict(inputs) == names).sum()) == most
 
 
-def test_trees_stand_on_the_front_with_a_proof_and_are_written(tmp_path: Path) -> None:
-    pytest.importorskip("skops")
+def test_trees_are_judged_with_a_proof(tmp_path: Path) -> None:
     subject = planted.network_subject()
     run = planted.searched(subject, tmp_path / "run")
-    result = repair_run(run, subject=subject, proposals=[FairTree(seconds=0.5)], quick=True, choose="tree-2", threads=1)
-    for name in ("tree-2", "tree-4"):
-        one = result[name]
+    found = study(run, subject, [FairTree(seconds=0.5)], quick=True, threads=1)
+    assert [one.name for one in found.candidates] == ["tree-2", "tree-4"]
+    for one in found.candidates:
         assert one.proof is not None
         assert (one.proof.bound, one.proof.property) == (1, "flips")
         assert (one.held_out.k_max, one.held_out.id_rate) == (1, 0.0)
-    assert "on training rows" in result["tree-2"].words
+        assert "on training rows" in one.words
     assert PROPOSERS["tree"] == FairTree()
-    assert [path.name for path in result.files if path.suffix == ".skops"] == ["repaired.skops"]
