@@ -293,6 +293,10 @@ class LoadingOptions:
     max_seconds: float | None = option(
         None, "Seconds until a foreign model has answered first.", shown="12", group=LOADING
     )
+    max_requests: int | None = option(None, "Requests to a language model.", shown="10000", low=0, group=LOADING)
+    max_cost: float | None = option(
+        None, "What a language model may cost, in the currency of its price.", metavar="X", group=LOADING
+    )
 
     def given(self) -> dict[str, Any]:
         """What was granted, for functions that take grants."""

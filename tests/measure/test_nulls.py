@@ -68,6 +68,24 @@ def test_a_model_that_answers_otherwise_is_not_claimed() -> None:
     )
 
 
+def test_what_realisations_share_is_no_noise() -> None:
+    rng = np.random.default_rng(0)
+    carrier = rng.normal(0, 1, WORDS)  # "the woman", "the man": their article moves both
+    base = rng.normal(0, 0.5, PEOPLE)
+    scores = [expit(base[:, None] + weight + carrier[None, :]) for weight in (0.0, 0.8)]
+    found = word_bits(scores, rng)
+    assert found.claimed
+    assert found.nulls[1].bits == pytest.approx(0, abs=0.2)
+
+
+def test_few_realisations_claim_nothing() -> None:
+    scores = [np.full((9, 3), 0.1), np.full((9, 3), 0.9)]
+    found = word_bits(scores, np.random.default_rng(0))
+    assert found.above is not None
+    assert found.above.low == 1
+    assert not found.claimed
+
+
 def test_one_realisation_claims_nothing() -> None:
     scores = [np.full((5, 1), 0.1), np.full((5, 1), 0.9)]
     found = word_bits(scores, np.random.default_rng(0), again=(scores, scores))

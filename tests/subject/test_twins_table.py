@@ -124,4 +124,4 @@ def test_a_page_and_a_gate(folder: Path) -> None:
 def test_half_of_the_flags_is_refused(folder: Path) -> None:
     found = CliRunner().invoke(app, ["measure", str(folder / "twins.csv"), "--person", "id"])
     assert isinstance(found.exception, OptionError)
-    assert "needs --person, --protected and --score" in str(found.exception)
+    assert "the columns that say whose twin" in str(found.exception)

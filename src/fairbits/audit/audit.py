@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fairbits.certify import Certificate
     from fairbits.debug import DebugResult, Description
     from fairbits.diff import ModelDiff
-    from fairbits.measure import GroupTable, Measurement, Progress
+    from fairbits.measure import GroupTable, Measurement, Progress, WordStudy
     from fairbits.paper import StrategyComparison
     from fairbits.proxies import ProxyStudy
     from fairbits.repair import RepairResult
@@ -239,6 +239,7 @@ class Audit:
         max_twins: int = 1000,
         threshold: float | None = None,
         person: str | None = None,
+        weight: str | None = None,
         test: Any = None,
         name: str = "subject",
         as_is: bool = False,
@@ -269,6 +270,8 @@ class Audit:
             The probability from which on a decision between two classes is favourable; 0.5 by default.
         person
             The column that says whose a row is, where people have several: intervals and tests then draw people.
+        weight
+            The column of survey weights: rates and means are then weighted.
         test
             A table of people whom the model has never seen, such as ``table``: accuracy and AUC are then about them.
         name
@@ -293,6 +296,7 @@ class Audit:
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
         asked |= {"max_twins": max_twins, "threshold": threshold, "name": name, "person": person, "test": test}
+        asked["weight"] = weight
         subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
 
@@ -343,6 +347,85 @@ class Audit:
         asked: dict[str, Any] = {"person": person, "protected": protected, "score": score, "threshold": threshold}
         return cls._made(subject_of_twins(table, **asked, name=name).checked(), SubjectOrigin())
 
+    @classmethod
+    def from_texts(
+        cls,
+        decider: Any,
+        table: Any,
+        *,
+        families: Mapping[str, Mapping[str, Any]],
+        template: str | None = None,
+        column: str | None = None,
+        realisations: int = 8,
+        protected: Sequence[str] | None = None,
+        favourable: str | None = None,
+        threshold: float | None = None,
+        chat: Mapping[str, Any] | None = None,
+        answers: str | Path | None = None,
+        name: str = "text",
+        **options: Any,
+    ) -> Self:
+        """An audit of what decides about texts: people are put into words, and twins differ in cues.
+
+        Parameters
+        ----------
+        decider
+            A function of texts, an object with ``predict_proba`` (a scikit-learn pipeline over text), a file of one, a
+            reference, or the address of a language model that ends in /v1.
+        table
+            A file, or an Arrow, pandas or polars table, with the columns of the template, or the column of texts.
+        families
+            By name of the family: the cues of each slot, a built-in family, a file, or words by value.
+        template
+            A text with slots, such as ``"{person} asks for a loan of {amount}."``.
+        column
+            A column of texts in which words stand for an attribute, instead of a template.
+        realisations
+            Words for each combination, at most.
+        protected
+            The attributes to look at, where cues speak of more.
+        favourable
+            The class whose probability is the score; by default the last.
+        threshold
+            The score from which on a decision is favourable; 0.5 by default.
+        chat
+            How a language model is asked: ``options``, ``model``, ``system``, ``answers``, ``temperature``, ``price``.
+        answers
+            The file that a language model's answers are kept in.
+        name
+            What to call the subject.
+        **options
+            Those of :class:`~fairbits.models.ModelOptions`.
+
+        Returns
+        -------
+        Audit
+            For ``words()``, ``measure()``, ``search()`` and ``audit()``.
+
+        Raises
+        ------
+        SchemaError
+            If the template has an unknown slot, or cues lack a value.
+        """
+        from fairbits.subject import subject_of_texts
+
+        text: dict[str, Any] = {"families": families, "realisations": realisations}
+        said = {"template": template, "column": column, "protected": None if protected is None else list(protected)}
+        text |= {key: value for key, value in said.items() if value is not None}
+        subject = subject_of_texts(
+            decider,
+            table,
+            text,
+            folder=Path(),
+            chat=chat,
+            favourable=favourable,
+            threshold=threshold,
+            name=name,
+            answers=None if answers is None else Path(answers),
+            options=ModelOptions.of(options),
+        )
+        return cls._made(subject.checked(), SubjectOrigin())
+
     def __repr__(self) -> str:
         return f"<Audit of {self.subject.short()}>"
 
@@ -375,11 +458,41 @@ class Audit:
         from fairbits.measure import evaluator_of, measure_table, noise_of
 
         asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
-        evaluator = evaluator_of(subject, epsilon=asked.epsilon, partition=asked.partition, threads=asked.threads)
+        evaluator = evaluator_of(
+            subject,
+            epsilon=asked.epsilon,
+            partition=asked.partition,
+            threads=asked.threads,
+            people=len(subject.table),
+        )
         noise = noise_of(subject, evaluator)
         return measure_table(
             evaluator, subject.table, np.random.default_rng(asked.seed), noise=noise, progress=progress
         )
+
+    def words(self, *, epsilon: float | None = None, seed: int = 0) -> WordStudy:
+        """Bits of each family of cues above its nulls, of a decider about texts.
+
+        Parameters
+        ----------
+        epsilon
+            Scores closer than this count as the same; 0.025 by default.
+        seed
+            Of the bootstrap.
+
+        Returns
+        -------
+        WordStudy
+            ``sentences()`` says what is claimed.
+
+        Raises
+        ------
+        OptionError
+            If the model decides about rows and not about texts.
+        """
+        from fairbits.measure import study_words
+
+        return study_words(self.subject, epsilon=epsilon, seed=seed)
 
     def groups(self, *, seed: int = 0) -> tuple[GroupTable, ...]:
         """Counts, base rates, selection rates, impact ratios and errors by protected attribute and intersection.

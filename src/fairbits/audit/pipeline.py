@@ -22,7 +22,7 @@ from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError
-from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators
+from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators, study_words, text_model
 from fairbits.models import Do, HasActivations, HasTrees, Network, TwinScores
 from fairbits.options import AuditOptions, CertifyOptions, RepairOptions
 from fairbits.proxies import ProxyStudy
@@ -39,7 +39,7 @@ from fairbits.report import (
 )
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_json, read_once, write_json
+from fairbits.store import Run, new_folder, read_json, read_once, record_to_json, write_json
 from fairbits.subject import Subject, check_identity
 
 #: Seconds for everything, where nothing is said.
@@ -386,6 +386,8 @@ class Pipeline:
         self.measured = clock.now - before
         run = self._search()
         keep_measurement(run.folder, document)
+        if text_model(self.subject) is not None:
+            clock.tried("words", lambda: self._words(run))
         self._after_search(run, "debug", "debug.json", self._debug)
         self._after_search(run, "repair", "repair.json", self._repair)
         self._certify(run)
@@ -491,6 +493,13 @@ class Pipeline:
             write_study(found, run.folder, self.subject)
 
         return self.clock.tried("proxies", work)
+
+    def _words(self, run: Run) -> None:
+        """The families of cues, with their nulls."""
+        options, say = self.options, self.clock.until("words", inf)
+        study = study_words(self.subject, epsilon=options.epsilon, seed=options.seed, progress=say)
+        document = {"study": record_to_json(study), "made_with": self.subject.identity.document()}
+        write_json(run.folder / "words.json", document)
 
     def _debug(self, run: Run) -> None:
         from fairbits.debug import debug_run

@@ -19,6 +19,7 @@ from .encoding import Numeric as Numeric
 from .encoding import Part as Part
 from .encoding import Unseen as Unseen
 from .reading import MAX_MODEL_BYTES as MAX_MODEL_BYTES
+from .reading import MAX_REQUESTS as MAX_REQUESTS
 from .reading import MAX_ROWS as MAX_ROWS
 from .reading import MAX_SECONDS as MAX_SECONDS
 from .reading import GrantOptions as GrantOptions
@@ -30,6 +31,7 @@ from .reading import granted_in as granted_in
 from .reading import is_there as is_there
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
+from .rule import KEYWORDS as KEYWORDS
 from .rule import NUMPY as NUMPY
 from .rule import Rule as Rule
 from .rule import Truth as Truth
@@ -37,6 +39,7 @@ from .rule import columns_of as columns_of
 from .rule import evaluated as evaluated
 from .schema import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .schema import MAX_TWINS as MAX_TWINS
+from .schema import Chances as Chances
 from .schema import DecisionRule as DecisionRule
 from .schema import Schema as Schema
 from .schema import coarsened as coarsened

@@ -39,6 +39,8 @@ BYTES_PER_ROW, SMALL_TABLE = 8 * CELLS_PER_ROW, 64 << 20
 MAX_MODEL_BYTES = 512 * 1024 * 1024
 #: Seconds that a foreign model may take until it has answered for the first time, unless --max-seconds says otherwise.
 MAX_SECONDS = 12.0
+#: Requests to a language model, unless --max-requests says otherwise.
+MAX_REQUESTS = 10_000
 
 
 class GrantOptions(TypedDict, total=False):
@@ -51,6 +53,8 @@ class GrantOptions(TypedDict, total=False):
     max_model_bytes: int
     max_rows: int
     max_seconds: float
+    max_requests: int
+    max_cost: float | None
 
 
 def granted_in(options: Mapping[str, Any]) -> GrantOptions:

@@ -19,6 +19,11 @@ from .evaluator import hold as hold
 from .evaluator import shared_evaluators as shared_evaluators
 from .evaluator import symbol_of as symbol_of
 from .evaluator import target_of as target_of
+from .families import FamilyBits as FamilyBits
+from .families import WordStudy as WordStudy
+from .families import planned_requests as planned_requests
+from .families import study_words as study_words
+from .families import text_model as text_model
 from .groups import MIN_PEOPLE as MIN_PEOPLE
 from .groups import Decided as Decided
 from .groups import Filing as Filing
@@ -44,10 +49,14 @@ from .intervals import clustered_ratio as clustered_ratio
 from .intervals import lowest_ratio as lowest_ratio
 from .intervals import rate_bound as rate_bound
 from .intervals import rate_of as rate_of
+from .intervals import ratio_ends as ratio_ends
 from .intervals import student_mean as student_mean
 from .intervals import student_ratio as student_ratio
 from .intervals import wilson as wilson
 from .intervals import worth_of as worth_of
+from .nulls import NullBits as NullBits
+from .nulls import WordBits as WordBits
+from .nulls import word_bits as word_bits
 from .plausibility import Plausibility as Plausibility
 from .population import Measurement as Measurement
 from .population import Noise as Noise

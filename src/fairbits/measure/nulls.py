@@ -10,7 +10,9 @@ bits come about where nothing protected differs:
 - *a neutral word*: words that say nothing about the person, averaged as the cues are.
 
 Words are the same for all people, and so is how they are divided: what one odd name does to everybody is one accident.
-Bits are claimed above the largest null only, by a bootstrap that draws people and divides realisations at once.
+Bits are claimed above the largest null only, by a bootstrap that draws people and divides realisations at once. They
+are counted at a tolerance that null twins do not exceed (METHOD.md 12): where words alone make classes, many classes
+say nothing, but scores that lie further apart than words move them do.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.functions import normal_quantile
 from fairbits.measure.bits import DEFAULT_EPSILON, sweeps
 from fairbits.measure.intervals import Estimate
 
@@ -28,6 +31,11 @@ Floats = npt.NDArray[np.float64]
 
 #: Draws of a bootstrap, and the level of its interval: a claim is wrong about once in 200 times.
 DRAWS, LEVEL = 1000, 0.99
+#: Realisations from which on bits can be claimed: of four groups in two words each, one in seven would be claimed
+#: wrongly, in four words one in thirty. From the second figure on, what realisations share can be taken away.
+ENOUGH, MANY = 4, 8
+#: Null twins that lie apart by no more than the tolerance.
+LEVEL_OF_SPANS = 0.995
 AGAIN, REALISATION, NEUTRAL = "asked again", "another realisation", "a neutral word"
 
 
@@ -63,14 +71,17 @@ class WordBits:
         Mean over people, with an interval over them.
     nulls
         The three nulls.
+    tolerance
+        ε, or what the scores of null twins never differ by, where that is more.
     above
-        Bits above the largest null, with an interval; None where there is no null by other realisations.
+        Bits at this tolerance above the largest null, with an interval; None without a null by other realisations.
     claimed
-        Whether that interval lies above 0.
+        Whether that interval lies above 0, and there are enough realisations to say so.
     """
 
     bits: Estimate
     nulls: tuple[NullBits, ...]
+    tolerance: float
     above: Estimate | None
     claimed: bool
 
@@ -102,43 +113,71 @@ def word_bits(
         Of the bootstrap.
     """
     twins = np.stack([one.mean(axis=1) for one in scores], axis=1)
-    found = _bits(twins, epsilon)
-    middle = twins.mean(axis=1)
+    middle = twins.mean(axis=1)[None, :, None]
     chosen = rng.integers(0, len(twins), (draws, len(twins)))
     sizes = [one.shape[1] for one in scores]
-    nulls: dict[str, Floats] = {}
+    nulls: dict[str, Floats] = {}  # scores of null twins, (draws, people, twins)
     reasons = {
         AGAIN: "the model was asked once",
         REALISATION: "a combination has one realisation only",
         NEUTRAL: "the family has fewer than two neutral words",
     }
     if again is not None:
-        nulls[AGAIN] = _again(again, rng, draws, epsilon)
+        nulls[AGAIN] = _again(again, rng, draws)
     if min(sizes) > 1:
-        apart = np.stack([_halves(one, rng, draws) for one in scores], axis=2)
-        nulls[REALISATION] = _bits(middle[None, :, None] + apart, epsilon)
+        nulls[REALISATION] = middle + np.stack([_halves(one, rng, draws) for one in _own_parts(scores)], axis=2)
     if neutral is not None and neutral.shape[1] > 1:
-        nulls[NEUTRAL] = _bits(middle[None, :, None] + _neutral(neutral, sizes, rng, draws), epsilon)
-    means = {name: _resampled(one, chosen) for name, one in nulls.items()}
-    real = found[chosen].mean(axis=1)
+        nulls[NEUTRAL] = middle + _neutral(neutral, sizes, rng, draws)
+    means = {name: _resampled(_bits(one, epsilon), chosen) for name, one in nulls.items()}
     said = tuple(
         NullBits(name, float(means[name].mean()), float(np.quantile(means[name], 0.95)))
         if name in means
         else NullBits(name, None, reason=reason)
         for name, reason in reasons.items()
     )
-    bits = Estimate(float(found.mean()), *_ends(real, 0.95))
-    if REALISATION not in means:
-        return WordBits(bits, said, None, claimed=False)
-    largest = max(means.values(), key=lambda one: float(one.mean()))
-    above = Estimate(float(found.mean() - largest.mean()), *_ends(real - largest, LEVEL))
-    return WordBits(bits, said, above, claimed=above.low > 0)
+    found = _bits(twins, epsilon)
+    bits = Estimate(float(found.mean()), *_ends(found[chosen].mean(axis=1), 0.95))
+    if REALISATION not in nulls:
+        return WordBits(bits, said, epsilon, None, claimed=False)
+    freedom = {AGAIN: 1e9, REALISATION: _freedom(sizes), NEUTRAL: 0.0 if neutral is None else neutral.shape[1] - 1.0}
+    spans = (_never(np.ptp(one, axis=2), freedom[name]) for name, one in nulls.items())
+    tolerance = max(epsilon, *spans)
+    found = _bits(twins, tolerance)
+    largest = max((_resampled(_bits(one, tolerance), chosen) for one in nulls.values()), key=lambda one: one.mean())
+    moved = found[chosen].mean(axis=1) - largest
+    above = Estimate(float(found.mean() - largest.mean()), *_ends(moved, LEVEL))
+    return WordBits(bits, said, tolerance, above, claimed=above.low > 0 and min(sizes) >= ENOUGH)
+
+
+def _freedom(sizes: Sequence[int]) -> float:
+    """Degrees of freedom of what realisations do by themselves."""
+    shared = min(sizes) == max(sizes) >= MANY
+    return float(sum(sizes) - len(sizes)) - (sizes[0] - 1 if shared else 0)
+
+
+def _never(spans: Floats, freedom: float) -> float:
+    """What null twins practically never lie apart by: the usual 95 %, widened as Student did (1908) for few words."""
+    from scipy.special import stdtrit
+
+    return float(np.quantile(spans, 0.95) * stdtrit(freedom, (1 + LEVEL_OF_SPANS) / 2) / normal_quantile(0.975))
 
 
 def _bits(scores: Floats, epsilon: float) -> Floats:
     """log2 k of people, over the last axis of scores."""
     flat = np.ascontiguousarray(scores.reshape(-1, scores.shape[-1]))
     return np.log2(sweeps(flat, epsilon)[0].max(axis=1) + 1).reshape(scores.shape[:-1])
+
+
+def _own_parts(scores: Sequence[Floats]) -> list[Floats]:
+    """What realisations do beyond what the realisation of that number does in all combinations.
+
+    "The woman" and "the man" share their article, which moves no twin away from another; unrelated names share nothing,
+    and are scaled so that they vary as before.
+    """
+    if len({one.shape for one in scores}) > 1 or scores[0].shape[1] < MANY:
+        return list(scores)
+    whole = np.stack(scores)
+    return list((whole - whole.mean(axis=0)) * np.sqrt(len(whole) / (len(whole) - 1)))
 
 
 def _halves(scores: Floats, rng: np.random.Generator, draws: int) -> Floats:
@@ -159,19 +198,15 @@ def half_signs(count: int, rng: np.random.Generator, draws: int) -> Floats:
     return rng.permuted(np.tile(weights, (draws, 1)), axis=1) * rng.choice([-1.0, 1.0], (draws, 1))
 
 
-def _again(
-    answers: tuple[Sequence[Floats], Sequence[Floats]], rng: np.random.Generator, draws: int, epsilon: float
-) -> Floats:
-    """Bits of people whose twins differ only by what the same prompts were answered the second time."""
+def _again(answers: tuple[Sequence[Floats], Sequence[Floats]], rng: np.random.Generator, draws: int) -> Floats:
+    """Twins that differ only by what the same prompts were answered the second time, (draws, people, twins)."""
     first, second = answers
-    if all(np.array_equal(one, other) for one, other in zip(first, second, strict=True)):
-        return np.zeros((draws, len(first[0])))
     noise = []
     for one, other in zip(first, second, strict=True):
         signs = rng.choice([-1.0, 1.0], (draws, *one.shape))
         noise.append((signs * (one - other) / np.sqrt(2)).mean(axis=2))
     middle = np.mean([one.mean(axis=1) for one in first], axis=0)
-    return _bits(middle[None, :, None] + np.stack(noise, axis=2), epsilon)
+    return middle[None, :, None] + np.stack(noise, axis=2)
 
 
 def _neutral(neutral: Floats, sizes: Sequence[int], rng: np.random.Generator, draws: int) -> Floats:

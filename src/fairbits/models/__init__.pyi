@@ -36,7 +36,10 @@ from .estimator import fresh_estimator as fresh_estimator
 from .estimator import opened_estimator as opened_estimator
 from .estimator import refitted as refitted
 from .estimator import save_estimator as save_estimator
+from .http import Client as Client
 from .http import Endpoint as Endpoint
+from .http import headers_for as headers_for
+from .http import secret_note as secret_note
 from .native.network import Activation as Activation
 from .native.network import Network as Network
 from .native.network import read_npz as read_npz
@@ -63,6 +66,7 @@ from .outputs import reading_of as reading_of
 from .outputs import speaks_of as speaks_of
 from .outputs import with_model_classes as with_model_classes
 from .pickles import trusted_types as trusted_types
+from .predictors import classes_of as classes_of
 from .predictors import names_of as names_of
 from .registry import adapt as adapt
 from .registry import ending_of as ending_of
@@ -71,6 +75,7 @@ from .registry import is_url as is_url
 from .registry import load_model as load_model
 from .registry import load_with_encoding as load_with_encoding
 from .registry import named_object as named_object
+from .registry import read_decider as read_decider
 from .registry import read_model as read_model
 from .registry import save_as_original as save_as_original
 from .registry import settled_original as settled_original

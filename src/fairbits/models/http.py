@@ -26,10 +26,11 @@ import sys
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import lazy_loader
@@ -98,19 +99,19 @@ class Endpoint(BlackBox):
         self.service.close()
 
 
-class _Service:
-    """Asks by HTTP: many requests at a time, no faster than allowed, and no row twice while it is remembered."""
+Answer = TypeVar("Answer")
 
-    def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
+
+class Client:
+    """Asks by HTTP: many requests at a time, no faster than allowed, each tried again while that may help."""
+
+    def __init__(self, url: str, options: ModelOptions, headers: Mapping[str, str]):
         self._httpx = needed("httpx", "http", "asking an endpoint")
         self.url = url
-        self.decoder = decoder
         self._options = options
-        self._rows = _ROWS if options.batch == BATCH else options.batch
-        self._remembered: OrderedDict[bytes, float] = OrderedDict()
         self._next = 0.0  # when the next request may go out
         # A packed answer could unpack to anything, and one request is like another: no cookies are kept.
-        headers = {"Accept-Encoding": "identity"} | _headers(url, options)
+        headers = {"Accept-Encoding": "identity", **headers}
         with foreign(f"the endpoint {url!r} cannot be asked"):
             self._httpx.URL(url)
             self._client = self._httpx.AsyncClient(
@@ -122,16 +123,6 @@ class _Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = threading.Lock()
 
-    def ask(self, rows: Codes) -> npt.NDArray[np.float64]:
-        """What the service says about each row, or has said."""
-        different, back = np.unique(rows, axis=0, return_inverse=True)
-        keys = [row.tobytes() for row in different]
-        found = np.array([self._remembered.get(key, math.nan) for key in keys])
-        new = np.flatnonzero(np.isnan(found))
-        found[new] = self.ask_all(different[new])
-        self._remember([keys[i] for i in new], found[new])
-        return found[back.ravel()]
-
     def close(self) -> None:
         """Close the connections."""
         with self._opening:
@@ -140,14 +131,17 @@ class _Service:
             asyncio.run_coroutine_threadsafe(self._client.aclose(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
 
-    def ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
-        """What the service says about each row now."""
-        pieces = [rows[start : start + self._rows] for start in range(0, len(rows), self._rows)]
-        if not pieces:
-            return np.empty(0)
-        asked = asyncio.run_coroutine_threadsafe(self._ask_pieces(pieces), self._running())
+    def send(
+        self,
+        count: int,
+        body: Callable[[int], bytes],
+        limit: Callable[[int], int],
+        read: Callable[[int, bytes], Answer],
+    ) -> list[Answer]:
+        """So many requests, each with its body and the bytes that its answer may have, and what is read from it."""
+        asked = asyncio.run_coroutine_threadsafe(self._send_all(count, body, limit, read), self._running())
         try:
-            return np.concatenate(asked.result())
+            return asked.result()
         except BaseException:
             asked.cancel()
             raise
@@ -163,29 +157,34 @@ class _Service:
                 threading.Thread(target=_run, args=(self._loop,), name="fairbits-endpoint", daemon=True).start()
             return self._loop
 
-    async def _ask_pieces(self, pieces: list[Codes]) -> list[npt.NDArray[np.float64]]:
+    async def _send_all(
+        self,
+        count: int,
+        body: Callable[[int], bytes],
+        limit: Callable[[int], int],
+        read: Callable[[int, bytes], Answer],
+    ) -> list[Answer]:
         """Several requests at a time; the first that fails ends the others."""
-        found: list[npt.NDArray[np.float64]] = [np.empty(0)] * len(pieces)
-        waiting = iter(enumerate(pieces))
+        found: dict[int, Answer] = {}
+        waiting = iter(range(count))
 
         async def work() -> None:
-            for place, piece in waiting:
-                found[place] = await self._ask(piece)
+            for place in waiting:
+                found[place] = read(place, await self._send(body(place), limit(place)))
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._options.concurrency, len(pieces))):
+                for _ in range(min(self._options.concurrency, count)):
                     group.create_task(work())
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        return found
+        return [found[place] for place in range(count)]
 
-    async def _ask(self, rows: Codes) -> npt.NDArray[np.float64]:
-        body = json.dumps({"rows": self.decoder.records(rows)}, allow_nan=False).encode()
+    async def _send(self, body: bytes, limit: int) -> bytes:
         silences, attempts = 0, self._options.retries + 1
         for attempt in range(1, attempts + 1):
             try:
-                return await self._ask_once(body, len(rows))
+                return await self._send_once(body, limit)
             except _TryAgainError as error:
                 trouble, pause = error.trouble, error.pause
                 silences = silences + 1 if error.silent else 0
@@ -198,7 +197,7 @@ class _Service:
             f"and retries under [model]."
         )
 
-    async def _ask_once(self, body: bytes, rows: int) -> npt.NDArray[np.float64]:
+    async def _send_once(self, body: bytes, limit: int) -> bytes:
         now = time.monotonic()
         mine = max(now, self._next)
         self._next = mine + (1 / self._options.rate if self._options.rate else 0.0)
@@ -209,7 +208,7 @@ class _Service:
             async with asyncio.timeout(seconds), self._client.stream("POST", self.url, **given) as answer:
                 answering = True
                 self._check_status(answer)
-                content = await self._content_of(answer, BYTES + BYTES_PER_ROW * rows)
+                return await self._content_of(answer, limit)
         except (TimeoutError, self._httpx.TimeoutException):
             if answering:  # it is there, and slow: trying again would take as long
                 raise self._bad(
@@ -223,7 +222,6 @@ class _Service:
             raise
         except Exception as error:  # noqa: BLE001 - a strange answer can break anything inside the library
             raise self._bad(f"cannot be asked: {reason(error)}") from None
-        return self._read(content, rows)
 
     def _bad(self, what: str) -> ModelError:
         """An answer that no further try will mend."""
@@ -264,6 +262,41 @@ class _Service:
                     f"answered more than {limit:,} bytes, far more than the scores take; see what it sends."
                 )
         return bytes(found)
+
+
+class _Service(Client):
+    """Scores of rows, no row asked about twice while it is remembered."""
+
+    def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
+        super().__init__(url, options, headers_for(url, options))
+        self.decoder = decoder
+        self._rows = _ROWS if options.batch == BATCH else options.batch
+        self._remembered: OrderedDict[bytes, float] = OrderedDict()
+
+    def ask(self, rows: Codes) -> npt.NDArray[np.float64]:
+        """What the service says about each row, or has said."""
+        different, back = np.unique(rows, axis=0, return_inverse=True)
+        keys = [row.tobytes() for row in different]
+        found = np.array([self._remembered.get(key, math.nan) for key in keys])
+        new = np.flatnonzero(np.isnan(found))
+        found[new] = self.ask_all(different[new])
+        self._remember([keys[i] for i in new], found[new])
+        return found[back.ravel()]
+
+    def ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
+        """What the service says about each row now."""
+        pieces = [rows[start : start + self._rows] for start in range(0, len(rows), self._rows)]
+        if not pieces:
+            return np.empty(0)
+
+        def body(place: int) -> bytes:
+            return json.dumps({"rows": self.decoder.records(pieces[place])}, allow_nan=False).encode()
+
+        def limit(place: int) -> int:
+            return BYTES + BYTES_PER_ROW * len(pieces[place])
+
+        found = self.send(len(pieces), body, limit, lambda place, content: self._read(content, len(pieces[place])))
+        return np.concatenate(found)
 
     def _read(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
         try:
@@ -316,7 +349,8 @@ class _TryAgainError(Exception):
         self.trouble, self.pause, self.silent = trouble, pause, silent
 
 
-def _headers(url: str, options: ModelOptions) -> dict[str, str]:
+def headers_for(url: str, options: ModelOptions) -> dict[str, str]:
+    """The headers of every request, with the secret that was granted for this address."""
     headers = dict(options.headers)
     for name in headers:
         if name.lower() == "authorization":

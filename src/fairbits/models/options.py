@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
-from fairbits.domain import MAX_MODEL_BYTES, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit, text_of
+from fairbits.domain import MAX_MODEL_BYTES, MAX_REQUESTS, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit, text_of
 from fairbits.errors import OptionError, choose_from
 from fairbits.shape import fits
 
@@ -19,11 +19,14 @@ InputFormat = Literal["frame", "array", "codes"]
 #: Rows that a foreign model gets at once: large enough to keep it busy, small enough to stay in the caches.
 BATCH = 65_536
 #: What only whoever runs fairbits can say; a subject file cannot.
-GRANTS = ("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds")
+GRANTS = (
+    *("trust", "trust_code", "trust_pickle", "credential"),
+    *("max_model_bytes", "max_rows", "max_seconds", "max_requests", "max_cost"),
+)
 
 
-_LEAST = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0}
-_POSITIVE = ("timeout", "wait", "rate", "max_seconds")
+_LEAST = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0, "max_requests": 0}
+_POSITIVE = ("timeout", "wait", "rate", "max_seconds", "max_cost")
 _MUST = {
     **dict.fromkeys(("columns", "layers"), "a list of names"),
     **{"inputs": "lists of attributes by input", "headers": "texts by name", "favourable": "the position of an output"},
@@ -48,11 +51,12 @@ class ModelOptions:
 
     ``trust_code`` lets a reference such as ``module:function`` be imported, ``trust_pickle`` a pickle be opened,
     ``trust`` both. ``credential`` names the environment variable whose secret the endpoint gets, ``NAME`` or
-    ``NAME@https://host``. ``max_model_bytes``, ``max_rows`` and ``max_seconds`` bound what files may ask for.
+    ``NAME@https://host``. ``max_model_bytes``, ``max_rows`` and ``max_seconds`` bound what files may ask for,
+    ``max_requests`` and ``max_cost`` what a language model may be asked for.
 
     Parameters
     ----------
-    trust, trust_code, trust_pickle, credential, max_model_bytes, max_rows, max_seconds
+    trust, trust_code, trust_pickle, credential, max_model_bytes, max_rows, max_seconds, max_requests, max_cost
         What is granted to files and endpoints: see above.
     favourable, columns, output, score_of, input_format, inputs, factory, train, layers
         How the model is read: see above.
@@ -74,6 +78,8 @@ class ModelOptions:
     max_model_bytes: int = MAX_MODEL_BYTES
     max_rows: int = MAX_ROWS
     max_seconds: float = MAX_SECONDS
+    max_requests: int = MAX_REQUESTS
+    max_cost: float | None = None
     favourable: int | None = None
     columns: tuple[str, ...] | None = None
     output: Output | None = None

@@ -212,6 +212,22 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
     return _reader(_checked(file, options))(file, schema, options)
 
 
+def read_decider(source: str | Path, options: ModelOptions) -> Any:
+    """What a reference names or a file of scikit-learn holds, before anything is known about its inputs."""
+    file = Path(source)
+    if isinstance(source, str) and is_reference(source) and not is_there(file):
+        return named_model(source, trust_code=options.trust_code)
+    ending = _checked(file, options).suffix.lower()
+    if ending not in (*PICKLES, ".skops"):
+        raise ModelError(
+            f"the decider {str(file)!r} is a {ending or 'nameless'} file; texts take a .skops file, a pickle, "
+            f"module:function, or an address that ends in /v1."
+        )
+    if ending == ".skops" and not options.trust_pickle:
+        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
+    return read_object(file, trust_pickle=options.trust_pickle)
+
+
 def is_url(text: str) -> bool:
     """Whether a text is the address of a service."""
     return text.startswith(("http://", "https://"))

@@ -52,5 +52,6 @@ from .sections.summary import gate_look as gate_look
 from .sections.summary import waiver_blocks as waiver_blocks
 from .sections.treatment import lead as lead
 from .sections.treatment import proxies_of as proxies_of
+from .sections.wording import wording_blocks as wording_blocks
 from .summary import json_schema as json_schema
 from .summary import summary_of as summary_of

@@ -21,6 +21,7 @@ from fairbits.certify import (
 )
 from fairbits.debug import read_debug
 from fairbits.domain import GrantOptions, joined
+from fairbits.language import TextModel
 from fairbits.measure import Evaluator, Progress, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, TwinScores, kind_of
 from fairbits.repair import RepairResult, read_repair
@@ -44,6 +45,7 @@ from fairbits.report.record import About, Measured, Opening, ReportData, Reprodu
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.summary import gate_of, sources_of
 from fairbits.report.sections.treatment import lead, proxies_of
+from fairbits.report.sections.wording import words_of
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, accepted_subject, note_checks
 from fairbits.subject import Subject, between_notes, quality_of
@@ -72,12 +74,13 @@ def compute_report(
             "partition": str,
             "protected": list[str],
             "rules": list[str],
+            "plausible": list[str],
             "blind": bool,
             "kind": str,
+            "limits": list[dict[str, Any]],
+            "tail": dict[str, Any] | None,
         }
-        texts |= {"limits": list[dict[str, Any]], "tail": dict[str, Any] | None} | dict.fromkeys(
-            FLIPS_BY, dict[str, float]
-        )
+        texts |= dict.fromkeys(FLIPS_BY, dict[str, float])
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])
@@ -110,6 +113,9 @@ def compute_report(
     note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against])
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     direct = words.sentence(facts, bits, measured.noise)
+    wording = words_of(run.folder, about)
+    if wording is not None:
+        direct = f"{direct} In {wording.sentences()[0]}"
     return ReportData(
         about=facts,
         bits=bits,
@@ -139,6 +145,7 @@ def compute_report(
         gate=gate,
         gate_of_another=gate_of_another,
         files=files_of(run.folder, leave_out=(*FORMATS, FILING)),
+        words=wording,
     )
 
 
@@ -212,6 +219,8 @@ def _model_words(subject: Subject) -> str:
     model = subject.model
     if isinstance(model, TwinScores):
         return "scores of a table of twins"
+    if isinstance(model, TextModel):
+        return f"a decider about texts, in the words of {model.wording.family}"
     if isinstance(model, Network):
         shape = " – ".join(str(width) for width in (model.inputs, *model.widths))
         return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"

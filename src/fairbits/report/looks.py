@@ -62,8 +62,8 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         yield Paragraph(direct)
     sizes = " × ".join(f"{name} {size}" for name, size in zip(about.protected, about.sizes, strict=True))
     terms = f"ε = {about.epsilon:g}, {about.partition} partition"
-    people = "people" if about.people is None else f"rows of {number(about.people)} people"
-    yield Paragraph(f"{number(len(found))} {people}, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
+    who = "people" if about.people is None else f"rows of {number(about.people)} people"
+    yield Paragraph(f"{number(len(found))} {who}, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
     yield from paragraphs(subject.lines(), "small")
     if found.schema.rules:
         count = len(found.schema.rules)
@@ -156,7 +156,7 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     about, measured = data.about, data.measured
     rows = [] if about.blind else flip_rows(measured)
     if len(rows) > 1:
-        alone = [f"{percent(value)} if {what} differed" for what, value, _ in rows[: len(about.protected)]]
+        alone = [f"{percent(value)} if {what} differed" for what, value, *_ in rows[: len(about.protected)]]
         yield "people", f"{', '.join(alone)}"
     person = next((one for one in data.people if one.k > 1), None)
     if person is not None:

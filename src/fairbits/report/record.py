@@ -9,7 +9,7 @@ from typing import Any
 from fairbits.certify import Contradiction, Statement
 from fairbits.debug import DebugResult
 from fairbits.domain import Limit
-from fairbits.measure import Estimate, Harm, Noise, Stake, Tail
+from fairbits.measure import Estimate, Harm, Noise, Stake, Tail, WordStudy
 from fairbits.repair import RepairResult
 from fairbits.report.manifest import FileHash
 from fairbits.subject import Quality
@@ -79,7 +79,7 @@ class Measured:
     stakes: tuple[Stake, ...]
     bound: Mapping[str, float]
     noise: Noise | None = None
-    flip_rate_supported: Estimate | None = None
+    flip_rate_plausible: Estimate | None = None
     limits: tuple[Limit, ...] = ()
     harms: tuple[Harm, ...] = ()
     harmed_people: int = 0
@@ -200,3 +200,4 @@ class ReportData:
     gate: Mapping[str, Any] | None = None
     gate_of_another: str = ""
     files: tuple[FileHash, ...] = ()
+    words: WordStudy | None = None

@@ -10,7 +10,7 @@ from fairbits._version import __version__
 from fairbits.report.record import Portrait, ReportData
 from fairbits.report.sections.repairs import changes, shown_repairs, words_of
 from fairbits.report.sections.treatment import summary as proxies_summary
-from fairbits.store import plain
+from fairbits.store import plain, record_to_json
 
 if TYPE_CHECKING:
     from fairbits.repair import RepairCandidate, RepairResult
@@ -68,6 +68,7 @@ def summary_of(data: ReportData) -> dict[str, Any]:
         "certify": [one.document() for one in data.certified] or None,
         "proxies": proxies_summary(data.proxies),
         "gate": None if data.gate is None else dict(data.gate),
+        **({} if data.words is None else {"words": record_to_json(data.words)}),
     }
     return dict(plain(document))
 

@@ -65,7 +65,7 @@ NONE = "none"
 MANNER = frozenset(
     (
         *("trust", "trust_code", "trust_pickle", "credential", "max_model_bytes", "max_rows", "max_seconds"),
-        *("batch", "authorization_env", "credential_header", "train"),
+        *("max_requests", "max_cost", "batch", "authorization_env", "credential_header", "train"),
         *("timeout", "retries", "wait", "concurrency", "rate", "cache"),
     )
 )
@@ -120,7 +120,8 @@ def identity_of(
     values = [[schema[name].twin_values().tolist(), schema[name].ranges] for name in schema.protected]
     target = f"{schema.target}: {schema.favourable or 'a number'} of {', '.join(schema.classes)}"
     known = (table.codes, table.labels, table.held_out, table.scores)
-    more = (None, None) if test is None else (test.codes, test.labels)
+    more: tuple[Any, ...] = (None, None) if test is None else (test.codes, test.labels)
+    more += () if table.weight is None else (table.weight,)
     found = {
         "model": _model_digest(model),
         "origin": origin,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes, twin_limits
 from fairbits.errors import ModelError, OptionError, SchemaError
+from fairbits.language import TextModel
 from fairbits.models import (
     Endpoint,
     FittedModel,
@@ -231,7 +232,7 @@ class Subject:
 
     def asked_lines(self) -> tuple[str, ...]:
         """Whether the model is asked as its owner asks it, in a sentence; nothing where it is ours or not here."""
-        looked_up = self.scores_only or isinstance(self.model, TwinScores)
+        looked_up = self.scores_only or isinstance(self.model, TwinScores | TextModel)
         if looked_up or (self.original is None and self.source is not None):
             return ()
         said = self.round_trip.sentence()

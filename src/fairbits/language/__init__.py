@@ -1,0 +1,5 @@
+"""People put into words: cues, templates, and what decides about texts."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,101 @@
+"""A decider about texts as a model of codes: a person becomes texts, and their scores a mean.
+
+So whatever asks a model about people (measure, search, gate) can ask what decides about their texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fairbits.domain import Codes, Decoder, Schema
+from fairbits.errors import FairbitsError, ModelError
+from fairbits.language.wording import Wording, Words
+from fairbits.models import BlackBox, attribute, classes_of, reason
+
+Floats = npt.NDArray[np.float64]
+
+
+class Decider(Protocol):
+    """What decides about texts: the score of the favourable class for each."""
+
+    def scores(self, texts: Sequence[str], *, again: int = 0) -> Floats:
+        """Scores, (n,); ``again`` is 1 where the same texts are asked a second time."""
+
+
+class FunctionDecider:
+    """Any function of texts, or any object with ``predict_proba``, such as a scikit-learn pipeline."""
+
+    def __init__(self, original: Any, *, favourable: str | None = None):
+        self.original = original
+        asked = attribute(original, "predict_proba")
+        self._ask = asked if callable(asked) else original
+        if not callable(self._ask):
+            raise ModelError(f"a {type(original).__name__!r} decides about no texts: it is no function of them.")
+        #: Its outputs by name, where it names them.
+        self.classes = classes_of(original) if callable(asked) else None
+        self.place = -1 if favourable is None or self.classes is None else self.classes.index(favourable)
+
+    def scores(self, texts: Sequence[str], *, again: int = 0) -> Floats:  # noqa: ARG002 - asked anew every time
+        """The last column of its answers, or that of the favourable class where it names its classes."""
+        try:
+            found = np.asarray(self._ask(list(texts)), dtype=np.float64)
+        except FairbitsError:
+            raise
+        except (Exception, SystemExit) as error:  # the user's own code
+            raise ModelError(f"the decider failed on {len(texts):,} texts: {reason(error)}") from error
+        found = found[:, self.place] if found.ndim == 2 and found.shape[1] > 1 else found.reshape(-1)
+        if found.shape != (len(texts),):
+            raise ModelError(
+                f"the decider was asked about {len(texts):,} texts and answered {found.shape[0]:,} scores."
+            )
+        return found
+
+
+class TextModel(BlackBox):
+    """A decider about the texts that codes become, in the words of the first of its families.
+
+    A row's score is the mean over the realisations of its combination of protected values.
+    """
+
+    def __init__(self, decider: Decider, schema: Schema, wordings: Mapping[str, Wording]):
+        self.decider, self.schema, self.wordings = decider, schema, wordings
+        self.decoder = Decoder(schema)
+        self.wording = next(iter(wordings.values()))
+        super().__init__(self._scores, len(self.decoder.names), name="the decider", own=True, outputs=1)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TextModel, (self.decider, self.schema, self.wordings)
+
+    def _scores(self, codes: Codes) -> Floats:
+        rows, back = np.unique(codes, axis=0, return_inverse=True)
+        free = rows[:, self.schema.free_columns]
+        other = np.concatenate([[True], (free[1:] != free[:-1]).any(axis=1)])  # protected columns are the last
+        formats, words = self.wording.formats(self.decoder, rows[other]), self.wording.words
+        texts = [
+            [formats[person] % one for one in words[place]]
+            for person, place in zip(np.cumsum(other) - 1, self.wording.places(self.schema, rows), strict=True)
+        ]
+        sizes = np.array([len(each) for each in texts])
+        found = self.decider.scores(list(chain.from_iterable(texts)))
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        return np.asarray((np.add.reduceat(found, starts) / sizes)[back.ravel()])
+
+    def text_of(self, codes: Codes, place: int, realisation: int = 0, wording: Wording | None = None) -> str:
+        """One text about one person."""
+        wording = wording or self.wording
+        return wording.formats(self.decoder, codes[None])[0] % wording.words[place][realisation]
+
+    def realised(
+        self, wording: Wording, codes: Codes, words: Sequence[Sequence[Words]], *, again: int = 0
+    ) -> list[Floats]:
+        """Scores of people by realisation, (people, realisations), for each list of words; all asked at once."""
+        formats = wording.formats(self.decoder, codes)
+        texts = [text % one for group in words for text in formats for one in group]
+        found = self.decider.scores(texts, again=again)
+        ends = np.cumsum([len(formats) * len(group) for group in words])[:-1]
+        return [piece.reshape(len(formats), -1) for piece in np.split(found, ends)]

@@ -1,0 +1,95 @@
+"""People put into words: what was asked, what changed between twins, and bits beside the nulls that they must exceed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairbits.blocks import (
+    Block,
+    Columns,
+    Commands,
+    Fold,
+    Heading,
+    Inline,
+    Paragraph,
+    Strong,
+    TableBlock,
+    between,
+    figure,
+    label,
+    paragraphs,
+)
+from fairbits.language import marked
+from fairbits.measure import FamilyBits, WordStudy
+from fairbits.shape import reading
+from fairbits.store import read_json, record_from_json
+from fairbits.text import number
+
+if TYPE_CHECKING:
+    from fairbits.subject import Subject
+
+NAME = "words.json"
+
+
+def words_of(folder: Path, subject: Subject) -> WordStudy | None:
+    """The study of words in a run's folder, if it is about this subject."""
+    path = folder / NAME
+    document = read_json(path) if path.is_file() else {}
+    if (document.get("made_with") or {}).get("id") != subject.identity.id:
+        return None
+    with reading(path, "delete it, and audit again"):
+        return record_from_json(WordStudy, document["study"])
+
+
+def wording_blocks(study: WordStudy) -> Iterator[Block]:
+    """Claims, bits and nulls by family, words side by side, and one prompt in full."""
+    yield from paragraphs(study.sentences())
+    nulls = [null.null for null in study.families[0].found.nulls]
+    columns = [label("family"), figure("bits", 2), *(figure(one, 2) for one in nulls), figure("tolerance", 3)]
+    columns += [figure("above", 2), between("99 % interval", lambda one: number(one, 2)), label("")]
+    yield TableBlock(columns, [_row(one) for one in study.families], _caption(study))
+    for family in study.families:
+        yield from _pair(family)
+    means = [(family.family, values, score) for family in study.families for values, score in family.means.items()]
+    yield Fold(
+        "Mean scores by family", [TableBlock([label("family"), label("values"), figure("mean score", 3)], means)]
+    )
+    yield Heading("What was asked")
+    yield from paragraphs([f"One text in full{', after what the system says' if study.system else ''}:"])
+    yield Commands([*([study.system, ""] if study.system else []), *study.prompt.splitlines()])
+    yield from paragraphs(study.notes, "small")
+    lacking = {null.reason for one in study.families for null in one.found.nulls if null.reason}
+    yield from paragraphs((f"Where a null has no figure: {reason}." for reason in sorted(lacking)), "small")
+
+
+def _caption(study: WordStudy) -> str:
+    sizes = [f"{one.family}: {one.people} people × {one.twins} × {one.realisations} words" for one in study.families]
+    return (
+        f"Mean bits and their three nulls at ε = {study.epsilon:g}; bits above the largest null, at a tolerance that "
+        f"words alone do not reach ({'; '.join(sizes)})"
+    )
+
+
+def _row(family: FamilyBits) -> tuple[object, ...]:
+    found = family.found
+    above = found.above
+    ends = None if above is None else (above.low, above.high)
+    verdict = Strong("claimed") if found.claimed else "not claimed"
+    nulls = [null.bits for null in found.nulls]
+    value = None if above is None else above.value
+    return (family.family, found.bits.value, *nulls, found.tolerance, value, ends, verdict)
+
+
+def _pair(family: FamilyBits) -> Iterator[Block]:
+    """The same person in the words of two combinations; what changed stands out."""
+    pair = family.pair
+    yield Heading(f"{family.family}: the twins furthest apart")
+    parts = []
+    for values, score, pieces in zip(pair.values, pair.scores, marked(*pair.texts), strict=True):
+        text: tuple[Inline, ...] = tuple(Strong(piece) if changed else piece for piece, changed in pieces)
+        mean = f"the mean of {family.realisations} realisations" if family.realisations > 1 else "one realisation"
+        said = f"as {values}: {number(score, 3)}, {mean}"
+        parts.append([Paragraph((Strong(said),), tone="small"), Paragraph(text)])
+    yield Columns(parts)

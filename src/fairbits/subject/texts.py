@@ -1,0 +1,274 @@
+"""The subject of an audit file with ``kind = "text"``: people of a table, put into words, and what decides about them.
+
+Its attributes are the slots: columns of the table, and protected ones that the cues of the first family speak of. A
+table that does not say who is what has every person once under each combination, as a table of twins has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbits.domain import Category, GrantOptions, Schema, Table, arrow_of, read_arrow, table_from_arrow
+from fairbits.errors import SchemaError, TableError, choose_from
+from fairbits.language import (
+    REALISATIONS,
+    Chat,
+    ChatOptions,
+    CueFamily,
+    FunctionDecider,
+    TextModel,
+    Wording,
+    read_cues,
+    read_template,
+    templates_of_texts,
+)
+from fairbits.models import Loaded, ModelOptions, is_url, read_decider, secret_note
+from fairbits.shape import fits
+from fairbits.subject.infer import infer_schema
+from fairbits.subject.subject import Subject, make_subject
+from fairbits.text import shortened
+
+#: What is decided about a text, where only a function's score is known.
+CLASSES = ("unfavourable", "favourable")
+_TEXT_KEYS = ("template", "column", "realisations", "families", "protected")
+_CHAT_KEYS = ("options", "model", "system", "answers", "temperature", "price")
+#: The slot that words of a column of texts become.
+_WORD = "word"
+
+
+def subject_of_texts(
+    decider: Any,
+    table: Any,
+    text: Mapping[str, Any],
+    *,
+    folder: Path,
+    chat: Mapping[str, Any] | None = None,
+    favourable: str | None = None,
+    threshold: float | None = None,
+    name: str = "text",
+    source: str | None = None,
+    answers: Path | None = None,
+    options: ModelOptions | None = None,
+) -> Subject:
+    """The subject of a decider about texts; ``text`` is what [text] says."""
+    options = options or ModelOptions()
+    _check(text)
+    file = Path(table) if isinstance(table, str | Path) else None
+    data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
+    families = _families(text, folder)
+    made = _decider(decider, chat or {}, favourable, options, answers)
+    classes = getattr(made, "classes", None) or CLASSES
+    if favourable is not None and favourable not in classes:
+        raise SchemaError(f"favourable is {favourable!r}; {choose_from(favourable, classes)}")
+    decided = {"classes": classes, "favourable": favourable or classes[-1], "threshold": threshold}
+    read = _of_column if "column" in text else _of_template
+    schema, people, wordings, notes = read(text, data, families, decided, file)
+    model = TextModel(made, schema, wordings)
+    if isinstance(made, Chat):
+        notes = (*notes, *secret_note(made.url, options))
+    return make_subject(
+        name,
+        Loaded(model, model.decoder.encoding),
+        schema,
+        people,
+        options=options,
+        notes=notes,
+        source=source,
+        original=decider if isinstance(decider, str | Path) else made,
+    )
+
+
+def _check(text: Mapping[str, Any]) -> None:
+    for key in text:
+        if key not in _TEXT_KEYS:
+            raise SchemaError(f"[text] has the unknown key {key!r}; {choose_from(key, _TEXT_KEYS)}")
+    if ("template" in text) == ("column" in text):
+        raise SchemaError("[text] needs a template, or the name of a column of texts, and not both.")
+    kinds: dict[str, Any] = {"template": str, "column": str, "realisations": int, "protected": list[str]}
+    for key, kind in kinds.items():
+        if key in text and not fits(text[key], kind):
+            raise SchemaError(f"[text] {key} is {str(text[key])[:40]!r}; it is of another kind than that.")
+    if text.get("realisations", 1) < 1:
+        raise SchemaError(f"[text] realisations is {text['realisations']}; give 1 or more, e.g. 8.")
+
+
+def _families(text: Mapping[str, Any], folder: Path) -> dict[str, tuple[str | None, dict[str, CueFamily]]]:
+    """By family: its own template, if it has one, and the cues for each of its slots."""
+    stated = text.get("families")
+    if not isinstance(stated, Mapping) or not stated:
+        example = '[text.families.names] with person = "first-names-sex"'
+        raise SchemaError(f"the text names no cues; write e.g. {example}, where person is a slot of the template.")
+    found = {}
+    for name, section in stated.items():
+        if not isinstance(section, Mapping) or not {*section} - {"template"}:
+            raise SchemaError(f'[text.families.{name}] names no slot; write e.g. person = "first-names-sex".')
+        cues = {slot: read_cues(one, folder, slot) for slot, one in section.items() if slot != "template"}
+        wanted = text.get("protected")
+        if wanted is not None:
+            cues = {slot: one.only([each for each in one.attributes if each in wanted]) for slot, one in cues.items()}
+            lost = next((slot for slot, one in cues.items() if not one.attributes), None)
+            if lost is not None:
+                raise SchemaError(
+                    f"the cues of {lost!r} say nothing about {', '.join(wanted)}; check [text] protected."
+                )
+        template = section.get("template")
+        if not fits(template, str | None):
+            raise SchemaError(f"[text.families.{name}] template is {str(template)[:40]!r}; it must be a text.")
+        found[name] = (template, cues)
+    return found
+
+
+def _decider(
+    decider: Any, chat: Mapping[str, Any], favourable: str | None, options: ModelOptions, answers: Path | None
+) -> Any:
+    if isinstance(decider, str) and is_url(decider):
+        given = dict(chat)
+        stated = given.pop("options", ["no", "yes"])
+        if not fits(stated, list[str] | tuple[str, ...]):
+            raise SchemaError('[model] options must be a list of at least two words, e.g. ["no", "yes"].')
+        price = given.pop("price", None)
+        if price is not None and not (fits(price, list[float]) and len(price) == 2 and min(price) >= 0):
+            raise SchemaError(
+                f"[model] price is {str(price)[:40]!r}; give a million tokens in, and out, e.g. [0.5, 1.5]."
+            )
+        kinds = {"model": str, "system": str, "answers": int, "temperature": float}
+        for key, kind in kinds.items():
+            if key in given and not (fits(given[key], kind) and (kind is str or given[key] >= 0)):
+                raise SchemaError(f"[model] {key} is {str(given[key])[:40]!r}; it is of another kind than that.")
+        asked = ChatOptions(
+            options=tuple(stated),
+            favourable=favourable or stated[-1],
+            price=None if price is None else (float(price[0]), float(price[1])),
+            **given,
+        )
+        return Chat(decider, asked, options, answers)
+    if chat:
+        raise SchemaError(f"[model] has {next(iter(chat))!r}, which only a language model takes; leave it out.")
+    found = read_decider(decider, options) if isinstance(decider, str | Path) else decider
+    if hasattr(found, "scores") and hasattr(found, "classes"):
+        return found
+    return FunctionDecider(found, favourable=favourable)
+
+
+def _of_template(
+    text: Mapping[str, Any], data: Any, families: Mapping[str, Any], decided: Mapping[str, Any], file: Path | None
+) -> tuple[Schema, Table, dict[str, Wording], tuple[str, ...]]:
+    """One template for everybody: its slots are columns of the table, or filled by cues."""
+    first = next(iter(families.values()))[1]
+    count = text.get("realisations", REALISATIONS)
+    wordings = {}
+    for name, (template, cues) in families.items():
+        told = {one for family in cues.values() for one in family.attributes}
+        columns = [column for column in data.column_names if column not in {*told, *cues}]
+        read = read_template(text["template"] if template is None else template, columns, list(cues))
+        wordings[name] = Wording(name, cues, read, realisations=count)
+    used = [one for one in data.column_names if any(one in each.columns for each in wordings.values())]
+    protected = next(iter(wordings.values())).values
+    known = [name for name in protected if name in data.column_names]
+    inferred = infer_schema(data.select(used), everything=True).attributes if used else ()
+    attributes = (*inferred, *(Category(name=name, labels=one, protected=True) for name, one in protected.items()))
+    schema = Schema(attributes, **decided)
+    if len(known) == len(protected):
+        return schema, table_from_arrow(data, schema, file=file), wordings, ()
+    if known:
+        lost = next(name for name in protected if name not in known)
+        raise TableError(f"the table has {known[0]!r} and not {lost!r}; it needs all protected attributes, or none.")
+    own = Schema(inferred) if inferred else None
+    codes = table_from_arrow(data, own, file=file).codes if own is not None else np.empty((1, 0))
+    return (
+        schema,
+        crossed(codes, [len(one) for one in protected.values()], file),
+        wordings,
+        (
+            f"the table does not say {', '.join(protected)}: each of its {len(codes):,} rows stands once for every "
+            f"combination, in the words of {next(iter(families))!r} ({', '.join(one.name for one in first.values())}).",
+        ),
+    )
+
+
+def crossed(codes: Any, sizes: list[int], file: Path | None) -> Table:
+    """Every row of codes under every combination of protected values, each row one person."""
+    grid = np.stack(np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij"), axis=-1).reshape(-1, len(sizes))
+    person = np.repeat(np.arange(len(codes)), len(grid))
+    whole = np.column_stack([codes[person], np.tile(grid, (len(codes), 1))]).astype(np.float64)
+    return Table(np.ascontiguousarray(whole), numbers=person + 1, file=file, person=person)
+
+
+def _of_column(
+    text: Mapping[str, Any], data: Any, families: Mapping[str, Any], decided: Mapping[str, Any], file: Path | None
+) -> tuple[Schema, Table, dict[str, Wording], tuple[str, ...]]:
+    """A column of texts: the words in it that are cues of the first family become slots."""
+    column = text["column"]
+    if column not in data.column_names:
+        raise TableError(
+            f"the column of texts {column!r} is not in the table; {choose_from(column, data.column_names)}"
+        )
+    if len(families) > 1 or any(slots.keys() != {_WORD} for _, slots in families.values()):
+        raise SchemaError(f'a column of texts takes one family with the slot {_WORD!r}, e.g. word = "first-names-sex".')
+    ((name, (_, cues)),) = families.items()
+    texts = [str(one or "") for one in data[column].to_pylist()]
+    templates, found = templates_of_texts(texts, cues[_WORD])
+    kept = [i for i, values in enumerate(found) if values is not None]
+    if not kept:
+        raise TableError(f"no text in {column!r} has words of {cues[_WORD].name!r} for one value; check the cues.")
+    unique = {template: place for place, template in enumerate(dict.fromkeys(templates[i] for i in kept))}
+    labels = [f"{place + 1}: {shortened(template, 60)}" for template, place in unique.items()]
+    count = text.get("realisations", REALISATIONS)
+    wording = Wording(name, cues, column=column, texts=tuple(unique), realisations=count)
+    protected = [Category(name=one, labels=values, protected=True) for one, values in wording.values.items()]
+    schema = Schema((Category(name=column, labels=tuple(labels)), *protected), **decided)
+    codes = np.array(
+        [
+            [
+                unique[templates[i]],
+                *(one.labels.index(value) for one, value in zip(protected, found[i] or (), strict=True)),
+            ]
+            for i in kept
+        ],
+        dtype=np.float64,
+    )
+    notes: tuple[str, ...] = ()
+    if len(kept) < len(texts):
+        notes = (
+            f"{len(texts) - len(kept):,} of {len(texts):,} texts are left out: they have no word of "
+            f"{cues[_WORD].name!r}, or words for different values.",
+        )
+    return schema, Table(codes, numbers=np.array(kept) + 1, file=file), {name: wording}, notes
+
+
+def subject_of_text_file(document: Mapping[str, Any], file: Path, grants: GrantOptions) -> Subject:
+    """The subject of an audit file about texts."""
+    sections = {key: document.get(key, {}) for key in ("text", "model", "table")}
+    for key, section in sections.items():
+        if not isinstance(section, Mapping):
+            raise SchemaError(f"[{key}] must be a section, but the subject says {key} = {str(section)[:40]!r}.")
+    text, model, table = sections["text"], dict(sections["model"]), sections["table"]
+    for section, path in (("model", model.pop("path", None)), ("table", table.get("path"))):
+        if not isinstance(path, str):
+            raise SchemaError(f'{str(file)!r} does not say where the {section} is; write path = "…" under [{section}].')
+    strange = next((key for key in table if key not in ("path", "threshold")), None)
+    if strange is not None:
+        raise SchemaError(f"[table] has the unknown key {strange!r}; {choose_from(strange, ('path', 'threshold'))}")
+    favourable = model.pop("favourable", None)
+    chat = {key: model.pop(key) for key in _CHAT_KEYS if key in model}
+    stated, granted = ModelOptions.of(model), ModelOptions.of(grants)
+    place = str(sections["model"]["path"])
+    decider: str | Path = place if is_url(place) or not (file.parent / place).exists() else file.parent / place
+    return subject_of_texts(
+        decider,
+        file.parent / table["path"],
+        text,
+        folder=file.parent,
+        chat=chat,
+        favourable=None if favourable is None else str(favourable),
+        threshold=table.get("threshold"),
+        name=str(document.get("name", file.stem)),
+        source=str(file.resolve()),
+        answers=file.with_suffix(".answers.jsonl"),
+        options=replace(stated, **granted.grants()),
+    )

@@ -1,0 +1,195 @@
+"""Cues, templates and texts: what goes in, what comes out, and one sentence for what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from fairbits import Audit
+from fairbits.errors import FairbitsError
+from fairbits.language import BUILT_IN, marked, read_cues, templates_of_texts
+from fairbits.measure import text_model
+
+Write = Callable[..., Path]
+SEX = {"sex": {"woman": ["Ann", "Eve"], "man": ["Bob", "Leo"], "neutral": ["Kim", "Lou"]}}
+PEOPLE = pd.DataFrame({"amount": [5, 9, 20], "why": ["a car", "fees", "a 10% share"]})
+
+
+def counted(texts: list[str]) -> np.ndarray:
+    """A decider that likes men, and small amounts."""
+    return np.array([0.2 + 0.4 * ("Bob" in text or "Leo" in text) + 0.1 * (" 5 " in text) for text in texts])
+
+
+def audit(decider: Any = counted, **more: Any) -> Audit:
+    given: dict[str, Any] = {"template": "{who} wants {amount} for {why}.", "families": {"names": {"who": SEX}}}
+    return Audit.from_texts(decider, PEOPLE, **{**given, **more})
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_built_in_cues_have_words_for_every_combination(name: str) -> None:
+    family = read_cues(name, Path(), "who")
+    sizes = [len(family.values(attribute)) for attribute in family.attributes]
+    assert len({cue.values for cue in family.cues}) == np.prod(sizes)
+    words = [cue.forms["word"] for cue in family.cues]
+    assert len(set(words)) == len(words)
+    least = min(sum(cue.values == one for cue in family.cues) for one in {cue.values for cue in family.cues})
+    assert least >= 8 or name.startswith("pronouns")
+    assert len(family.neutral) == len(family.cues) / len({cue.values for cue in family.cues}) or least >= 8
+
+
+def test_every_text_is_asked_and_averaged() -> None:
+    asked: list[str] = []
+
+    def decide(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        return counted(texts)
+
+    found = audit(decide).measure()
+    wanted = {f"{n} wants {a} for {w}." for n in ("Ann", "Eve", "Bob", "Leo") for a, w in PEOPLE.to_numpy()}
+    assert set(asked) == wanted
+    assert found.summary()["k_mean"] == 2
+    assert found.summary()["people"] == 3
+    assert found.evaluation.high.max() == pytest.approx(0.7)
+
+
+def test_signs_of_percent_and_braces_stay_as_they_are() -> None:
+    made = audit(template="{who}: 50%({amount})s, %s %(x)s {{why}} {why}")
+    model = text_model(made.subject)
+    assert model is not None
+    assert model.text_of(made.subject.table.codes[-1], 0) == "Ann: 50%(20)s, %s %(x)s {why} a 10% share"
+
+
+def test_forms_and_capitals() -> None:
+    made = audit(template="{Who} takes {who.possessive} {amount}.", families={"pronouns": {"who": "pronouns-sex"}})
+    model = text_model(made.subject)
+    assert model is not None
+    assert model.text_of(made.subject.table.codes[0], 0) == "She takes her 5."
+    assert model.text_of(made.subject.table.codes[0], 1) == "He takes his 5."
+
+
+def test_words_say_about_one_attribute_whatever_else_they_say() -> None:
+    made = audit(families={"names": {"who": "first-names-sex-race"}}, protected=["race"])
+    assert made.subject.schema.protected == ("race",)
+    assert made.measure().evaluator.m == 2
+
+
+def test_a_table_that_knows_who_is_what_is_taken_as_it_is() -> None:
+    made = Audit.from_texts(
+        counted, PEOPLE.assign(sex=["man", "woman", "man"]), template="{who} wants {amount}.",
+        families={"names": {"who": SEX}},
+    )  # fmt: skip
+    assert len(made.subject.table) == 3
+    assert made.subject.table.person is None
+    assert len(made.measure().worst(9)) == 3
+
+
+def test_a_column_of_texts() -> None:
+    table = pd.DataFrame({"text": ["Bob likes 5 %.", "EVE met Ann.", "Ann met Bob.", "nobody", "Leo left."]})
+    made = Audit.from_texts(counted, table, column="text", families={"names": {"word": SEX}})
+    assert made.subject.schema.read(made.subject.table.codes[1])["sex"] == "woman"
+    assert any("2 of 5 texts are left out" in note for note in made.subject.notes)
+    assert made.measure().summary()["flip_rate"] == 1
+    model = text_model(made.subject)
+    assert model is not None
+    assert model.text_of(made.subject.table.codes[0], 0) == "Ann likes 5 %."
+
+
+def test_pronouns_in_texts_keep_their_form_and_their_capital() -> None:
+    templates, values = templates_of_texts(["He shaves himself."], read_cues("pronouns-sex", Path(), "word"))
+    assert values == [("male",)]
+    assert templates == ["%(Word)s shaves %(word.reflexive)s."]
+
+
+def test_a_pipeline_over_text() -> None:
+    pipeline = make_pipeline(CountVectorizer(), LogisticRegression())
+    pipeline.fit(["Ann pays", "Bob pays", "Eve fails", "Leo fails"], ["good", "good", "bad", "bad"])
+    made = audit(pipeline, favourable="good")
+    assert made.subject.schema.classes == ("bad", "good")
+    texts = ["Ann wants 5 for a car.", "Eve wants 5 for a car."]
+    code = made.subject.table.codes[0]
+    assert made.subject.model.scores(code[None])[0] == pytest.approx(pipeline.predict_proba(texts)[:, 1].mean())
+
+
+def test_search_moves_through_the_template(tmp_path: Path) -> None:
+    run = audit().search(evaluations=200, out=tmp_path / "run", seed=0)
+    assert run.summary["k_max"] == 2
+    assert run.summary["cases"] > 3
+
+
+def test_what_changed_is_marked() -> None:
+    left, right = marked("Ann wants 5.", "Bob wants 5.")
+    assert left == [("Ann ", True), ("wants 5.", False)]
+    assert right == [("Bob ", True), ("wants 5.", False)]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"template": "{who} wants {sum}."}, "unknown slot 'sum'; choose from: who, amount, why"),
+        ({"template": "{who} wants {amount"}, "the template is wrong"),
+        ({"template": "{who!r}"}, "with a format"),
+        ({"template": "{who.object}"}, "have no 'who.object'"),
+        ({"template": None}, "a template, or the name of a column"),
+        ({"families": {}}, "the text names no cues"),
+        ({"families": {"names": {"who": {"sex": {"woman": [], "man": ["Bob"]}}}}}, "no words for 'woman'"),
+        ({"families": {"names": {"who": {"sex": {"": ["Ann"], "man": ["Bob"]}}}}}, "no words for ''"),
+        ({"families": {"names": {"who": {"sex": {"woman": ["Ann"]}}}}}, "fewer than two values of 'sex'"),
+        ({"families": {"names": {"who": "first-name"}}}, "neither built in nor a .csv or .toml file; choose from"),
+        ({"families": {"names": {"who": "none.csv"}}}, "does not exist"),
+        ({"realisations": 0}, "realisations is 0"),
+        ({"decider": lambda texts: texts[:1]}, "failed|answered"),
+        ({"decider": 3}, "decides about no texts"),
+    ],
+)
+def test_what_is_wrong_is_said(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(FairbitsError, match=words):
+        audit(**more)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("sex,word\nwoman,Ann\n,Bob\n", "nothing under 'sex' in line 3"),
+        ("sex,word\nwoman,\nman,Bob\n", "nothing under 'word' in line 2"),
+        ("word\nAnn\n", "need a header"),
+        ("sex,word,weight\nwoman,Ann,0\nman,Bob,1\n", "the weight '0'"),
+        ("sex,race,word\nwoman,a,Ann\nman,b,Bob\n", "no word for sex woman, race b"),
+    ],
+)
+def test_a_file_of_cues_that_is_wrong(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "cues.csv").write_text(content)
+    with pytest.raises(FairbitsError, match=words):
+        audit(families={"names": {"who": str(tmp_path / "cues.csv")}})
+
+
+def test_weights_choose_among_more_words_than_are_asked(tmp_path: Path) -> None:
+    lines = [f"{sex},{sex}{i},{1 if i else 1000}" for sex in ("woman", "man") for i in range(20)]
+    (tmp_path / "cues.csv").write_text("\n".join(["sex,word,weight", *lines]))
+    family = read_cues(str(tmp_path / "cues.csv"), Path(), "who")
+    chosen = [one["word"] for one in family.drawn({"sex": "man"}, 3)]
+    assert len(set(chosen)) == 3
+    assert "man0" in chosen
+
+
+def test_an_audit_file_has_a_page_with_words_and_nulls(audit_file: Write, tmp_path: Path) -> None:
+    (tmp_path / "loan_texts.py").write_text(
+        "import numpy as np\n\ndef decide(texts):\n"
+        "    return np.array([0.3 + 0.3 * (text[:3] in ('Bob', 'Leo', 'Max', 'Tom')) for text in texts])\n"
+    )
+    made = Audit.of(audit_file("loan_texts:decide"), trust_code=True)
+    found = made.audit(out=tmp_path / "run", budget=1.0, skip="debug,repair,certify,proxies")
+    page = (tmp_path / "run" / "report.md").read_text()
+    assert "Words and their nulls" in page
+    assert "**Ann** asks for" in page.replace("**Ann **", "**Ann** ")
+    assert "claimed" in page
+    assert found.data.words is not None
+    assert found.data.words.families[0].found.claimed
+    assert "In names: 1.00 bits of sex on average" in found.data.direct
