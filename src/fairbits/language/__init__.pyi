@@ -3,10 +3,11 @@ from .chat import ChatOptions as ChatOptions
 from .cues import BUILT_IN as BUILT_IN
 from .cues import CueFamily as CueFamily
 from .cues import read_cues as read_cues
+from .model import EncodedNetwork as EncodedNetwork
 from .model import FunctionDecider as FunctionDecider
 from .model import TextModel as TextModel
-from .wording import REALISATIONS as REALISATIONS
-from .wording import Wording as Wording
-from .wording import marked as marked
-from .wording import read_template as read_template
-from .wording import templates_of_texts as templates_of_texts
+from .template import REALISATIONS as REALISATIONS
+from .template import Wording as Wording
+from .template import marked as marked
+from .template import read_template as read_template
+from .template import templates_of_texts as templates_of_texts

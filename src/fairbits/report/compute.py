@@ -42,10 +42,10 @@ from fairbits.report.evidence import (
 from fairbits.report.evidence import NAME as MEASURED
 from fairbits.report.manifest import FILING, FORMATS, check_stages, files_of
 from fairbits.report.record import About, Measured, Opening, ReportData, Reproduction, Searched
+from fairbits.report.sections.families import words_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.summary import gate_of, sources_of
 from fairbits.report.sections.treatment import lead, proxies_of
-from fairbits.report.sections.wording import words_of
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, accepted_subject, note_checks
 from fairbits.subject import Subject, between_notes, quality_of
