@@ -7,7 +7,11 @@ threads: `best` compares the best of each, `median` is the median of the ratios 
 
 The second table says what a row of `gradients` costs, counted in twins that `evaluate` measures in that time.
 
-    python benchmarks/engine.py [--seconds 0.4] [--rounds 5]
+The third is about networks of any width: the time of NumPy's matrix products of the same layers (those after the
+first; there and back for gradients; for interventions all of them once, and for each those after its neuron), and of
+a plain forward pass of all twins, divided by ours. All take turns in one process, with the same number of threads.
+
+    python benchmarks/engine.py [--seconds 0.4] [--rounds 5] [--widths]
 """
 
 from __future__ import annotations
@@ -20,11 +24,31 @@ from itertools import pairwise
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fairbits.engine import ActivationCode, Head, Plan, evaluate, gradients
+from fairbits import Attribute, Encoding, Schema, Twins
+from fairbits.engine import ActivationCode, Head, Plan, evaluate, gradients, plan_of, study
+from fairbits.models import Do, Network
 
 WIDTHS = (64, 32, 16, 8, 4, 2)
 MULTIPLY_ADDS = sum(i * o for i, o in pairwise(WIDTHS))
 SIZE = 2048
+
+#: Hidden layers, people and twins of the third table.
+SHAPES: tuple[tuple[tuple[int, ...], int, int], ...] = (
+    ((64, 32, 16), 4000, 32),
+    ((16,) * 8, 4000, 32),
+    ((256, 128), 2000, 32),
+    ((256,) * 8, 200, 32),
+    ((512, 512), 500, 32),
+    ((768, 768), 300, 32),
+    ((1024, 1024, 512), 128, 32),
+    ((2048, 2048), 500, 2),
+    ((2048, 2048), 64, 32),
+    ((4096,), 500, 32),
+    ((4096, 4096), 64, 32),
+    ((1024, 1024), 2, 1000),
+    ((64, 32, 16), 10, 10000),
+)
+DOS = 16
 
 
 def make_plan(m: int, *, numeric: int, lookups: tuple[int, ...], seed: int = 0) -> Plan:
@@ -114,11 +138,88 @@ def measure_gradients(m: int, numeric: int, lookups: tuple[int, ...], threads: i
     )
 
 
+def plain_pass(network: Network, inputs: np.ndarray) -> None:
+    """What anybody would write about the encoded twins."""
+    for start in range(0, len(inputs), 16384):
+        x = inputs[start : start + 16384]
+        for i, (weights, biases) in enumerate(zip(network.weights, network.biases, strict=True)):
+            x = x @ weights + biases
+            x = np.maximum(x, 0) if i + 1 < len(network.weights) else x
+
+
+def measure_widths(hidden: tuple[int, ...], n: int, m: int, threads: int, args: argparse.Namespace) -> str:
+    rng = np.random.default_rng(0)
+    free = [Attribute(name=f"a{j}", kind="integer", low=0, high=9) for j in range(19)]
+    protected = Attribute(name="p", kind="integer", low=0, high=m - 1, protected=True)
+    schema = Schema(attributes=(*free, protected), target="y", classes=("no", "yes"))
+    encoding, twins = Encoding.identity(schema), Twins(schema)
+    shapes = list(pairwise((20, *hidden, 2)))
+    network = Network.build(
+        [rng.normal(0, np.sqrt(2 / i), (i, o)) * (0.2 if i == 20 else 1) for i, o in shapes],
+        [np.zeros(o) for _, o in shapes],
+    )
+    people = rng.integers(0, 10, (n, 20)).astype(np.float64)
+    inputs = encoding.encode_twins(people, twins).reshape(-1, 20).astype(np.float32)
+    plan, many = plan_of(network, encoding, twins), np.resize(people, (max(n, 1024), 20))
+    chosen = rng.integers(0, m, len(many))
+    dos = [Do(0, j, 0.5) for j in range(min(DOS, hidden[0]))]
+    rows = {i: rng.random((4096, i), dtype=np.float32) for i in {20, 2, *hidden}}
+    layers = [rng.random(shape, dtype=np.float32) for shape in shapes[1:]]
+
+    def product(count: int, weights: list[np.ndarray]) -> float:
+        """Seconds for so many rows, from products of as many, up to 4096 at a time."""
+        size = min(count, 4096)
+        return seconds(lambda: [rows[w.shape[0]][:size] @ w for w in weights]) * count / size
+
+    found: dict[str, list[float]] = {}
+    asked = people[: max(min(n, 24), n // 8)]
+    ways: dict[str, Callable[[], object]] = {
+        "evaluate": lambda: evaluate(plan, people, epsilon=0.025, partition="constrained", threads=threads),
+        "gradients": lambda: gradients(plan, many, chosen, threads=threads),
+        "interventions": lambda: study(
+            network, encoding, twins, asked, dos, epsilon=0.025, partition="constrained", threads=threads
+        ),
+    }
+    with threadpool_limits(threads):
+        for _ in range(args.rounds):
+            times = {name: seconds(way) for name, way in ways.items()}
+            forwards, back = (
+                product(n * m, layers),
+                product(len(many), [w for layer in layers for w in (layer, layer.T.copy())]),
+            )
+            shared, later = product(len(asked) * m, layers), product(len(asked) * m * len(dos), layers[1:])
+            ratios = {
+                "evaluate": forwards / times["evaluate"],
+                "gradients": back / times["gradients"],
+                "interventions": (shared + later) / times["interventions"],
+                "plain": seconds(lambda: plain_pass(network, inputs)) / times["evaluate"],
+            }
+            for name, ratio in ratios.items():
+                found.setdefault(name, []).append(ratio)
+    shown = " | ".join(f"{float(np.median(found[name])):.2f}" for name in ("plain", *ways))
+    shape = ", ".join(map(str, hidden)) if len(set(hidden)) > 1 or len(hidden) < 4 else f"{len(hidden)} × {hidden[0]}"
+    return f"| {shape} | {n:,} | {m:,} | {threads} | {'kernel' if plan.fused else 'BLAS'} | {shown} |"
+
+
+def print_widths(args: argparse.Namespace) -> None:
+    print(
+        "| hidden layers | people | m | threads | by | plain ÷ ours | product ÷ evaluate | gradients | interventions |"
+    )
+    print("| --- | --: | --: | --: | --- | --: | --: | --: | --: |")
+    for threads in (1, 2):
+        for hidden, n, m in SHAPES:
+            print(measure_widths(hidden, n, m, threads, args), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=0.4, help="about how long one evaluate call takes")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--widths", action="store_true", help="only the table of widths")
     args = parser.parse_args()
+    if args.widths:
+        print_widths(args)
+        return
     begin = time.perf_counter()
     evaluate(make_plan(2, numeric=3, lookups=(2,)), np.zeros((30, 4)), epsilon=0.025, partition="grid", threads=1)
     print(f"first evaluate, compiled or from the cache: {time.perf_counter() - begin:.2f} s")
@@ -137,6 +238,8 @@ def main() -> None:
     for threads in (1, 2):
         for numeric, lookups in ((10, ()), (0, one_hot)):
             print(measure_gradients(90, numeric, lookups, threads, args), flush=True)
+    print()
+    print_widths(args)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def rules(names: list[str], evaluations: int) -> None:
         with tempfile.TemporaryDirectory() as place:
             settings = Settings(budget=Budget(evaluations=evaluations), strategy="dice", options={"seeds": 100})
             run = search_subject(subject, settings, Path(place) / "run")
-            for rule in ("paper", "spread"):
+            for rule in ("code", "ours"):
                 found = debug_run(run, subject=subject, samples=400, rule=rule, sets=False, trainings=0)
                 vote = found.vote
                 assert vote is not None  # noqa: S101 - all of them have hidden layers

@@ -19,7 +19,9 @@ from sklearn.pipeline import make_pipeline
 from fairbits.measure import evaluator_of
 from fairbits.subject import subject_of_texts
 
-TEMPLATE = "{person} works as a {job} and asks the bank for {amount} dollars for {purpose}, to be paid back in five years."
+TEMPLATE = (
+    "{person} works as a {job} and asks the bank for {amount} dollars for {purpose}, to be paid back in five years."
+)
 
 
 class Timed:

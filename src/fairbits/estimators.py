@@ -101,11 +101,12 @@ def _given(rows: Any) -> Any:
 
 def _column(rows: Any, name: str | int) -> Any:
     if isinstance(rows, nw.DataFrame):
-        if isinstance(name, int) and name not in rows.columns:
-            name = rows.columns[name] if -len(rows.columns) <= name < len(rows.columns) else name
-        if name not in rows.columns:
+        names: list[Any] = rows.columns
+        if isinstance(name, int) and name not in names and -len(names) <= name < len(names):
+            name = names[name]
+        if name not in names:
             raise OptionError(f"{name!r} is no column of X; choose from: {', '.join(map(str, rows.columns[:20]))}.")
-        return rows.get_column(name)
+        return rows.get_column(name)  # type: ignore[arg-type]  # a frame of pandas may have numbers for names
     if not isinstance(name, int | np.integer) or not -rows.shape[1] <= name < rows.shape[1]:
         raise OptionError(f"{name!r} is no column of an array of {rows.shape[1]}; give a position from 0 on.")
     return rows[:, name]
@@ -165,7 +166,7 @@ class TwinScorer:
     def __call__(self, estimator: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:  # noqa: ARG002
         scores = self._scores(estimator, _Twins(X, self.protected).scores(estimator, X))
         if self.figure == "bits":
-            each = qid(scores, epsilon=self.epsilon).q_inf
+            each: Any = qid(scores, epsilon=self.epsilon).q_inf
         else:
             cut = self.threshold if hasattr(estimator, "predict_proba") else 0.0
             favoured = scores >= cut

@@ -514,7 +514,9 @@ class DebugOptions(ExecutorOptions):
     trainings: int | None = option(
         None, "How many models to train for data or training; 0: none.", shown="8, or 4 on large tables"
     )
-    rule: str = option("spread", "spread, or paper: layers and neurons as the paper's public code finds them.")
+    rule: str = option(
+        "ours", "How layers and neurons are found: ours, code (the paper's public code) or text (its Algorithm 2)."
+    )
     seed: int = _seed(0, "Same seed, same cases.")
     training_workers: int | None = option(
         None, "Number of worker processes that train models; None takes those that do all else.", python_only=True

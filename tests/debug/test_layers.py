@@ -64,7 +64,7 @@ def test_a_network_without_hidden_layers_has_no_suspect(rng: np.random.Generator
     assert [one.votes for one in layer_effects(delta, rho, widths)] == [0, 0]
     assert vote_of(rho, rng).suspect is None
     with pytest.raises(CapabilityError, match="needs two of them; this model has 0"):
-        amplification(delta, rule="paper")
+        amplification(delta, rule="code")
 
 
 def test_batches_change_nothing(rng, people_schema, monkeypatch) -> None:

@@ -74,7 +74,7 @@ def test_the_papers_layers_by_hand(rng: np.random.Generator) -> None:
     network = random_network(rng, [3, 7, 6, 5, 2])
     people = table_of(rng, network, rows=40).codes
     delta, _ = layer_distances(Evaluator(network, SCHEMA), people)
-    rho = amplification(delta, rule="paper")
+    rho = amplification(delta, rule="code")
     expected, ballots = by_hand(network, SCHEMA, people)
     assert np.isnan(rho[:, [0, -1]]).all()
     assert rho[:, 1:-1] == pytest.approx(expected, rel=1e-3, abs=1e-4)
@@ -91,7 +91,7 @@ def test_the_papers_neurons_by_hand(rng: np.random.Generator) -> None:
     subject = make_subject("wired", network, SCHEMA, table_of(rng, network, rows=300, labels="own"))
     evaluator = Evaluator(subject.model, SCHEMA, subject.encoding, threads=1)
     people = subject.table.codes[:30]
-    found, accuracy = neuron_effects(evaluator, subject, people, [2], rng=rng, rule="paper")
+    found, accuracy = neuron_effects(evaluator, subject, people, [2], rng=rng, rule="code")
     assert accuracy == 1.0
     values = forward(network, subject.table.codes)[1]
     plain = np.mean([classes(s) for s in _scores(network, evaluator, people, None)])
@@ -166,7 +166,7 @@ def test_a_close_vote_names_its_runner_up(make_run: Maker, rng: np.random.Genera
     run = make_run(random_network(rng, [3, 6, 5, 2]), evaluations=60)
     with pytest.raises(OptionError, match="rule 'papers' is not known"):
         debug_run(run, rule="papers", trainings=0)
-    found = debug_run(run, rule="paper", samples=30, threads=1, trainings=0)
+    found = debug_run(run, rule="code", samples=30, threads=1, trainings=0)
     assert found.suspect == 2
     assert found.summary()["layers"][1]["rho"] is None
     assert len(run) > 30
@@ -214,7 +214,7 @@ def test_the_papers_own_networks(name: str, tmp_path: Path) -> None:
     layer, influence, positive, negative = PAPER[name]
     settings = Settings(budget=Budget(evaluations=30_000), strategy="dice", options={"seeds": 50}, threads=2)
     run = search_subject(subject, settings, tmp_path / "run")
-    found = debug_run(run, subject=subject, samples=400, rule="paper", sets=False, trainings=0, threads=2)
+    found = debug_run(run, subject=subject, samples=400, rule="code", sets=False, trainings=0, threads=2)
     vote = found.vote
     assert vote is not None
     assert vote.influence is not None

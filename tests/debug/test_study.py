@@ -43,8 +43,8 @@ def test_files(run: Run) -> None:
     assert document["samples_worst"] == 10
     assert document["k_mean"] == result.k_mean
     assert document["origin"]["shares"][0]["attributes"] == ["sex"]
-    assert document["rule"] == "spread"
-    assert document["vote"]["suspect"] == document["suspect_layer"] == result.suspect
+    assert document["rule"] == "ours"
+    assert document["suspect_layer"] == result.suspect
     assert "mixed" not in (run.folder / "debug.json").read_text()
     assert document["attribution"]["subsets"][-1]["attributes"] == ["sex"]
     assert len(Run.open(run.folder)) == len(run)

@@ -49,3 +49,16 @@ def test_a_change_in_any_file_makes_another_copy(tmp_path):
         run = subprocess.run([sys.executable, "-c", NAME], env=environment, capture_output=True, text=True, check=True)
         names.add(run.stdout)
     assert len(names) == 4
+
+
+SETUP = """
+import sys
+others = {"pyarrow", "sklearn", "pandas", "duckdb", "matplotlib", "rich", "click", "jinja2", "tomlkit", "filelock"}
+import fairbits.engine.__main__ as setup
+print(sorted(others & {name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_kernels_can_be_compiled_before_everything_is_installed():
+    run = subprocess.run([sys.executable, "-c", SETUP], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

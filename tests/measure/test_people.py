@@ -10,9 +10,10 @@ import pytest
 
 from benchmarks.chances import repeated
 from fairbits import Audit, load_subject
+from fairbits.diff.pairs import impact
 from fairbits.domain import Attribute, Schema, Table, one_row_each, people_notes, people_of
 from fairbits.errors import FairbitsError
-from fairbits.measure import bounded_means, rate_of, student_mean, wilson
+from fairbits.measure import Grouping, bounded_means, rate_of, student_mean, wilson
 from fairbits.proxies import study_subject
 from tests.gates.planted import write_subject
 
@@ -141,3 +142,65 @@ def test_from_table_takes_the_column_of_people() -> None:
     audit = Audit.from_table(model, frame, target="paid", protected="age", person="who")
     assert "who" not in audit.subject.schema.names
     assert audit.measure().persons == 60
+
+
+def test_weighted_intervals_hold() -> None:
+    """Half of the people are drawn four times as often, and weigh a quarter; by person where rows repeat."""
+    held, worlds, kinds = {"rate": 0, "mean": 0, "student": 0}, 150, ("rate", "mean", "student")
+    unweighted = 0
+    for seed in range(worlds):
+        rng = np.random.default_rng([seed, 9])
+        often = rng.random(300) < 0.8
+        people = np.repeat(np.arange(300), rng.integers(1, 5, 300))
+        own = np.where(often, 0.5, 0.1)  # in the population 0.3, as both kinds are equally many
+        hits = rng.random(len(people)) < own[people]
+        drawn = {"people": people, "weight": np.where(often, 1.0, 4.0)[people]}
+        found = (
+            rate_of(hits, **drawn),
+            bounded_means(hits[:, None] * 1.0, rng, lows=0, highs=1, resamples=400, **drawn)[0],
+            student_mean(hits * 1.0, **drawn),
+        )
+        for name, one in zip(kinds, found, strict=True):
+            held[name] += one.low <= 0.3 <= one.high
+        unweighted += rate_of(hits, people=people).low <= 0.3
+    assert min(held.values()) >= 0.91 * worlds
+    assert unweighted < 0.05 * worlds
+
+
+def test_weights_of_a_table_are_those_of_its_figures(tmp_path: Path) -> None:
+    """A row of weight 3 counts as three rows do; what is not weighted says so."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 200), "income": rng.integers(0, 9, 200)})
+    frame["paid"] = np.where(frame.income + 2 * (frame.sex == "m") + rng.normal(0, 2, 200) > 5, "yes", "no")
+    frame["share"] = rng.choice([1, 3], 200)
+
+    def score(people: pd.DataFrame) -> np.ndarray:
+        return 1 / (1 + np.exp(-(people.income + (people.sex == "m") - 4.7).to_numpy(float)))
+
+    about = {"target": "paid", "protected": ["sex"], "favourable": "yes", "input_format": "frame"}
+    once = Audit.from_table(score, frame, weight="share", **about)
+    rows = Audit.from_table(score, frame.loc[np.repeat(frame.index, frame.share)], ignored=["share"], **about)
+    weighted, copied = once.measure(), rows.measure()
+    for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_plausible"):
+        assert getattr(weighted, name).value == pytest.approx(getattr(copied, name).value), name
+    assert weighted.summary()["effective_rows"] == pytest.approx(frame.share.sum() ** 2 / (frame.share**2).sum())
+    assert weighted.flip_rate.high - weighted.flip_rate.low > copied.flip_rate.high - copied.flip_rate.low
+    for name in ("favourable_rate", "base_rate", "accuracy", "balanced_accuracy"):
+        assert getattr(once.subject.quality, name) == pytest.approx(getattr(rows.subject.quality, name)), name
+    for one, other in zip(once.groups()[0].groups, rows.groups()[0].groups, strict=True):
+        assert one.selection_rate.value == pytest.approx(other.selection_rate.value)
+        assert one.impact_ratio == pytest.approx(other.impact_ratio)
+        assert (one.share, one.mean_score.value) == pytest.approx((other.share, other.mean_score.value))
+    assert any("effective sample size" in note for note in once.subject.notes)
+    assert once.subject.identity.id != Audit.from_table(score, frame, ignored=["share"], **about).subject.identity.id
+    with pytest.raises(FairbitsError, match="weight 'share' is -1 in row 1"):
+        Audit.from_table(score, frame.assign(share=-1), weight="share", **about)
+
+
+def test_a_gate_weighs_its_limits() -> None:
+    hits, weight = np.arange(400) % 4 == 0, np.where(np.arange(400) % 4 == 0, 3.0, 1.0)
+    groups = Grouping("sex", ("f", "m"), np.repeat([0, 1], 200))
+    selected = np.where(groups.codes == 0, hits, True)
+    found, whose = impact(groups, selected, 0.95, None, weight)
+    assert (found.value, whose) == (pytest.approx(0.5), "sex f")
+    assert impact(groups, selected, 0.95)[0].value == pytest.approx(0.25)

@@ -12,7 +12,7 @@ import pytest
 
 from fairbits import Attribute, Encoding, Guard, Schema, Subject, Table
 from fairbits.repair import Planner, Proposal, repair_run
-from fairbits.repair.choice import contradicted, established
+from fairbits.repair.choice import contradicted, established, pick
 from fairbits.repair.evidence import split
 from fairbits.repair.judgement import Setting
 from fairbits.repair.run import study
@@ -226,3 +226,40 @@ def test_the_chosen_is_judged_once(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     result = repair_run(run, quick=True, threads=1)
     assert result.groups_after
     assert len(judged) == 2 * (1 + len(result.repairs))
+
+
+@dataclass
+class _Tailed:
+    """Treats almost everybody's twins alike, and parts those of one in thirty further than before; nobody flips."""
+
+    apart: float
+    name: str = "tailed"
+
+    def propose(self, planner: Planner) -> Iterator[Proposal]:
+        apart = self.apart
+
+        class Calmer:
+            inputs = 2
+
+            def scores(self, inputs: npt.ArrayLike) -> npt.NDArray[np.float32]:
+                given = np.asarray(inputs)
+                few = given[:, 0] % 30 < 2
+                return (0.1 + 0.55 * (given[:, 0] % 2) + apart * few * given[:, 1]).astype(np.float32)
+
+        yield Proposal("calmer", "most people's twins alike", Calmer())
+
+
+@pytest.mark.parametrize("apart", [0.3, 0.05])
+def test_a_repair_that_worsens_the_tail_is_marked_and_not_chosen(apart: float, tmp_path: Path) -> None:
+    subject = _sexist(_places(3000, held_out=False))
+    run = searched(subject, tmp_path / "run", evaluations=300)
+    result = repair_run(run, subject=subject, proposals=[_Tailed(apart)], threads=1, quick=True)
+    mine, worse = result["calmer"], apart > 0.1
+    assert mine.within_budget
+    assert mine.plan.k_mean_rows < result.before_plan.k_mean_rows
+    assert (mine.held_out.gap_tail, result.before_held_out.gap_tail) == pytest.approx((apart, 0.1), abs=1e-6)
+    words = f"the gap of the worst 1 % of rows 0.1 → {apart:g}" if worse else ""
+    assert (mine.raises, mine.worse_tail) == (words, words)
+    chosen, why = pick([replace(mine, dominated=False)], result.before_plan, 0.02)
+    assert (chosen is None) is worse
+    assert ("widen the largest gaps between twins" in why) is worse

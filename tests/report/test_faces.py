@@ -31,7 +31,18 @@ from fairbits.store import Run
 from .conftest import build_subject, ordinary_schema, search, unlinked
 
 DOCS = Path(__file__).parents[2] / "docs"
-ORDER = ["summary", "affected", "treatment", "people", "repairs", "certainty", "limitations", "sign-off", "details"]
+ORDER = [
+    "summary",
+    "affected",
+    "who",
+    "treatment",
+    "people",
+    "repairs",
+    "certainty",
+    "limitations",
+    "sign-off",
+    "details",
+]
 FOLDS = ["drivers", "inside", "origin", "severity", "reproduce", "files", "regulations", "glossary"]
 
 
@@ -83,7 +94,7 @@ def test_a_stage_that_was_not_run_has_no_section(searched: Run, subject: Subject
     data = compute_report(searched, subject=subject, threads=1)
     assert data.debugged is None
     assert data.repaired is None
-    assert [part.name for part in parts_of(data)] == [name for name in ORDER if name != "repairs"]
+    assert [part.name for part in parts_of(data)] == [name for name in ORDER if name not in ("who", "repairs")]
     assert re.findall(r'<details class="detail" id="([\w-]+)"', render_html(data)) == FOLDS[3:]
     assert "## What to do" not in render_markdown(data)
     summary = summary_of(data)

@@ -299,8 +299,6 @@ def test_the_page_says_what_the_summary_says(data: ReportData, page: str) -> Non
     rows = dict(re.findall(r'<tr><th scope="row"><bdi>(.*?)</bdi></th><td class="n">(.*?)</td>', body))
     expected = {f"only {name}": value for name, value in measure["flip_rate_by"].items()}
     expected["age and sex together"] = measure["flip_rate"]
-    if measure["flip_rate_supported"] not in (None, measure["flip_rate"]):
-        expected["… to a combination that 10 rows or more have"] = measure["flip_rate_supported"]
     assert rows == {name: f"{100 * value:.1f} %" for name, value in expected.items()}
     cards = dict(re.findall(r'<p class="what">(.*?)</p><p class="big">(.*?)</p>', body))
     assert cards["Mean bits, real rows"] == f"{measure['q_inf_mean']:.2f}"

@@ -239,6 +239,7 @@ class Audit:
         max_twins: int = 1000,
         threshold: float | None = None,
         person: str | None = None,
+        weight: str | None = None,
         test: Any = None,
         name: str = "subject",
         as_is: bool = False,
@@ -269,6 +270,8 @@ class Audit:
             The probability from which on a decision between two classes is favourable; 0.5 by default.
         person
             The column that says whose a row is, where people have several: intervals and tests then draw people.
+        weight
+            The column of survey weights: rates and means are then weighted.
         test
             A table of people whom the model has never seen, such as ``table``: accuracy and AUC are then about them.
         name
@@ -293,6 +296,7 @@ class Audit:
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
         asked |= {"max_twins": max_twins, "threshold": threshold, "name": name, "person": person, "test": test}
+        asked["weight"] = weight
         subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
 
@@ -454,7 +458,13 @@ class Audit:
         from fairbits.measure import evaluator_of, measure_table, noise_of
 
         asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
-        evaluator = evaluator_of(subject, epsilon=asked.epsilon, partition=asked.partition, threads=asked.threads)
+        evaluator = evaluator_of(
+            subject,
+            epsilon=asked.epsilon,
+            partition=asked.partition,
+            threads=asked.threads,
+            people=len(subject.table),
+        )
         noise = noise_of(subject, evaluator)
         return measure_table(
             evaluator, subject.table, np.random.default_rng(asked.seed), noise=noise, progress=progress

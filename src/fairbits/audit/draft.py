@@ -54,7 +54,7 @@ def draft_subject(
     }
     schema = draft_schema(found, **asked)
     others = other_schemas(found, schema, **asked)
-    draft = Draft(schema, Path(table), model, delimiter, options or ModelOptions(), others=others)
+    draft = Draft(schema, Path(table), model, delimiter, options or ModelOptions(), others=others, data=found)
     return write_draft(draft, Path(out), force=force, as_is=as_is, **grants)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -285,6 +285,7 @@ class AuditRun(Run):
         self,
         *,
         out: str | Path | None = None,
+        forms: Iterable[str] = (),
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Path:
@@ -294,6 +295,8 @@ class AuditRun(Run):
         ----------
         out
             Folder to write to; by default the run's own.
+        forms
+            Forms to write beside them: "bom" (CycloneDX), "statement" (in-toto), "profile" (a bias profile), "word".
         threads
             Number of threads; None means all cores.
         progress
@@ -309,7 +312,7 @@ class AuditRun(Run):
 
         with read_once():
             data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
-            return write_report(data, self.folder if out is None else Path(out))
+            return write_report(data, self.folder if out is None else Path(out), forms=forms, run=self.folder)
 
 
 def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> AuditRun:

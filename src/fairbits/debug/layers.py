@@ -1,27 +1,33 @@
 """Where twins drift apart: distances between their outputs in every layer, and which layer widens them most.
 
-Two rules say what a distance is, what a layer must outgrow, and who may win:
+Three rules say what a distance is, what a layer must outgrow, and which layer is the suspect:
 
-``spread`` (the default)
-    Every output counts in units of its own spread over the twins of the table's rows, so δ says how far apart twins
-    are compared with how far apart people are. Layer 0 is the protected input. A layer must outgrow the widest of all
-    layers before it; every hidden layer may win. No figure depends on the units of the inputs, nor on those of a
-    neuron's output.
-``paper``
+``ours`` (the default)
+    The suspect is where holding neurons takes most bits away (`neurons.layer_holds`): a cause, not a distance. Beside
+    it, δ: every output counts in units of its own spread over the twins of the table's rows, so δ says how far apart
+    twins are compared with how far apart people are. Layer 0 is the protected input; ρ is growth over the widest of all
+    layers before. No figure depends on the units of the inputs, nor on those of a neuron's output.
+``code``
     The rule of the paper's public code: outputs as they are, layers from the first hidden one on, and every hidden
-    layer after the first may win. What it prints as a layer's influence is the mean of each case's largest ρ, over
-    cases drawn at random: so the worst fifth of our sample does not count for it. Rows of the table are other people,
-    and give other figures.
+    layer after the first may win the vote of the cases. What it prints as a layer's influence is the mean of each
+    case's largest ρ, over cases drawn at random: so the worst fifth of our sample does not count for it. Rows of the
+    table are other people, and give other figures.
+``text``
+    The paper's Algorithm 2 as it is printed: δ of a layer is the largest distance over cases and twins, not divided by
+    the width; ρ is its growth over the layers before, from layer 0 on, whose δ is 0; the largest ρ names the layer. As
+    nothing lies before the first layer, ρ is δ/ε1 there, and it is always that one. Accuracy may neither fall nor rise
+    by more than ε2, the two values of a neuron are chosen among those, and the ACD is of Q∞.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.records import QUANTILES, RULES, Floats, LayerEffect, Rule, Vote, ballots_of
+from fairbits.debug.records import FORMER_RULES, QUANTILES, RULES, Floats, LayerEffect, Rule, Vote, ballots_of
 from fairbits.domain import Codes, with_stand_ins
 from fairbits.engine import widest
 from fairbits.errors import CapabilityError, OptionError, choose_from
@@ -37,10 +43,11 @@ RESAMPLES = 2000
 
 
 def check_rule(rule: str) -> Rule:
-    """Refuse a rule that does not exist."""
-    if rule not in RULES:
+    """The rule of this name, which may be a former one."""
+    known = FORMER_RULES.get(rule, rule)
+    if known not in RULES:
         raise OptionError(f"rule {rule!r} is not known; {choose_from(str(rule), RULES)}")
-    return rule
+    return known
 
 
 def layer_distances(
@@ -112,15 +119,17 @@ def _by_person(layer: npt.NDArray[np.float32], shape: tuple[int, ...]) -> npt.ND
     return np.asarray(layer, np.float32).reshape(*shape, -1)
 
 
-def amplification(delta: Floats, *, rule: Rule = "spread") -> Floats:
+def amplification(delta: Floats, *, rule: Rule = "ours") -> Floats:
     """ρ of every case and layer from the first layer on: growth over the widest layer before, relative to that."""
-    if rule == "spread":
+    if rule == "text":
+        delta = np.column_stack([np.zeros(len(delta)), delta[:, 1:]])
+    if rule != "code":
         before = np.maximum.accumulate(delta, axis=1)[:, :-1]
         return (delta[:, 1:] - before) / (before + SMALL)
     if delta.shape[1] < 4:
         raise CapabilityError(
-            f"the paper's rule holds a hidden layer against those before it, so it needs two of them; this model has "
-            f"{max(0, delta.shape[1] - 2)}: leave --rule out."
+            f"the rule of the paper's code compares a hidden layer with those before it, so it needs two of them; this "
+            f"model has {max(0, delta.shape[1] - 2)}: leave --rule out."
         )
     found = np.full((len(delta), delta.shape[1] - 1), np.nan)
     hidden = delta[:, 1:-1]
@@ -149,6 +158,30 @@ def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[
             )
         )
     return tuple(found)
+
+
+def text_effects(
+    delta: Floats, widths: tuple[int, ...], rng: np.random.Generator
+) -> tuple[tuple[LayerEffect, ...], Vote]:
+    """Layers by the paper's text, from distances that are not divided, and the one it names.
+
+    How sure that is: the share of resamples of the cases whose largest distances name the same.
+    """
+    rho = amplification(delta, rule="text")
+    largest = delta.max(axis=0, keepdims=True)
+    growth = amplification(largest, rule="text")[0]
+    layers = tuple(
+        replace(one, delta=float(largest[0, one.layer]), rho=None if one.layer == 0 else float(growth[one.layer - 1]))
+        for one in layer_effects(delta, rho, widths)
+    )
+    hidden = growth[:-1]
+    if len(hidden) == 0:
+        return layers, Vote(None, None, 0.0, None)
+    drawn = rng.integers(0, len(delta), (RESAMPLES // 10, len(delta)))
+    again = [int(amplification(delta[one].max(axis=0, keepdims=True), rule="text")[0, :-1].argmax()) for one in drawn]
+    suspect = int(hidden.argmax())
+    found = Estimate(float(hidden[suspect]), float(hidden[suspect]), float(hidden[suspect]))
+    return layers, Vote(suspect + 1, None, float(np.mean(np.array(again) == suspect)), found)
 
 
 def vote_of(

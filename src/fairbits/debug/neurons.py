@@ -78,7 +78,7 @@ def neuron_effects(
     layers: Sequence[int],
     *,
     rng: np.random.Generator,
-    rule: Rule = "spread",
+    rule: Rule = "ours",
     measure: Measure = "q_inf",
     try_out: TryOut | None = None,
     chains: npt.NDArray[np.int64] | None = None,
@@ -100,7 +100,10 @@ def neuron_effects(
     tried = (try_out or try_here)(evaluator, subject, cases, distinct, judged=baseline is not None, measure=measure)
     where = {do: number for number, do in enumerate(distinct)}
     floor = -np.inf if baseline is None else _floor(baseline, subject, rule)
+    ceiling = np.inf if baseline is None or rule != "text" else baseline + MAX_LOSS
     before: Any = np.asarray(target_of(evaluator.evaluate(cases), measure), np.float64)
+    if rule == "text":  # of bits, whatever the run lowers
+        before, tried = np.log2(before) if measure == "q_inf" else before, _in_bits(tried, measure)
     clusters: Any = np.arange(len(cases)) if chains is None else chains
     found = []
     for (layer, neuron), group in groupby(named, key=lambda pair: (pair[1].layer, pair[1].neuron)):
@@ -110,7 +113,7 @@ def neuron_effects(
                 name,
                 distinct[number].value,
                 None if np.isnan(tried.accuracy[number]) else float(tried.accuracy[number]),
-                floor,
+                (floor, ceiling),
                 tried.k[number],
                 None if subject.schema.regression else float(tried.id_rate[number]),
                 tried.target[number] if measure == "q_1" else None,
@@ -118,12 +121,14 @@ def neuron_effects(
             for name, number in held.items()
         }
         active, inactive = candidates.get(ACTIVE), candidates.get(INACTIVE)
+        if rule == "text":
+            active, inactive = _kept_pair(list(candidates.values()), candidates.get(ACTIVE))
         effect = NeuronEffect(layer + 1, neuron, None, active, inactive, tuple(candidates.values()))
         if active and inactive and active.kept and inactive.kept and active.value != inactive.value:
-            apart = tried.target[held[ACTIVE]].astype(np.float64) - tried.target[held[INACTIVE]]
-            # The paper's rule looks at every case once. Cases of one chain differ in little: what is drawn is chains.
+            on, off = (tried.target[held[one.statistic]].astype(np.float64) for one in (active, inactive))
+            # The paper's rules look at every case once. Cases of one chain differ in little: what is drawn is chains.
             (choosing, reporting), (first, second), (_, whose) = (
-                (one, one) if rule == "paper" else halves(one) for one in (apart, before, clusters)
+                halves(one) if rule == "ours" else (one, one) for one in (on - off, before, clusters)
             )
             ratio, chosen = clustered_ratio(reporting, second, whose), float(choosing.mean() / first.mean())
             effect = replace(effect, acd=ratio.value, acd_choosing=chosen, acd_low=ratio.low, acd_high=ratio.high)
@@ -131,11 +136,26 @@ def neuron_effects(
     return tuple(found), baseline
 
 
+def _in_bits(tried: Tried, measure: Measure) -> Tried:
+    return tried if measure == "q_1" else replace(tried, target=np.log2(tried.k).astype(np.float32))
+
+
+def _kept_pair(tried: list[Candidate], mean: Candidate | None) -> tuple[Candidate | None, Candidate | None]:
+    """The paper's two values among those that keep the accuracy: an active one, the nearest to the neuron's mean, and
+    the one nearest to 0.
+    """
+    kept = [one for one in tried if one.kept]
+    middle = 0.0 if mean is None else mean.value
+    active = min((one for one in kept if one.value > 0), key=lambda one: abs(one.value - middle), default=None)
+    inactive = min(kept, key=lambda one: abs(one.value), default=None)
+    return active, inactive
+
+
 def candidate_of(
     statistic: str,
     value: float,
     accuracy: float | None,
-    floor: float,
+    within: tuple[float, float],
     k: npt.NDArray[np.int32],
     id_rate: float | None,
     bits: npt.NDArray[np.float32] | None = None,
@@ -148,7 +168,7 @@ def candidate_of(
         statistic=statistic,
         value=value,
         accuracy=accuracy,
-        kept=accuracy is None or accuracy >= floor,
+        kept=accuracy is None or within[0] <= accuracy <= within[1],
         k_mean=float(k.mean()),
         id_rate=id_rate,
         k_choosing=by_k[0],
@@ -161,7 +181,9 @@ def candidate_of(
 
 def _floor(baseline: float, subject: Subject, rule: Rule) -> float:
     """The least accuracy that counts as kept; the paper's code rounds accuracies to three digits before it compares."""
-    return round(baseline, 3) - MAX_LOSS - 5e-4 if rule == "paper" else accuracy_floor(baseline, subject)
+    if rule == "text":
+        return baseline - MAX_LOSS
+    return round(baseline, 3) - MAX_LOSS - 5e-4 if rule == "code" else accuracy_floor(baseline, subject)
 
 
 def accuracy_floor(baseline: float, subject: Subject) -> float:
@@ -259,6 +281,8 @@ def held_accuracies(model: Model, subject: Subject, dos: Sequence[Do], evaluator
 
 #: Most of the bits: more than half of them.
 MOST = 0.5
+#: Neurons of one layer that are held together to see what the layer is worth.
+MAX_HELD = 3
 #: Neurons in a set, at most, and the share of the bits that one more must explain.
 MAX_NEURONS, LEAST = 12, 0.005
 #: Twins of the half that chooses, and rows, that a step looks at; and people of it at least.
@@ -293,6 +317,35 @@ def neuron_sets(
         curve.append(search.judged(dos, explained))
     minimal = next((one for one in curve if _enough(one)), None)
     return NeuronSets(tuple(curve), None if minimal is None else search.pruned(minimal), MOST)
+
+
+def layer_holds(
+    evaluator: Evaluator,
+    subject: Subject,
+    cases: Codes,
+    *,
+    measure: Measure,
+    rng: np.random.Generator,
+    chains: npt.NDArray[np.int64] | None = None,
+) -> dict[int, NeuronSet]:
+    """By hidden layer (from 1): up to three of its neurons that take most bits away when they are held, and what that
+    takes from the half of the cases that chose none of them. A layer none of whose neurons does is left out.
+    """
+    search = _Search(evaluator, subject, cases, measure, rng, chains)
+    found: dict[int, NeuronSet] = {}
+    if search.before[0].mean() <= 0 or search.before[1].mean() <= 0:
+        return found
+    for layer in sorted({do.layer for do in search.tried}):
+        dos: tuple[Do, ...] = ()
+        explained = 0.0
+        for _ in range(MAX_HELD):
+            step = search.best_next(dos, explained, layer)
+            if step is None:
+                break
+            dos, explained = step
+        if dos:
+            found[layer + 1] = search.judged(dos, explained)
+    return found
 
 
 class _Search:
@@ -340,10 +393,12 @@ class _Search:
         found = evaluator.evaluate(people)
         return (found.q_inf if self.measure == "q_inf" else found.q_1).astype(np.float64)
 
-    def best_next(self, dos: tuple[Do, ...], explained: float) -> tuple[tuple[Do, ...], float] | None:
-        """The set with one neuron more that explains most on the half that chooses; None where none adds anything."""
+    def best_next(
+        self, dos: tuple[Do, ...], explained: float, layer: int | None = None
+    ) -> tuple[tuple[Do, ...], float] | None:
+        """The set with one neuron more (of a layer) that explains most on the half that chooses; None: none does."""
         taken = {(do.layer, do.neuron) for do in dos}
-        left = [do for do in self.tried if (do.layer, do.neuron) not in taken]
+        left = [do for do in self.tried if (do.layer, do.neuron) not in taken and layer in (None, do.layer)]
         if not left:
             return None
         network = self.network.with_interventions(dos)

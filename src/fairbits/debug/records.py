@@ -35,8 +35,10 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Units = Literal["layers", "trees"]
 #: A vote that names the same layer in fewer of the resamples than this is close.
 SURE = 0.95
-Rule = Literal["spread", "paper"]
-RULES: tuple[Rule, ...] = ("spread", "paper")
+Rule = Literal["ours", "code", "text"]
+RULES: tuple[Rule, ...] = ("ours", "code", "text")
+#: What rules were called before.
+FORMER_RULES: Mapping[str, Rule] = {"spread": "ours", "paper": "code"}
 Floats = npt.NDArray[np.float64]
 LAYERS, NEURONS, CASES, DOCUMENT = "layers.parquet", "neurons.parquet", "debug_cases.parquet", "debug.json"
 #: Neurons of each sign that debug.json names; neurons.parquet has all of them.
@@ -71,7 +73,8 @@ def ballots_of(rho: Floats) -> npt.NDArray[np.int64]:
 class LayerEffect:
     """How far apart twins are in one layer. The input, layer 0, amplifies nothing: its ρ is None.
 
-    Under the rule ``paper`` the first layer and the output have no ρ either: that rule gives them none.
+    Under the rule ``code`` the first layer and the output have no ρ either: that rule gives them none. Under ``text``
+    δ is the largest of the cases, not divided by the width, and ρ the growth of that.
 
     Parameters
     ----------
@@ -87,6 +90,13 @@ class LayerEffect:
         The same over the cases, at ``QUANTILES``.
     role
         "protected input", "hidden", "output" or "tree".
+    explained
+        What share of the bits goes when up to three of its neurons are held within the accuracy allowed: neurons and
+        values are chosen on one half of the cases, and this is of the other. The suspect has the largest.
+    held
+        These neurons.
+    votes_code
+        Cases in which the layer has the largest ρ by the rule of the paper's public code.
     """
 
     layer: int
@@ -97,6 +107,9 @@ class LayerEffect:
     delta_quantiles: tuple[float, ...]  # at QUANTILES
     rho_quantiles: tuple[float, ...] | None
     role: str = "hidden"
+    explained: Estimate | None = None
+    held: tuple[Do, ...] = ()
+    votes_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +125,7 @@ class Vote:
     certainty : float
         The share of bootstrap resamples of the cases in which the suspect has the most votes.
     influence : Estimate
-        The mean of each case's largest ρ (what the paper prints as the layer's influence); under the paper's rule,
+        The mean of each case's largest ρ (what the paper prints as the layer's influence); under the rule ``code``,
         over the cases that were drawn at random.
     """
 
@@ -175,7 +188,8 @@ class NeuronEffect:
     is the remedy. *Negative* is one whose activation raises k (``acd`` above 0): switching it off is. None: one of the
     two values does not keep the accuracy, or both are the same.
     ``acd_choosing``, from one half of the cases, ranks neurons; ``acd``, from the other half, is what is reported,
-    with a 95 % bootstrap interval over its cases. Under the rule ``paper`` all cases do both.
+    with a 95 % bootstrap interval over its cases. Under the rules ``code`` and ``text`` all cases do both, and under
+    ``text`` it is of bits (Q∞), between values that were chosen among those that keep the accuracy.
 
     Parameters
     ----------
@@ -487,7 +501,7 @@ class DebugResult(Shown):
     identity: str = ""
     units: Units = "layers"
     options: Mapping[str, Any] = field(default_factory=dict)
-    rule: Rule = "spread"
+    rule: Rule = "ours"
     measure: Measure = "q_inf"
     vote: Vote | None = None
     sets: NeuronSets | None = None
@@ -611,7 +625,9 @@ def read_debug(folder: Path) -> DebugResult | None:
     if not path.is_file():
         return None
     with reading(path, _REMEDY):
-        found = record_from_json(DebugResult, numbered(read_json(path), -1))
+        document = read_json(path)
+        document["rule"] = FORMER_RULES.get(document["rule"], document["rule"])
+        found = record_from_json(DebugResult, numbered(document, -1))
     with reading(folder / CASES, _REMEDY):
         cases = read_parquet(folder / CASES, remedy=_REMEDY, columns=["k", "flips", "q_1"], max_rows=_MAX_ROWS)
         k, flips, q_1 = (cases[name].to_numpy(zero_copy_only=False) for name in ("k", "flips", "q_1"))
@@ -640,6 +656,7 @@ def layers_table(result: DebugResult) -> pa.Table:
     for one in result.layers:
         row: dict[str, Any] = {"layer": one.layer, "delta": one.delta, "rho": one.rho, "votes": one.votes}
         row |= {"width": one.width, "suspect": one.layer == result.suspect, "role": one.role}
+        row |= Estimate.named("explained", one.explained) | {"votes_code": one.votes_code}
         for name, found in (("delta", one.delta_quantiles), ("rho", one.rho_quantiles)):
             levels = found or (None,) * len(QUANTILES)
             row |= {f"{name}_q{round(100 * q):02d}": value for q, value in zip(QUANTILES, levels, strict=True)}

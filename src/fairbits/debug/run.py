@@ -22,9 +22,10 @@ from fairbits.debug.layers import (
     layer_distances,
     layer_effects,
     layer_scales,
+    text_effects,
     vote_of,
 )
-from fairbits.debug.neurons import MAX_LOSS, TryOut, accuracy_of, neuron_effects, neuron_sets
+from fairbits.debug.neurons import MAX_LOSS, TryOut, accuracy_of, layer_holds, neuron_effects, neuron_sets
 from fairbits.debug.origin import (
     MIN_ROWS,
     QUICK_TRAININGS,
@@ -47,6 +48,7 @@ from fairbits.debug.records import (
     Origin,
     Rule,
     Vote,
+    ballots_of,
     write_result,
 )
 from fairbits.debug.trees import TreeEffects, tree_effects
@@ -126,7 +128,7 @@ def debug_run(
     all_layers: bool = False,
     inside: bool = True,
     retrain: bool = False,
-    rule: str = "spread",
+    rule: str = "ours",
     trainings: int | None = None,
     patience: float = PATIENCE,
     sets: bool = True,
@@ -172,7 +174,7 @@ def debug_run(
     else:
         ranked = worst if len(cases) < len(run) else 0  # cases that were not drawn at random
         layers, delta, rho, vote = work.layers(ranked) if inside else ((), None, None, None)  # type: ignore[assignment]
-        suspect = None if vote is None else vote.suspect
+        suspect = suspect_of(layers, vote)
         chosen = [one.layer for one in layers[1:-1] if all_layers or one.layer == suspect]
         neurons = work.neurons(chosen)
     alike = bool((figures.k == 1).all())
@@ -222,6 +224,14 @@ def debug_run(
     return result
 
 
+def suspect_of(layers: tuple[LayerEffect, ...], vote: Vote | None) -> int | None:
+    """The layer whose held neurons explain most bits of cases that chose none of them; else the one voted for."""
+    known = [one for one in layers if one.explained is not None and one.explained.value > 0]
+    if known:
+        return max(known, key=lambda one: 0.0 if one.explained is None else one.explained.value).layer
+    return None if vote is None else vote.suspect
+
+
 class _Work:
     """The parts of a debugging, each of which may have to say why it could not be done."""
 
@@ -254,23 +264,53 @@ class _Work:
 
     def layers(self, ranked: int) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray, Vote]:
         self.say("measuring layers")
+        voting = generator(self.seed, "debug", "vote")
+        if self.rule == "text":
+            delta, widths = layer_distances(self.evaluator, self.cases)
+            delta = delta * np.maximum(widths, 1)
+            layers, vote = text_effects(delta, widths, voting)
+            return layers, delta, amplification(delta, rule="text"), vote
         scales = None
-        if self.rule == "spread":
+        if self.rule == "ours":
             rng, codes = generator(self.seed, "debug", "spread"), self.subject.table.codes
             count = max(50, SPREAD_ROWS // self.evaluator.m)
             scales = layer_scales(self.evaluator, codes[np.sort(rng.permutation(len(codes))[:count])])
         delta, widths = layer_distances(self.evaluator, self.cases, scales)
         rho = amplification(delta, rule=self.rule)
-        vote = vote_of(
-            rho, generator(self.seed, "debug", "vote"), chosen=ranked if self.rule == "paper" else 0, chains=self.chains
-        )
-        if vote.close and vote.share is not None and vote.runner_up_share is not None:
+        vote = vote_of(rho, voting, chosen=ranked if self.rule == "code" else 0, chains=self.chains)
+        if self.rule == "code" and vote.close and vote.share is not None and vote.runner_up_share is not None:
             self.notes.append(
                 f"The vote for layer {vote.suspect} is close: it has {vote.share.value:.0%} of the cases, layer "
                 f"{vote.runner_up} has {vote.runner_up_share.value:.0%}; among cases drawn again, layer {vote.suspect} "
                 f"wins {vote.certainty:.0%} of the time."
             )
-        return layer_effects(delta, rho, widths), delta, rho, vote
+        layers = layer_effects(delta, rho, widths)
+        return self._held(layers) if self.rule == "ours" else layers, delta, rho, vote
+
+    def _held(self, layers: tuple[LayerEffect, ...]) -> tuple[LayerEffect, ...]:
+        """The layers with what holding their neurons takes away, and with the votes of the paper's code."""
+        if len(layers) > 3:
+            plain, _ = layer_distances(self.evaluator, self.cases)
+            votes = np.bincount(ballots_of(amplification(plain, rule="code")), minlength=len(layers))
+            layers = tuple(
+                replace(one, votes_code=int(votes[one.layer])) if one.role == "hidden" else one for one in layers
+            )
+        if not isinstance(self.subject.model, Network) or self.evaluator.by_vector:
+            self.notes.append(
+                "The suspect layer is the one that most cases vote for by ρ: to hold neurons of every layer needs a "
+                "native network and one score."
+            )
+            return layers
+        self.say("holding neurons of every layer")
+        rng = generator(self.seed, "debug", "holds")
+        about = (self.evaluator, self.subject, self.cases)
+        held = layer_holds(*about, measure=self.measure, rng=rng, chains=self.chains)
+        return tuple(
+            replace(one, explained=held[one.layer].explained, held=held[one.layer].neurons)
+            if one.layer in held
+            else one
+            for one in layers
+        )
 
     def sets(self) -> NeuronSets | None:
         model = self.subject.model

@@ -315,7 +315,7 @@ class _Study:
 
     def _candidate(self, name: str, value: float, accuracy: float | None, found: _Counts, place: int) -> Candidate:
         flips = None if self.schema.regression else float(found.flips[place].mean())
-        return candidate_of(name, value, accuracy, self.floor, found.k[place], flips)
+        return candidate_of(name, value, accuracy, (self.floor, np.inf), found.k[place], flips)
 
     def _effect(
         self, layer: int, neuron: int, candidates: tuple[Candidate, ...], held: Candidate, label: str

@@ -130,18 +130,22 @@ class Description:
         if self.together is None or self.base is None:
             return self.why
         one, many = self.together, len(self.rules)
+        such = "the decision flips" if self.target == "flips" else f"k is above {self.above}"
+        share, precision, coverage = (percent(each.value, 0) for each in (one.share, one.precision, one.coverage))
         return (
             f"{'One rule tells' if many == 1 else f'{many} rules tell'} people {self.what}: "
-            f"{'it holds' if many == 1 else 'they hold'} for {percent(one.share.value, 0)} of people, "
-            f"{percent(one.precision.value, 0)} of them are such ({percent(one.precision.low, 0)} to "
-            f"{percent(one.precision.high, 0)}; of everybody {percent(self.base.value, 0)}), and they are "
-            f"{percent(one.coverage.value, 0)} of all such people ({percent(one.coverage.low, 0)} to "
-            f"{percent(one.coverage.high, 0)})."
+            f"{'it holds' if many == 1 else 'they hold'} for {share} of people. Among those {such} for {precision} "
+            f"({_ends(one.precision)}), among everybody for {percent(self.base.value, 0)}; {coverage} "
+            f"({_ends(one.coverage)}) of all such people are among them."
         )
 
     def __str__(self) -> str:
         lines = [f"  {one.text}   ({percent(one.precision.value, 0)} of {one.people:,} people)" for one in self.rules]
         return "\n".join([self.words, *lines])
+
+
+def _ends(one: Estimate) -> str:
+    return f"{percent(one.low, 0)} to {percent(one.high, 0)}"
 
 
 def describe_people(

@@ -173,13 +173,19 @@ def rate_change(
     return replace(found, p_value=mcnemar(found.worse, found.better))
 
 
-def impact(groups: Grouping, selected: Truths, level: float, people: People = None) -> tuple[Estimate, str] | None:
+def impact(
+    groups: Grouping, selected: Truths, level: float, people: People = None, weight: Floats | None = None
+) -> tuple[Estimate, str] | None:
     """The lowest selection rate of a group over the highest, with an interval, and whose it is.
 
     The interval is that of :func:`fairbits.measure.lowest_ratio`.
     """
     counts, chosen = _counted(groups, selected)
-    worth = _worth(groups, [selected], people) / np.maximum(counts, 1)
+    if weight is not None:
+        who = [groups.known, groups.known & selected]
+        everybody, hit = (np.bincount(groups.codes[one], weight[one], len(counts)) for one in who)
+        chosen = counts * hit / np.where(everybody > 0, everybody, 1)
+    worth = _worth(groups, [selected], people, weight) / np.maximum(counts, 1)
     counts, chosen = counts * worth, chosen * worth
     fit = np.flatnonzero(counts >= MIN_GROUP)
     found = lowest_ratio(chosen[fit], counts[fit], level=level)
@@ -244,14 +250,16 @@ def _lowest_pairs(rates: Floats, outside: float) -> list[tuple[int, int]]:
     return [(int(pair) // groups, int(pair) % groups) for pair in often if pair // groups != pair % groups]
 
 
-def _worth(groups: Grouping, answers: Sequence[Truths], people: People) -> Floats:
+def _worth(groups: Grouping, answers: Sequence[Truths], people: People, weight: Floats | None = None) -> Floats:
     """How many independent people each group is worth, by the answer of which it is worth least."""
     counts = groups.counts.astype(np.float64)
-    if people is None:
+    if people is None and weight is None:
         return counts
     for code in np.flatnonzero(counts):
         here = groups.codes == code
-        counts[code] = min(worth_of(answer[here], people[here]) for answer in answers)
+        whose, own = (None if one is None else one[here] for one in (people, weight))
+        empty = own is not None and not own.any()
+        counts[code] = 0.0 if empty else min(worth_of(answer[here], whose, own) for answer in answers)
     return counts
 
 

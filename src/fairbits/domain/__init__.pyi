@@ -31,6 +31,7 @@ from .reading import granted_in as granted_in
 from .reading import is_there as is_there
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
+from .rule import KEYWORDS as KEYWORDS
 from .rule import NUMPY as NUMPY
 from .rule import Rule as Rule
 from .rule import Truth as Truth
@@ -38,6 +39,7 @@ from .rule import columns_of as columns_of
 from .rule import evaluated as evaluated
 from .schema import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .schema import MAX_TWINS as MAX_TWINS
+from .schema import Chances as Chances
 from .schema import DecisionRule as DecisionRule
 from .schema import Schema as Schema
 from .schema import coarsened as coarsened

@@ -2,7 +2,8 @@
 
 Names, numbers and labels are taken out of the text; Python's own parser reads what is left, and of its tree only
 comparisons, ``and``, ``or``, ``not``, ``in {…}``, ``->``, ``+``, ``-`` and ``*`` are taken, with names as columns and
-labels as codes. Nothing is ever evaluated as code. A name that is no plain word stands in backticks.
+labels as codes. Nothing is ever evaluated as code. A name that is no plain word stands in backticks. Rules about
+plausible twins may also say ``own age``: the value that the person has, whatever the twin's is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from fairbits.errors import SchemaError, choose_from
 
 Truth = npt.NDArray[np.bool_]
 #: An operation and its operands: ``["->", a, b]``, ``["<", a, b]``, ``["in", a, [b, …]]``, ``["not", a]``,
-#: ``["+", a, b]``, ``["neg", a]``, ``["column", number]``, ``["number", value]``. Columns and values are codes.
+#: ``["+", a, b]``, ``["neg", a]``, ``["column", number]``, ``["own", number]``, ``["number", value]``. Columns and
+#: values are codes; an own value is asked for as column ``~number``.
 Program = list[Any]
 
 #: More than this is a mistake or an attack.
@@ -34,13 +36,14 @@ _TOKEN = re.compile(
   | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
   | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
   | (?P<name>`(?:[^`\\]|\\.)*`)
+  | (?P<own>own\s+(?!(?:and|or|not|in)\b)(?:`(?:[^`\\]|\\.)*`|[^\W\d]\w*))
   | (?P<word>[^\W\d]\w*)
   | (?P<sign>->|==|!=|<=|>=|[=<>+\-*])
   | (?P<bracket>[(){},])
     """,
     re.VERBOSE | re.DOTALL,
 )
-_KEYWORDS = ("and", "or", "not", "in")
+KEYWORDS = ("and", "or", "not", "in")
 #: Python's loosest operator that takes its right side first stands for the arrow.
 _PYTHON = {"->": "if then else", "=": "=="}
 _WORDS: dict[type[ast.AST], str] = {
@@ -80,9 +83,9 @@ class Rule:
     columns: tuple[int, ...] = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, text: str, attributes: Sequence[Attribute]) -> Rule:
-        """Parse a rule and bind it to attributes."""
-        reader = _Reader(text, attributes)
+    def of(cls, text: str, attributes: Sequence[Attribute], *, own: bool = False) -> Rule:
+        """Parse a rule and bind it to attributes; ``own``: whether it may compare a twin with the person."""
+        reader = _Reader(text, attributes, own=own)
         program = reader.truth(reader.parsed())
         columns = tuple(dict.fromkeys(columns_of(program)))
         if not columns:
@@ -91,7 +94,7 @@ class Rule:
 
     def holds(self, codes: Codes) -> Truth:
         """Which people keep the rule."""
-        return np.broadcast_to(self.over(lambda column: codes[:, column]), (len(codes),))
+        return np.broadcast_to(self.over(lambda column: codes[:, max(column, ~column)]), (len(codes),))
 
     def over(self, columns: Callable[[int], Codes]) -> Truth:
         """Where it holds, in the shape that the columns broadcast to.
@@ -117,8 +120,8 @@ def evaluated(
 ) -> Any:
     """What a program comes to, by any library's operations."""
     kind, *operands = program
-    if kind == "column":
-        return columns(operands[0])
+    if kind in ("column", "own"):
+        return columns(operands[0] if kind == "column" else ~operands[0])
     if kind == "number":
         return number(operands[0])
     first, *rest = (evaluated(one, columns, operations, number) for one in (operands[0], *_further(program)))
@@ -131,8 +134,8 @@ def evaluated(
 
 def columns_of(program: Program) -> list[int]:
     """The columns that a program looks at, in order."""
-    if program[0] in ("column", "number"):
-        return program[1:] if program[0] == "column" else []
+    if program[0] in ("column", "own", "number"):
+        return [] if program[0] == "number" else program[1:]
     return [column for one in (program[1], *_further(program)) for column in columns_of(one)]
 
 
@@ -150,10 +153,10 @@ def _shown(rule: str, *, max_letters: int = 100) -> str:
 class _Reader:
     """Reads one rule: its text as Python's tree, the tree as a program over columns and codes."""
 
-    def __init__(self, rule: str, attributes: Sequence[Attribute]):
-        self._rule, self._attributes = rule, attributes
+    def __init__(self, rule: str, attributes: Sequence[Attribute], *, own: bool):
+        self._rule, self._attributes, self._own = rule, attributes, own
         self._columns = {attribute.name: i for i, attribute in enumerate(attributes)}
-        #: Kind (number, text or name) and value of each operand, which Python sees by its number.
+        #: Kind (number, text, name or own) and value of each operand, which Python sees by its number.
         self._operands: list[tuple[str, Any]] = []
         #: Where tokens begin for Python, and where they stand in the rule.
         self._starts: list[int] = []
@@ -168,7 +171,7 @@ class _Reader:
                 self._strange(at)
             kind, text = match.lastgroup, match.group()
             if kind is not None:
-                operators += kind == "sign" or text.lower() in _KEYWORDS
+                operators += kind == "sign" or text.lower() in KEYWORDS
                 words.append(self._word(kind, text, at))
                 self._starts.append(length)
                 self._places.append(at)
@@ -187,7 +190,7 @@ class _Reader:
 
     def _word(self, kind: str, text: str, at: int) -> str:
         """A token as Python gets it."""
-        if kind == "bracket" or text.lower() in _KEYWORDS:
+        if kind == "bracket" or text.lower() in KEYWORDS:
             return text.lower()
         if kind == "sign":
             if self._rule.startswith("=>", at):
@@ -198,6 +201,10 @@ class _Reader:
             value = float(text)
             if value == float("inf"):
                 self._complain(at, f"the number {text} is too large.")
+        elif kind == "own":
+            if not self._own:
+                self._complain(at, f"{text!r} is about plausible twins; move the rule from rules to plausible.")
+            value = re.sub(r"\\(.)", r"\1", text[3:].strip().strip("`"), flags=re.DOTALL)
         elif kind != "word":
             value = re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
         self._operands.append(("name" if kind == "word" else kind, value))
@@ -255,7 +262,7 @@ class _Reader:
             one, other = categories
             if one.labels != other.labels:
                 self._complain(left, f"{one.name!r} and {other.name!r} have different labels and cannot be compared.")
-            return [word, *(["column", self._columns[one.name]] for one in categories)]
+            return [word, self._column(left), self._column(right)]
         return [word, self._value(left, right), self._value(right, left)]
 
     def _value(self, node: ast.expr, other: ast.expr | None = None) -> Program:
@@ -266,7 +273,7 @@ class _Reader:
         if category is not None and other is not None and self._literal(node if own is None else other) is None:
             self._complain(node, f"category {category.name!r} can only be compared with its labels.")
         if own is not None:
-            return ["column", self._columns[own.name]]
+            return self._column(node)
         if kind == "text" or category is not None:
             return ["number", self._code(node, str(given if kind == "text" else self._literal(node)), attribute)]
         return self._number(node)
@@ -286,7 +293,11 @@ class _Reader:
             self._complain(node, f"{given!r} cannot be calculated with; compare it with =.")
         if own is None:
             self._complain(node, "a value should be here: a name, a number, or something calculated from them.")
-        return ["column", self._columns[own.name]]
+        return self._column(node)
+
+    def _column(self, node: ast.expr) -> Program:
+        kind, name = self._operand(node)
+        return ["own" if kind == "own" else "column", self._columns[name]]
 
     def _operand(self, node: ast.expr) -> tuple[str, Any]:
         """Kind and value of an operand; nothing for any other part of the tree."""
@@ -295,7 +306,7 @@ class _Reader:
     def _attribute(self, node: ast.expr) -> Attribute | None:
         """The attribute that a node names; None where it is something else."""
         kind, name = self._operand(node)
-        if kind != "name":
+        if kind not in ("name", "own"):
             return None
         if name not in self._columns:
             self._complain(node, f"there is no attribute {name!r}; {choose_from(name, list(self._columns))}")

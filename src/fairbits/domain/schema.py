@@ -95,6 +95,23 @@ MAX_TWINS = 100_000
 Compared = Literal["favourable", "vector"]
 
 
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """A protected attribute that is known as probabilities only, such as those of BISG: a column for each group.
+
+    What they leave of 1 is the last group. ``likely`` names the observed attribute that takes the likeliest group.
+    """
+
+    attribute: str
+    columns: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def likely(self) -> str:
+        """The observed attribute that holds the group of probability one half or more, where there is one."""
+        return f"{self.attribute} (most likely)"
+
+
 @dataclass(frozen=True, repr=False)
 class Schema:
     """The attributes of a person in column order, and the target that the model predicts.
@@ -111,6 +128,9 @@ class Schema:
         The class whose probability is the score; None for a regression.
     rules
         Which people there can be; given as text, see docs/own.md.
+    plausible
+        Which twins of a person are plausible, as text too: the others are asked about, but figures among plausible
+        twins leave them out. ``own age`` is the person's own value.
     scores
         What twins are compared in: "favourable", the probability of the favourable class, or "vector", the
         probabilities of all classes.
@@ -132,6 +152,8 @@ class Schema:
         What was left out of the schema, and why, as sentences.
     score_range
         How far scores spread (1 to 99 %) that decide between two classes and are no probabilities; None where they are.
+    chances
+        Protected attributes of which the table has probabilities only; the likeliest group of each is in ``observed``.
     """
 
     attributes: tuple[Attribute, ...]
@@ -147,6 +169,8 @@ class Schema:
     justified: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
     score_range: float | None = None
+    plausible: tuple[Rule, ...] = ()
+    chances: tuple[Chances, ...] = ()
 
     #: Attribute names in column order, those of the protected ones, and the columns of these and of all others.
     names: tuple[str, ...] = field(init=False, compare=False)
@@ -181,8 +205,10 @@ class Schema:
         self._settle_target()
         if self.justified:
             self.check_justified(self.justified)
-        texts = [rule.text if isinstance(rule, Rule) else rule for rule in self.rules]
-        object.__setattr__(self, "rules", tuple(Rule.of(text, self.attributes) for text in texts))
+        for name in ("rules", "plausible"):
+            texts = [rule.text if isinstance(rule, Rule) else rule for rule in getattr(self, name)]
+            parsed = (Rule.of(text, self.attributes, own=name == "plausible") for text in texts)
+            object.__setattr__(self, name, tuple(parsed))
 
     def __repr__(self) -> str:
         shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])

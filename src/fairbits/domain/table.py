@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
-from fairbits.domain.schema import Schema
+from fairbits.domain.schema import Chances, Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
 
 if TYPE_CHECKING:
@@ -258,6 +258,10 @@ class Table:
         The rows' own names in the owner's table (a pandas index), (n,); None where they are only counted.
     person
         A number for each row, the same for rows of one person, (n,); None where the table does not say.
+    weight
+        How many people of the population each row stands for, in any unit, (n,); None where rows count alike.
+    chances
+        For each attribute that is known as probabilities only: those of its groups, (n, groups); NaN where unknown.
     library
         "pandas" or "polars" where the owner's table is a frame: what results become in ``to_frame()``.
     """
@@ -272,6 +276,8 @@ class Table:
     index: npt.NDArray[Any] | None = None  # the rows' own names in the owner's table; None where they are only counted
     person: npt.NDArray[np.int64] | None = None  # the same number for rows of one person; None where nobody says
     library: str | None = None  # of the owner's frame
+    weight: npt.NDArray[np.float64] | None = None  # survey weights; None where rows count alike
+    chances: tuple[npt.NDArray[np.float64], ...] = ()  # (n, groups) for each attribute known as probabilities only
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -300,6 +306,8 @@ class Table:
             None if self.index is None else self.index[chosen],
             None if self.person is None else self.person[chosen],
             self.library,
+            None if self.weight is None else self.weight[chosen],
+            tuple(one[chosen] for one in self.chances),
         )
 
     def names(self) -> npt.NDArray[Any]:
@@ -362,15 +370,17 @@ def table_from_arrow(
     file: str | Path | None = None,
     person: str | None = None,
     split: str | None = None,
+    weight: str | None = None,
 ) -> Table:
-    """Codes of a table with the schema's columns; of the others the person's id and who was held out, where named."""
+    """Codes of a table with the schema's columns; of the others the person's id, who was held out, and the weight."""
     origin = None if file is None else Path(file)
 
     def place(row: int) -> str:
         return place_of(row + 1, origin)
 
     names = data.column_names
-    for attribute in (*schema.attributes, *schema.observed):
+    soft = {one.likely for one in schema.chances}
+    for attribute in (*schema.attributes, *(one for one in schema.observed if one.name not in soft)):
         for name in attribute.own_columns:
             if name not in names:
                 what = "protected attribute" if attribute.protected else "attribute"
@@ -383,7 +393,10 @@ def table_from_arrow(
             codes_of_group(data, one) if one.columns else codes_of_column(data[one.name], one)
             for one in schema.attributes
         ]
-        observed = [_observed(data, attribute) for attribute in schema.observed]
+        chances = {one.likely: _chances(data, one) for one in schema.chances}
+        observed = [
+            _likeliest(chances[one.name]) if one.name in chances else _observed(data, one) for one in schema.observed
+        ]
         table = Table(
             np.ascontiguousarray(np.column_stack(columns) if columns else np.empty((data.num_rows, 0))),
             target_of(data, schema),
@@ -391,9 +404,52 @@ def table_from_arrow(
             observed=np.column_stack(observed) if observed else None,
             person=None if person is None else _persons(data, person),
             held_out=None if split is None else _held_out(data, split),
+            weight=None if weight is None else _weights(data, weight),
+            chances=tuple(chances.values()),
         )
     check_domain(table.codes, schema, place)
     return table
+
+
+#: Probabilities of one person may exceed 1 together by so much, from rounding.
+_ROUNDED = 0.01
+
+
+def _chances(data: pa.Table, about: Chances) -> Codes:
+    """The probabilities of each person's groups, the rest as the last one; NaN where one of them is missing."""
+    found = np.full((data.num_rows, len(about.labels)), np.nan)
+    for place, name in enumerate(about.columns):
+        if name not in data.column_names:
+            raise TableError(
+                f"column {name!r} of protected attribute {about.attribute!r} is not in the table; "
+                f"{choose_from(name, data.column_names)}"
+            )
+        column = plain(data[name])
+        there = ~numpy_of(column.is_null())
+        found[there, place] = numbers(column.drop_null(), name)
+    given = found[:, : len(about.columns)]
+    known = ~np.isnan(given).any(axis=1)
+    total = given.sum(axis=1)
+    wrong = known & ((given < 0).any(axis=1) | (total > 1 + _ROUNDED))
+    if wrong.any() or not known.any():
+        row = int(np.argmax(wrong)) if wrong.any() else 0
+        raise TableError.of_row(
+            f"the probabilities of {about.attribute!r} ({', '.join(about.columns)}) are "
+            f"{', '.join(f'{value:g}' for value in given[row])} in {ROW}; each must be 0 or more and they must add up "
+            f"to at most 1.",
+            row,
+        )
+    found[:, -1] = np.where(total < 1 - _ROUNDED, 1 - total, 0.0)
+    found[~known] = np.nan
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _likeliest(chances: Codes) -> Codes:
+    """The group of probability one half or more; NaN where there is none."""
+    found = np.full(len(chances), np.nan)
+    sure = np.nan_to_num(chances).max(axis=1) >= 0.5
+    found[sure] = chances[sure].argmax(axis=1)
+    return found
 
 
 def _observed(data: pa.Table, attribute: Attribute) -> Codes:
@@ -436,6 +492,18 @@ def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """The number of the person of each row, from 0, by the column of their ids."""
     ids = np.array(_whole(data, name, "person").to_pylist())
     return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+
+
+def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
+    """The survey weight of each row."""
+    values = numbers(_whole(data, name, "weight"), name)
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise TableError.of_row(f"weight {name!r} is {values[row]:g} in {ROW}; it must be 0 or more.", row)
+    if not values.any():
+        raise TableError(f"weight {name!r} is 0 in every row, so nobody counts; name another column.")
+    return values
 
 
 def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
@@ -546,19 +614,28 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
     """What must be known about rows and people to read intervals."""
     people, repeated = _people(schema, table)
     count = len(table) if people is None else int(people.max()) + 1
+    weighted: tuple[str, ...] = ()
+    if table.weight is not None:
+        worth = table.weight.sum() ** 2 / (table.weight**2).sum()
+        weighted = (
+            f"rates and means are weighted: {len(table):,} rows are worth {worth:,.0f} of equal weight (effective "
+            f"sample size); AUC, bits in the score and what a search finds are not weighted.",
+        )
     if table.person is not None:
         return (
+            *weighted,
             f"the table has {len(table):,} rows of {count:,} people: rates and means are those of rows, and their "
             f"intervals, splits and tests draw people.",
         )
     if not repeated:
-        return ()
+        return weighted
     taken = (
         f"intervals, splits and tests take rows that repeat in every column for one person ({count:,} people)"
         if people is not None
         else "people of other protected values are alike in them too, so they are taken for different people"
     )
     return (
+        *weighted,
         f"{repeated:,} of {len(table):,} rows repeat in all unprotected columns; {taken}. Where rows belong to the "
         f'same people, name the column of their id: person = "…" under [table].',
     )

@@ -313,16 +313,19 @@ class _Exceptions:
 
 
 class Validity:
-    """The rules of a schema, over people and over their twins."""
+    """The rules of a schema, or other ones, over people and over their twins."""
 
-    def __init__(self, schema: Schema, twins: Twins, rows: Codes | None = None):
+    def __init__(
+        self, schema: Schema, twins: Twins, rows: Codes | None = None, *, rules: tuple[Rule, ...] | None = None
+    ):
+        rules = schema.rules if rules is None else rules
         self.schema = schema
         self._twins = twins
         protected = set(schema.protected_columns)
-        self._of_people = [rule for rule in schema.rules if not protected.intersection(rule.columns)]
-        self._of_twins = [rule for rule in schema.rules if protected.intersection(rule.columns)]
+        self._of_people = [rule for rule in rules if not protected.intersection(rule.columns)]
+        self._of_twins = [rule for rule in rules if protected.intersection(rule.columns)]
         #: Whether there are rules at all, and whether some look at protected attributes: fewer than m twins for some.
-        self.any, self.about_twins = bool(schema.rules), bool(self._of_twins)
+        self.any, self.about_twins = bool(rules), bool(self._of_twins)
         self._free = np.array(schema.free_columns, dtype=np.int64)
         self._multipliers = np.random.default_rng(0).integers(0, 2**63, len(self._free), dtype=np.uint64) * 2 + 1
         self._places = {column: place for place, column in enumerate(schema.protected_columns)}
@@ -366,11 +369,11 @@ class Validity:
     def _column(self, codes: Codes, column: int) -> Codes:
         if column in self._places:
             return self._twins.values[:, self._places[column]][None, :]
-        return codes[:, column][:, None]
+        return codes[:, max(column, ~column)][:, None]
 
     def _own_column(self, codes: Codes, column: int) -> Codes:
         if column not in self._places:
-            return codes[:, column][:, None]
+            return codes[:, max(column, ~column)][:, None]
         pattern = self._twins.patterns[self._twins.m :, self._places[column]][None, :]
         return np.where(np.isnan(pattern), codes[:, column][:, None], pattern)
 

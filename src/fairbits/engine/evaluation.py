@@ -8,7 +8,7 @@ neither the threads nor the order change a bit of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,16 +16,20 @@ from numpy.typing import NDArray
 
 from fairbits.engine.kernels.evaluate import run_chunk
 from fairbits.engine.kernels.lanes import PEOPLE
-from fairbits.engine.kernels.partition import Ruler, masked_chunk, ruler_of, vectors_chunk
+from fairbits.engine.kernels.partition import Ruler, masked_chunk, masked_rows, ruler_of, vectors_chunk
 from fairbits.engine.plan import Head, Plan, scratch
-from fairbits.engine.threads import spread, writeable
-from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableError
+from fairbits.engine.threads import one_core, spread, writeable
+from fairbits.engine.wide import BLOCK
+from fairbits.errors import ROW, FairbitsError, ModelError, OptionError, TableError, rows_named
 
 Partition = Literal["constrained", "grid"]
 
 Run = Callable[[NDArray[np.float64], int, int], int]
 """Runs a kernel on whole tiles of codes, of which the first n are people and the first is row `start` of the
 batch: (codes, n, start). Gives the row where the first tile in trouble begins, or -1."""
+
+FEW_SCORES = 1_000_000
+"""Scores whose classes NumPy has counted before a kernel is compiled."""
 
 #: Scalar work per twin, and per twin and class, in units of the engine's multiply-adds.
 _WORK, _VECTOR_WORK = 300, 600
@@ -108,11 +112,23 @@ def evaluate(
     threads: int | None = None,
 ) -> Evaluation:
     """Score all twins of every person and measure them, without keeping the scores."""
-    bounded = plan.head is not Head.LINEAR
-    figures = _empty_figures(len(codes))
-    ruler = ruler_of(plan.m, epsilon, partition, bounded, threshold)
-    _run(plan, codes, ruler=ruler, figures=figures, ready=np.empty((0, 0), np.float32), threads=threads)
-    return Evaluation(**figures._asdict(), m=plan.m)
+    ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR, threshold)
+    if plan.fused:
+        figures = _empty_figures(len(codes))
+        _run(plan, codes, ruler=ruler, figures=figures, ready=np.empty((0, 0), np.float32), threads=threads)
+        return Evaluation(**figures._asdict(), m=plan.m)
+    pieces, people = [], max(plan.layers.people, BLOCK // plan.m)
+    for start in range(0, max(len(codes), 1), people):
+        with rows_named(start):
+            pieces.append(_evaluate_wide(plan, codes[start : start + people], ruler, threads))
+    return Evaluation.concatenate(pieces)
+
+
+def _evaluate_wide(plan: Plan, codes: NDArray[np.float64], ruler: Ruler, threads: int | None) -> Evaluation:
+    figures, ready = _empty_figures(len(codes)), np.empty((len(codes), plan.m), np.float32)
+    _run(plan, codes, ruler=ruler, figures=figures, ready=ready, threads=threads)
+    found = count_classes(ready, np.ones(ready.shape, np.bool_), ruler, threads=threads)
+    return replace(found, favourable=figures.favourable, twins=None)
 
 
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:
@@ -154,13 +170,28 @@ def masked(
     threads: int | None = None,
 ) -> Evaluation:
     """Figures over the valid twins of people; someone without any has k = 1 and no span."""
+    ruler = ruler_of(scores.shape[1], epsilon, partition, bounded, threshold)
+    return count_classes(scores, valid, ruler, decides=decides, threads=threads)
+
+
+def count_classes(
+    scores: NDArray[np.float32],
+    valid: NDArray[np.bool_],
+    ruler: Ruler,
+    *,
+    decides: bool = True,
+    threads: int | None = 1,
+) -> Evaluation:
+    """Figures over the valid twins of people; few scores do not wait for a compiler, with the same results."""
     n, m = scores.shape
     figures, twins = _empty_figures(n), np.empty(n, np.int32)
-    ruler = ruler_of(m, epsilon, partition, bounded, threshold)
 
     def run(start: int, stop: int) -> None:
-        part, mask = writeable(scores[start:stop]), writeable(valid[start:stop])
-        masked_chunk(part, mask, start, ruler, decides, figures, twins)
+        part, mask = scores[start:stop], valid[start:stop]
+        if n * m <= FEW_SCORES:
+            masked_rows(part, mask, start, ruler, decides, figures, twins)
+        else:
+            masked_chunk(writeable(part), writeable(mask), start, ruler, decides, figures, twins)
 
     spread(run, n, m * _WORK, threads)
     return Evaluation(**figures._asdict(), m=m, twins=twins)
@@ -212,26 +243,41 @@ def _run(
 ) -> None:
     program = plan.program
 
-    def run(people: NDArray[np.float64], n: int, start: int) -> int:
+    def fused(people: NDArray[np.float64], n: int, start: int) -> int:
         return int(run_chunk(program, scratch(program.size), people, n, start, ruler, figures, ready))
 
-    work = plan.m * (program.weights.size + 4 * program.bias.size + 50)
-    run_batch(plan, codes, run, work=work, threads=threads)
+    def wide(people: NDArray[np.float64], n: int, start: int) -> int:
+        found, favoured, sound = plan.layers.scores(people[:n], ruler.threshold)
+        if not sound.all():
+            return start + int(sound.argmin())
+        ready[start : start + n] = found
+        if ruler.classes:
+            figures.favourable[start : start + n] = favoured.sum(axis=1)
+        return -1
+
+    run_batch(plan, codes, fused if plan.fused else wide, work=plan.work, threads=threads)
 
 
-def run_batch(plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, threads: int | None) -> None:
-    """Run a kernel on all rows of codes, in chunks over threads."""
+def run_batch(
+    plan: Plan, codes: NDArray[np.float64], run: Run, *, work: int, threads: int | None, tile: int | None = None
+) -> None:
+    """Run a kernel on all rows of codes, in chunks over threads; wide layers take as many people at a time as given."""
     codes = np.asarray(codes, dtype=np.float64)
     needed = int(max(plan.numeric_columns.max(initial=-1), plan.lookup_columns.max(initial=-1))) + 1
     if codes.ndim != 2 or codes.shape[1] < needed:
         raise TableError(f"codes must have shape (n, d) with d >= {needed}, but got {codes.shape}.")
 
     def chunk(start: int, stop: int) -> None:
-        faulty = run(whole_tiles(writeable(codes[start:stop])), stop - start, start)
-        if faulty >= 0:
-            _complain(plan, codes, range(faulty, min(faulty + PEOPLE, stop)), run)
+        with np.errstate(all="ignore"):  # what is not finite is found out
+            faulty = run(whole_tiles(writeable(codes[start:stop])), stop - start, start)
+            if faulty >= 0:
+                _complain(plan, codes, range(faulty, min(faulty + PEOPLE, stop)), run)
 
-    spread(chunk, len(codes), work, threads)
+    if plan.fused:
+        spread(chunk, len(codes), work, threads)
+    else:
+        with one_core():
+            spread(chunk, len(codes), work, threads, tile=tile or plan.layers.people)
 
 
 def whole_tiles(rows: NDArray[Any]) -> NDArray[Any]:

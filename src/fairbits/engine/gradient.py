@@ -23,6 +23,7 @@ from fairbits.engine.kernels.gradients import gradients_chunk
 from fairbits.engine.kernels.lanes import PEOPLE, fma, load, splat, store_totals, sub
 from fairbits.engine.plan import Plan, round_up, scratch
 from fairbits.engine.threads import writeable
+from fairbits.engine.wide import ROWS
 from fairbits.errors import ROW, OptionError, choose_from
 
 Floats = NDArray[np.float32]
@@ -141,7 +142,7 @@ def foresight(plan: Plan, codes: NDArray[np.float64], twins: ArrayLike, *, threa
     """Slopes and inner gradients with which any change of any code can be forecast: see ``Contributions``."""
     codes = np.asarray(codes, dtype=np.float64)
     width = round_up(int(plan.program.widths[0])) if plan.adjoint.table_columns.size else 0
-    found = Foresight(np.zeros(codes.shape, np.float32), np.empty((len(codes), width), np.float32))
+    found = Foresight(np.zeros(codes.shape, np.float32), np.zeros((len(codes), width), np.float32))
     _run(plan, codes, twins, False, (found.slopes, found.inner.ravel()), threads)
     return found
 
@@ -157,13 +158,20 @@ def _run(
     numbers = _checked(plan, twins, len(codes))
     program, adjoint = plan.program, plan.adjoint
 
-    def run(people: NDArray[np.float64], n: int, start: int) -> int:
+    def fused(people: NDArray[np.float64], n: int, start: int) -> int:
         chosen = whole_tiles(writeable(numbers[start : start + n]))
         buffer = scratch(adjoint.size)
         return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, score, *results))
 
+    def wide(people: NDArray[np.float64], n: int, start: int) -> int:
+        slopes, inner, sound = plan.layers.gradients(people[:n], numbers[start : start + n], score)
+        results[0][start : start + n] = slopes
+        if results[1].size:
+            results[1].reshape(len(codes), -1)[start : start + n, : inner.shape[1]] = inner
+        return -1 if sound.all() else start + int(sound.argmin())
+
     work = adjoint.weights.size + (program.table_starts.size + adjoint.table_starts.size + 8) * program.widths[0]
-    run_batch(plan, codes, run, work=int(work), threads=threads)
+    run_batch(plan, codes, fused if plan.fused else wide, work=int(work), threads=threads, tile=ROWS)
 
 
 def _checked(plan: Plan, twins: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -10,21 +10,23 @@ Many single interventions are studied at once, without surgery: the results are 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
-from fairbits.engine.evaluation import Partition, run_batch
+from fairbits.engine.evaluation import Partition, count_classes, run_batch
 from fairbits.engine.kernels.compiler import compiled
-from fairbits.engine.kernels.interventions import Counts, Decision, Held, Missing, accuracy_chunk, study_chunk
+from fairbits.engine.kernels.interventions import Counts, Decision, Held, Missing, study_chunk
 from fairbits.engine.kernels.lanes import PEOPLE
-from fairbits.engine.kernels.partition import ruler_of
+from fairbits.engine.kernels.partition import Ruler, ruler_of
 from fairbits.engine.plan import Head, Plan, plan_of, scratch
-from fairbits.engine.threads import spread, writeable
+from fairbits.engine.threads import spread
+from fairbits.engine.wide import BLOCK
 from fairbits.errors import ModelError, TableError
+from fairbits.functions import expit
 from fairbits.models import Do, Network
 
 ROUNDING = 1e-5
@@ -37,7 +39,11 @@ def widest(outputs: NDArray[np.float32], *, threads: int | None = None) -> NDArr
     found = np.zeros(n)
 
     def run(start: int, stop: int) -> None:
-        widest_chunk(writeable(np.asarray(outputs[start:stop], dtype=np.float32)), found[start:stop])
+        part = np.asarray(outputs[start:stop], dtype=np.float32)
+        reach = np.abs(part - part.mean(axis=1, keepdims=True)).sum(axis=2)
+        order = np.argsort(-reach, axis=1, kind="stable")  # farthest first
+        part = np.take_along_axis(part, order[:, :, None], axis=1).transpose(0, 2, 1)
+        widest_chunk(np.array(part, order="C"), np.take_along_axis(reach, order, axis=1), found[start:stop])
 
     if m > 1 and width > 0:
         spread(run, n, m * m * width // 4, threads)
@@ -45,42 +51,28 @@ def widest(outputs: NDArray[np.float32], *, threads: int | None = None) -> NDArr
 
 
 @compiled
-def widest_chunk(outputs, found):  # noqa: PLR0912 - one person, step by step
-    """The largest L1 distance between twins, for a few people.
+def widest_chunk(twins, reach, found):
+    """The largest L1 distance between twins, (people, outputs, twins) and farthest from their mean first.
 
-    The twins of a person are laid side by side, so that one is compared with many at a time.
+    One is compared with many at a time, as long as both are far enough from the mean to be far from each other.
     """
-    n, m, width = outputs.shape
-    twins = np.empty((width, m), np.float32)
-    distances, reach = np.empty(m, np.float32), np.empty(m, np.float32)
+    n, width, m = twins.shape
+    distances = np.empty(m, np.float32)
     for person in range(n):
-        for twin in range(m):
-            reach[twin] = 0
-        for j in range(width):
-            mean = np.float32(0)
-            for twin in range(m):
-                mean += outputs[person, twin, j]
-            mean /= np.float32(m)
-            for twin in range(m):
-                reach[twin] += abs(outputs[person, twin, j] - mean)
-        order = np.argsort(-reach, kind="mergesort")  # farthest first
-        for twin in range(m):
-            for j in range(width):
-                twins[j, twin] = outputs[person, order[twin], j]
         best = np.float32(0)
         for one in range(m - 1):
-            enough = best * np.float32(1 - ROUNDING) - reach[order[one]]
+            enough = best * np.float32(1 - ROUNDING) - reach[person, one]
             last = one + 1
-            while last < m and reach[order[last]] >= enough:
+            while last < m and reach[person, last] >= enough:
                 last += 1
             if last == one + 1:
                 break
             for other in range(one + 1, last):
                 distances[other] = 0
             for j in range(width):
-                here = twins[j, one]
+                here = twins[person, j, one]
                 for other in range(one + 1, last):
-                    distances[other] += abs(twins[j, other] - here)
+                    distances[other] += abs(twins[person, j, other] - here)
             for other in range(one + 1, last):
                 best = max(best, distances[other])
         found[person] = best
@@ -90,6 +82,9 @@ BLOCK_BYTES = 1024 * 1024
 """Scores of a block of interventions, for one tile of people: they should stay in the second-level cache."""
 MIN_BLOCK = 8
 """Interventions in a block, however many twins there are: the shared layers are paid once per block."""
+
+
+NO_DECISION = Decision(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,37 +123,18 @@ def study(
     if bits and valid is not None:
         raise ValueError("Q1 is not counted where some twins cannot exist")
     plan = plan_of(network, encoding, twins)
-    missing = _missing(valid)
     ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR, threshold)._replace(classes=bits)
-    n = len(people)
+    shape = len(dos), len(people)
     effects = Effects(
-        k=np.empty((len(dos), n), np.int32),
-        flips=np.empty((len(dos), n), np.bool_),
-        q_1=np.empty((len(dos), n), np.float32) if bits else None,
+        k=np.empty(shape, np.int32),
+        flips=np.empty(shape, np.bool_),
+        q_1=np.empty(shape, np.float32) if bits else None,
     )
-    for layer, chosen in _by_layer(network, dos).items():
-        held, size = _held(plan, layer, [dos[i] for i in chosen])
-        counts = Counts(
-            k=np.empty(len(chosen) * n, np.int32),
-            q_1=np.empty(len(chosen) * n if bits else 0, np.float32),
-            flips=np.empty(len(chosen) * n, np.bool_),
-        )
-
-        def run(
-            part: NDArray[np.float64],
-            count: int,
-            start: int,
-            held: Held = held,
-            size: int = size,
-            counts: Counts = counts,
-        ) -> int:
-            return int(study_chunk(plan.program, scratch(size), part, count, start, held, ruler, counts, n, missing))
-
-        run_batch(plan, people, run, work=plan.m * len(chosen) * _work(plan, layer), threads=threads)
-        effects.k[chosen] = counts.k.reshape(len(chosen), n)
-        effects.flips[chosen] = counts.flips.reshape(len(chosen), n)
+    for chosen, counts in _by_layer(network, plan, people, dos, ruler, NO_DECISION, valid, threads):
+        here = len(chosen), len(people)
+        effects.k[chosen], effects.flips[chosen] = counts.k.reshape(here), counts.flips.reshape(here)
         if effects.q_1 is not None:
-            effects.q_1[chosen] = counts.q_1.reshape(len(chosen), n)
+            effects.q_1[chosen] = counts.q_1.reshape(here)
     return effects
 
 
@@ -183,15 +159,41 @@ def accuracies(
     n = len(codes)
     if np.shape(labels) != (n,) or n == 0:
         raise TableError(f"accuracy needs one label for each of one or more rows, but got {np.shape(labels)} for {n}.")
-    truth = np.array(labels, dtype=np.float32)
     others = [number for number in range(network.classes) if number != network.favourable]
     order = np.array([network.favourable, *others], dtype=np.int64)
-    decision = Decision(order, network.favourable, np.float32(threshold))
+    decision = Decision(order, np.array(labels, dtype=np.float32))
+    ruler = ruler_of(1, 1.0, "grid", True, threshold)
     found = np.empty(len(dos))
-    lock = threading.Lock()
-    for layer, chosen in _by_layer(network, dos).items():
+    for chosen, counts in _by_layer(network, plan, codes, dos, ruler, decision, None, threads):
+        found[chosen] = counts.hits / n
+    return found
+
+
+def _by_layer(
+    network: Network,
+    plan: Plan,
+    people: NDArray[np.float64],
+    dos: Sequence[Do],
+    ruler: Ruler,
+    decision: Decision,
+    valid: NDArray[np.bool_] | None,
+    threads: int | None,
+) -> Iterator[tuple[NDArray[np.int64], Counts]]:
+    """Which interventions are in a layer, and what becomes of all people under each; layer by layer."""
+    missing, n, lock = _missing(valid), len(people), threading.Lock()
+    layers: dict[int, list[int]] = {}
+    for number, do in enumerate(dos):
+        network.holding_bias(do)  # refuses what surgery could not make
+        layers.setdefault(do.layer, []).append(number)
+    for layer, chosen in sorted(layers.items()):
         held, size = _held(plan, layer, [dos[i] for i in chosen])
-        total = np.zeros(len(chosen), np.int64)
+        figures = 0 if decision.labels.size else len(chosen) * n
+        counts = Counts(
+            k=np.empty(figures, np.int32),
+            q_1=np.empty(figures if ruler.classes else 0, np.float32),
+            flips=np.empty(figures, np.bool_),
+            hits=np.zeros(len(chosen), np.int64),
+        )
 
         def run(
             part: NDArray[np.float64],
@@ -199,17 +201,80 @@ def accuracies(
             start: int,
             held: Held = held,
             size: int = size,
-            total: NDArray[np.int64] = total,
+            counts: Counts = counts,
         ) -> int:
-            hits = np.zeros(len(total), np.int64)
-            faulty = accuracy_chunk(plan.program, scratch(size), part, truth, count, start, held, decision, hits)
+            own = counts._replace(hits=np.zeros_like(counts.hits))
+            if plan.fused:
+                buffer = scratch(size)
+                faulty = study_chunk(plan.program, buffer, part, count, start, held, ruler, own, n, missing, decision)
+            elif decision.labels.size:
+                faulty = _hits_wide(plan, part[:count], start, held, ruler, own, decision)
+            else:
+                faulty = _study_wide(plan, part[:count], start, held, ruler, own, valid)
             with lock:  # whole numbers: the order of the chunks does not matter
-                total += hits
+                counts.hits[:] += own.hits
             return int(faulty)
 
-        run_batch(plan, codes, run, work=len(chosen) * _work(plan, layer), threads=threads)
-        found[chosen] = total / n
-    return found
+        run_batch(plan, people, run, work=plan.m * len(chosen) * _work(plan, layer), threads=threads)
+        yield np.array(chosen, np.int64), counts
+
+
+def _study_wide(
+    plan: Plan,
+    people: NDArray[np.float64],
+    start: int,
+    held: Held,
+    ruler: Ruler,
+    counts: Counts,
+    valid: NDArray[np.bool_] | None,
+) -> int:
+    """As ``study_chunk``, through NumPy."""
+    n, dos = len(people), len(held.neurons)
+    there = np.ones((n, plan.m), np.bool_) if valid is None else valid[start : start + n]
+    for low in range(0, dos, max(1, BLOCK // (n * plan.m))):
+        block = slice(low, min(low + max(1, BLOCK // (n * plan.m)), dos))
+        shape = block.stop - low, n, plan.m
+        table, favoured, sound = np.empty(shape, np.float32), np.empty(shape, np.bool_), np.ones(n, np.bool_)
+        for do, rows, twins, margins, usable in plan.layers.held(
+            people, held.layer, held.neurons[block], held.values[block]
+        ):
+            table[do, rows, twins], favoured[do, rows, twins], fine = plan.layers.head(margins, ruler.threshold)
+            sound[rows] &= usable & fine.all(axis=(0, 2))
+        if not sound.all():
+            return start + int(sound.argmin())
+        found = count_classes(table.reshape(-1, plan.m), np.tile(there, (shape[0], 1)), ruler)
+        favourable = (favoured & there).sum(axis=2)
+        for target, values in (
+            (counts.k, found.k),
+            (counts.q_1, found.q_1),
+            (counts.flips, (favourable > 0) & (favourable < there.sum(axis=1))),
+        ):
+            if target.size:
+                target.reshape(dos, -1)[block, start : start + n] = values.reshape(shape[:2])
+    return -1
+
+
+def _hits_wide(
+    plan: Plan,
+    people: NDArray[np.float64],
+    start: int,
+    held: Held,
+    ruler: Ruler,
+    counts: Counts,
+    decision: Decision,
+) -> int:
+    """Count the rows that each intervention leaves decided as labelled, through NumPy."""
+    for dos, rows, _, margins, usable in plan.layers.held(people, held.layer, held.neurons, held.values):
+        if not usable.all():
+            return start + rows.start + int(usable.argmin())
+        outputs = margins[:, :, 0]
+        if len(decision.order) == 2:
+            best = np.where(expit(outputs[..., 0]) >= ruler.threshold, 0, 1)
+        else:  # logits against the favourable one's; the first of equals is decided
+            best = np.concatenate([np.zeros((*outputs.shape[:2], 1), np.float32), -outputs], axis=2).argmax(axis=2)
+        labels = decision.labels[start + rows.start : start + rows.stop]
+        counts.hits[dos] += (decision.order[best] == labels).sum(axis=1)
+    return -1
 
 
 def _missing(valid: NDArray[np.bool_] | None) -> Missing:
@@ -224,22 +289,13 @@ def _missing(valid: NDArray[np.bool_] | None) -> Missing:
     return Missing(laid, valid.sum(axis=1).astype(np.float32))
 
 
-def _by_layer(network: Network, dos: Sequence[Do]) -> dict[int, NDArray[np.int64]]:
-    """Which interventions are in which layer; refuses those that surgery could not make."""
-    layers: dict[int, list[int]] = {}
-    for number, do in enumerate(dos):
-        network.holding_bias(do)
-        layers.setdefault(do.layer, []).append(number)
-    return {layer: np.array(numbers, dtype=np.int64) for layer, numbers in sorted(layers.items())}
-
-
 def _held(plan: Plan, layer: int, dos: Sequence[Do]) -> tuple[Held, int]:
     """The interventions as the kernels take them, and the floats that a tile needs with their buffers."""
     program, count = plan.program, len(dos)
     twin_bytes = PEOPLE * 4 * plan.m
     blocks = max(1, round(count * twin_bytes / BLOCK_BYTES))
     block = min(count, max(MIN_BLOCK, -(-count // blocks)))
-    tiles = (program.widths[layer], program.widths[layer + 1], max(block, count if plan.m == 1 else 0), block * plan.m)
+    tiles = (program.widths[layer], program.widths[layer + 1], block, block * plan.m)
     kept, before, sums, scores, size = (program.size + PEOPLE * np.cumsum([0, *tiles])).tolist()
     return Held(
         layer=layer,

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
 from fairbits.engine.kernels.lanes import IDENTITY, LEAKY_RELU, PEOPLE, RELU
+from fairbits.engine.wide import FEW, WIDE, Layers
 from fairbits.errors import ModelError
 from fairbits.models import Network, without_denormals
 
@@ -127,7 +128,7 @@ class Plan:
     Arrays are converted and copied for the kernels when the plan is made; changing them later has no effect.
 
     Shapes: h is the width of the first layer, a the number of numeric and c of categorical non-protected attributes, m
-    the number of twins.
+    the number of twins. ``people`` is how many will be asked about at most, where that is known.
     """
 
     bias: Floats
@@ -146,6 +147,7 @@ class Plan:
     lookup_lows: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     lookup_offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     lookup_tables: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    people: float = np.inf
     program: Program = field(init=False, repr=False)
     order: list[int] = field(init=False, repr=False)
     tables: Floats = field(init=False, repr=False)
@@ -178,6 +180,23 @@ class Plan:
         """What gradients need beside the program."""
         return _reversed(self)
 
+    @cached_property
+    def layers(self) -> Layers:
+        """The layers as matrices, for those that are too wide for the kernels."""
+        return Layers(self)
+
+    @cached_property
+    def fused(self) -> bool:
+        """Whether the kernels are faster than NumPy: no layer is too wide, and the work is worth a compiler's."""
+        widths = self.program.widths
+        largest = int((widths[:-1] * widths[1:]).max(initial=0))
+        return largest <= WIDE and self.people * self.work > FEW
+
+    @property
+    def work(self) -> int:
+        """About how many multiply-adds a person costs."""
+        return int(self.m * (self.program.weights.size + 4 * self.program.bias.size + 50))
+
 
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("bias", "twins", "alphas", "weights", "biases", "numeric_slopes", "lookup_tables"), np.float32),
@@ -187,8 +206,8 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
-    """The plan for scoring people and their twins by a network."""
+def plan_of(network: Network, encoding: Encoding, twins: Twins | None, *, people: float = np.inf) -> Plan:
+    """The plan for scoring people, so many in all, and their twins by a network."""
     weights, biases = list(network.weights), list(network.biases)
     if network.head == "sigmoid" and network.favourable == 0:  # its score is the sigmoid of the negated output
         weights[-1], biases[-1] = -weights[-1], -biases[-1]
@@ -218,6 +237,7 @@ def plan_of(network: Network, encoding: Encoding, twins: Twins | None) -> Plan:
         lookup_lows=np.array([layer.tables[i][0] for i in lookup], dtype=np.int64),
         lookup_offsets=np.cumsum([0, *(len(layer.tables[i][1]) for i in lookup)])[:-1],
         lookup_tables=np.concatenate([np.empty((0, width), np.float32), *(layer.tables[i][1] for i in lookup)]),
+        people=people,
     )
 
 

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -90,14 +91,27 @@ def _thread_pool(process: int, helpers: int) -> ThreadPoolExecutor:  # noqa: ARG
     return ThreadPoolExecutor(helpers, thread_name_prefix="fairbits")
 
 
-def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | None) -> None:
+def spread(run: Callable[[int, int], None], n: int, work: int, threads: int | None, *, tile: int = PEOPLE) -> None:
     """Call a function on consecutive ranges of people, of whole tiles and at most ``CHUNK`` multiply-adds each."""
     n_threads = thread_count(threads)
     if n * work < 2 * SMALL:
         n_threads = 1
     people = CHUNK / work if n_threads == 1 else min(CHUNK / work, max(SMALL / work, n / (n_threads * SHARES)))
-    step = max(1, round(people / PEOPLE)) * PEOPLE
+    step = max(1, round(people / tile)) * tile
     share(lambda start: run(start, min(start + step, n)), range(0, n, step), n_threads)
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_core() -> AbstractContextManager[Any]:
+    """Within, matrix products take one thread each: ours run beside each other, and no sum may depend on theirs."""
+    context: AbstractContextManager[Any] = _libraries().limit(limits=1)
+    return context
 
 
 def writeable(array: NDArray[Any]) -> NDArray[Any]:

@@ -63,6 +63,8 @@ class FrozenFigures:
         #: The number of the person of each row, where people have several; for the sample alone.
         self.everybody = everybody
         self.people = None if everybody is None else everybody[self.sample]
+        #: Survey weights, for figures held against a limit; changes compare the same rows, and need none.
+        self.weight = None if suite.table.weight is None else suite.table.weight[self.sample]
         #: Changes share the chance of a false alarm; a threshold has its own.
         self.level = policy.confidence
         self.change_level = 1 - (1 - policy.confidence) / max(1, policy.changes)
@@ -143,7 +145,8 @@ class FrozenFigures:
         return generator(self.policy.seed, "gate", name)
 
     def _flip_rate(self) -> Figure:
-        return rate_of(self.answers.flips[self.sample], level=self.level, people=self.people), ""
+        flips = self.answers.flips[self.sample]
+        return rate_of(flips, level=self.level, people=self.people, weight=self.weight), ""
 
     def _means(
         self, read: Callable[[Answers], Floats], low: float, high: float
@@ -152,8 +155,9 @@ class FrozenFigures:
 
         def mean() -> Figure:
             own = read(self.answers)[self.sample][:, None]
-            rng = self._rng("mean")
-            return bounded_means(own, rng, lows=low, highs=high, level=self.level, people=self.people)[0], ""
+            rng, people, weight = self._rng("mean"), self.people, self.weight
+            found = bounded_means(own, rng, lows=low, highs=high, level=self.level, people=people, weight=weight)
+            return found[0], ""
 
         def change() -> PairedChange:
             before, after = (read(one)[self.sample] for one in (self._earlier, self.answers))
@@ -179,7 +183,8 @@ class FrozenFigures:
         return np.asarray(answers.decisions != self.suite.table.labels)[self._labelled]
 
     def _accuracy(self) -> Figure:
-        found = rate_of(~self._wrong(self.answers), level=self.level, people=self._labelled_people)
+        weight = None if self.suite.table.weight is None else self.suite.table.weight[self._labelled]
+        found = rate_of(~self._wrong(self.answers), level=self.level, people=self._labelled_people, weight=weight)
         held = self.suite.table.held_out is not None and bool(self.suite.table.held_out[self._labelled].all())
         return found, "held-out rows" if held else ""
 
@@ -196,7 +201,8 @@ class FrozenFigures:
 
     def _impact(self) -> Figure:
         level = 1 - (1 - self.level) / len(self.groups)
-        found = [impact(one, self._selected(self.answers), level, self.people) for one in self.groups]
+        selected = self._selected(self.answers)
+        found = [impact(one, selected, level, self.people, self.weight) for one in self.groups]
         known = [one for one in found if one is not None]
         if not known:
             return None, f"no two groups of {MIN_GROUP} people can be compared"

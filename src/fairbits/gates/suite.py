@@ -183,6 +183,8 @@ class Suite:
             found.update(kept.astype(kept.dtype.newbyteorder("<"), copy=False).tobytes())
         if table.person is not None:  # suites of tables that say nothing keep the identity that they have
             found.update(np.ascontiguousarray(table.person, dtype="<i8").tobytes())
+        if table.weight is not None:
+            found.update(np.ascontiguousarray(table.weight, dtype="<f8").tobytes())
         return found.hexdigest()[:16]
 
     def description(self) -> dict[str, Any]:
@@ -282,6 +284,7 @@ def with_cases(suite: Suite, codes: Codes, numbers: npt.NDArray[np.int64]) -> Su
         if table.observed is None
         else np.concatenate([table.observed, np.full((n, table.observed.shape[1]), np.nan)]),
         person=None if table.person is None else np.concatenate([table.person, table.person.max() + 1 + np.arange(n)]),
+        weight=None if table.weight is None else np.concatenate([table.weight, np.zeros(n)]),
     )
     return replace(suite, table=more, origin=np.concatenate([suite.origin, np.full(n, CASE, dtype=np.int64)]))
 
@@ -303,6 +306,8 @@ def write_suite(suite: Suite, path: Path) -> None:
         columns["held_out"] = table.held_out
     if table.person is not None:
         columns["person"] = table.person
+    if table.weight is not None:
+        columns["weight"] = table.weight
     columns |= {"number": numbers_of(table), "origin": suite.origin}
     described = suite.description()
     kept = {name: described[name] for name in described if name not in ("people", "rows", "cases")}
@@ -373,11 +378,14 @@ def _people(table: Any, path: Path, schema: Schema) -> Table:
     held_out = column_of(table, "held_out", path, "suite", truth=True) if "held_out" in table.column_names else None
     numbers = column_of(table, "number", path, "suite", whole=True)
     person = column_of(table, "person", path, "suite", whole=True) if "person" in table.column_names else None
+    weight = column_of(table, "weight", path, "suite") if "weight" in table.column_names else None
+    if weight is not None and not ((weight >= 0).all() and weight.any()):
+        raise damaged(path, "suite", "column 'weight' holds no weights")
     try:
         check_domain(codes, schema)
     except FairbitsError as error:
         raise damaged(path, "suite", str(error).rstrip(".")) from None
-    return Table(codes, labels, held_out, numbers, None, observed, person=person)
+    return Table(codes, labels, held_out, numbers, None, observed, person=person, weight=weight)
 
 
 def replay(

@@ -49,6 +49,7 @@ from .intervals import clustered_ratio as clustered_ratio
 from .intervals import lowest_ratio as lowest_ratio
 from .intervals import rate_bound as rate_bound
 from .intervals import rate_of as rate_of
+from .intervals import ratio_ends as ratio_ends
 from .intervals import student_mean as student_mean
 from .intervals import student_ratio as student_ratio
 from .intervals import wilson as wilson
@@ -65,3 +66,5 @@ from .population import measure_table as measure_table
 from .population import noise_of as noise_of
 from .population import people_headline as people_headline
 from .population import quality_limits as quality_limits
+from .tail import Tail as Tail
+from .tail import tail_of as tail_of

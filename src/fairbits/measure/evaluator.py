@@ -7,10 +7,10 @@ held at a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -31,6 +31,7 @@ from fairbits.engine import (
     foresight,
     gradients,
     masked,
+    one_core,
     plan_of,
     scores,
     study,
@@ -77,7 +78,8 @@ class Evaluator:
 
     Rules of the schema that look at protected attributes leave some people fewer twins: figures are about those that
     can exist. ``rows`` are real people, who exist whatever the rules say. Where twins take some values of a number
-    only, a person's own value is one more, unless ``own`` is False.
+    only, a person's own value is one more, unless ``own`` is False. ``people`` is how many will be asked about, where
+    that is known: for few of them no kernel is compiled.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Evaluator:
         threads: int | None = None,
         rows: Codes | None = None,
         own: bool = True,
+        people: float = np.inf,
     ):
         if threads is not None and threads < 1:
             raise OptionError(f"threads is {threads}; at least one is needed.")
@@ -113,7 +116,8 @@ class Evaluator:
         self.threads = threads or available_cores()
         # Where protected attributes are only observed, rows are asked about just as they are.
         varied = self.twins if schema.protected else None
-        self._plan: Plan | None = plan_of(model, self.encoding, varied) if isinstance(model, Network) else None
+        self._people = people
+        self._plan: Plan | None = self._planned(model, varied) if isinstance(model, Network) else None
         self._trees: TreePlan | None = (
             tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
         )
@@ -133,6 +137,9 @@ class Evaluator:
         self._knows_classes = many and isinstance(model, HasClassScores)
         #: The model that `with_model` was last asked for, and its evaluator.
         self._latest: tuple[Model, Evaluator] | None = None
+
+    def _planned(self, network: Network, twins: Twins | None) -> Plan:
+        return plan_of(network, self.encoding, twins, people=self._people)
 
     def with_model(self, model: Model) -> Evaluator:
         """An evaluator of another model for the same people, with the same tolerance and partition."""
@@ -169,6 +176,7 @@ class Evaluator:
             partition=self.partition,
             threads=self.threads,
             own=own,
+            people=self._people,
         )
 
     @cached_property
@@ -263,7 +271,7 @@ class Evaluator:
         model = self.model
         if not isinstance(model, Network):
             return []
-        return [plan_of(model.with_favourable(c), self.encoding, self.twins) for c in range(model.classes)]
+        return [self._planned(model.with_favourable(c), self.twins) for c in range(model.classes)]
 
     def _row_class_scores(self, rows: Codes) -> npt.NDArray[np.float32]:
         if self._lone_trees is not None:
@@ -343,7 +351,7 @@ class Evaluator:
     @cached_property
     def _lone_plan(self) -> Plan | None:
         """The kernels for rows as they are, without twins."""
-        return plan_of(self.model, self.encoding, None) if isinstance(self.model, Network) else None
+        return self._planned(self.model, None) if isinstance(self.model, Network) else None
 
     @cached_property
     def _lone_trees(self) -> TreePlan | None:
@@ -379,7 +387,7 @@ class Evaluator:
         """Outputs of every layer for one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
         rows = self.twins.as_twins(codes, twins)
-        with _one_core():
+        with one_core():  # matrices of a few dozen columns: more threads would only wait for each other
             return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
 
     def layer_gradients(
@@ -388,7 +396,7 @@ class Evaluator:
         """Change of Σ slopes · outputs of a layer per unit of code, at one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
         rows = self.twins.as_twins(codes, twins)
-        with _one_core():
+        with one_core():  # matrices of a few dozen columns: more threads would only wait for each other
             found = self.model.layer_gradients(self.encoding.encode(rows), layer, slopes)  # type: ignore[attr-defined]
         return self.encoding.pull_back(found, rows)
 
@@ -512,18 +520,6 @@ def _telling(attribute: Attribute) -> Codes:
     return np.unique(np.concatenate([attribute.twin_values(), ends]))
 
 
-@cache
-def _libraries() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def _one_core() -> AbstractContextManager[Any]:
-    """Matrices of a few dozen columns: more threads only wait for each other, and may change the last bit."""
-    return _libraries().limit(limits=1)
-
-
 #: Of a regression target's inter-quantile range 1–99 %, this share counts as "the same".
 REGRESSION_SHARE = 0.025
 #: Evaluators made within `shared_evaluators`, by what they are made of, which is kept beside them; None outside of it.
@@ -551,8 +547,9 @@ def evaluator_of(
     epsilon: float | None = None,
     partition: str = "constrained",
     threads: int | None = None,
+    people: float = np.inf,
 ) -> Evaluator:
-    """An evaluator for a subject's people, of its own model or of another one.
+    """An evaluator for a subject's people, so many in all, of its own model or of another one.
 
     The rows of the table are real people: they exist whatever the rules say.
     """
@@ -561,11 +558,12 @@ def evaluator_of(
     epsilon = default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon
     parts = (subject.model if model is None else model, subject.schema, subject.encoding, subject.table.codes)
     shared = _SHARED.get()
-    key = (*map(id, parts), epsilon, partition, threads)
+    key = (*map(id, parts), epsilon, partition, threads, people)
     if shared is not None and key in shared:
         return shared[key][0]
     asked, schema, encoding, rows = parts
-    found = Evaluator(asked, schema, encoding, epsilon=epsilon, partition=partition, threads=threads, rows=rows)
+    options: dict[str, Any] = {"epsilon": epsilon, "partition": partition, "threads": threads, "people": people}
+    found = Evaluator(asked, schema, encoding, rows=rows, **options)
     if shared is not None:
         shared[key] = found, parts  # which stay alive, so that no other object gets their ids
     return found

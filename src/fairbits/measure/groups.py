@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fairbits.domain import MISSING, Attribute, Schema, Table, people_of
 from fairbits.errors import OptionError, TableError
-from fairbits.measure.intervals import Estimate, bounded_means, rate_of, ratio_ends, student_mean
+from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_of, ratio_ends, student_mean
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject, scored_rows
 
@@ -164,6 +164,8 @@ MAX_ROWS = 200_000
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
+#: What rows of a group are drawn by: the person and the weight of each, where there are any.
+Drawn = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,31 +273,35 @@ def group_table(
     labels: npt.NDArray[np.bool_] | None = None,
     probabilities: bool = True,
     people: Rows | None = None,
+    weight: Floats | None = None,
 ) -> GroupTable:
     """The figures of every group; intervals draw people where ``people`` says whose the rows are."""
-    n = len(grouping)
-    median = None if scores is None else float(np.median(scores))
+    n, every = len(grouping), np.ones(len(grouping)) if weight is None else weight
+    median = None if scores is None else _median(scores, weight)
     above = None if scores is None or median is None else np.asarray(scores > median)
     found: list[dict[str, Any]] = []
     missing = np.flatnonzero(~grouping.known)
-    sizes: list[int] = []  # people in each group, as far as chance is concerned
+    sizes: list[float] = []  # people in each group, as far as chance is concerned
     for label, here in [*zip(grouping.labels, grouping.members(), strict=True), (MISSING, missing)]:
         count = len(here)
         if count == 0:
             continue
-        own = None if people is None else people[here]
-        sizes.append(count if own is None else len(np.unique(own)))
+        own = {name: None if one is None else one[here] for name, one in (("people", people), ("weight", weight))}
+        if weight is not None and not weight[here].any():
+            raise TableError(f"the {count:,} people of {grouping.name} {label!r} have no weight; leave them out.")
+        persons = count if people is None else len(np.unique(people[here]))
+        sizes.append(persons if weight is None else persons * effective_size(weight[here]) / count)
         one: dict[str, Any] = {
             "group": label,
             "missing": here is missing,
             "people": count,
-            "share": count / n,
-            "small": sizes[-1] < MIN_PEOPLE,
+            "share": float(every[here].sum() / every.sum()),
+            "small": persons < MIN_PEOPLE,
             "under_two_percent": count / n < MIN_SHARE,
             "base_rate": None if labels is None else _rate(labels[here], own),
             "selection_rate": None if selected is None else _rate(selected[here], own),
             "scoring_rate": None if above is None else _rate(above[here], own),
-            **_means(scores, labels, here, rng, probabilities=probabilities, people=own),
+            **_means(scores, labels, here, rng, probabilities=probabilities, own=own),
             **_errors(selected, labels, here, own),
         }
         found.append(one)
@@ -305,19 +311,28 @@ def group_table(
     return GroupTable(grouping.name, n, len(missing), median, rows, grouping.crossed or (grouping.name,))
 
 
-def _rate(hits: npt.NDArray[np.bool_], people: Rows | None) -> Estimate | None:
-    return None if len(hits) == 0 else rate_of(hits, people=people)
+def _median(scores: npt.NDArray[np.floating], weight: Floats | None) -> float:
+    """The median score; with weights, the first score up to which half of the weight lies."""
+    if weight is None:
+        return float(np.median(scores))
+    order = np.argsort(scores, kind="stable")
+    return float(scores[order][np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)])
+
+
+def _rate(hits: npt.NDArray[np.bool_], own: Drawn) -> Estimate | None:
+    return None if len(hits) == 0 or (own["weight"] is not None and not own["weight"].any()) else rate_of(hits, **own)
 
 
 def _errors(
-    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Rows, people: Rows | None
+    selected: npt.NDArray[np.bool_] | None, labels: npt.NDArray[np.bool_] | None, here: Rows, own: Drawn
 ) -> dict[str, Estimate | None]:
     if selected is None or labels is None:
         return {"tpr": None, "fpr": None, "precision": None}
     chosen, truth = selected[here], labels[here]
     parts = {"tpr": (chosen, truth), "fpr": (chosen, ~truth), "precision": (truth, chosen)}
     return {
-        name: _rate(hits[among], None if people is None else people[among]) for name, (hits, among) in parts.items()
+        name: _rate(hits[among], {key: None if one is None else one[among] for key, one in own.items()})
+        for name, (hits, among) in parts.items()
     }
 
 
@@ -328,17 +343,17 @@ def _means(
     rng: np.random.Generator,
     *,
     probabilities: bool,
-    people: Rows | None,
+    own: Drawn,
 ) -> dict[str, Estimate | None]:
     if scores is None:
         return {"mean_score": None, "calibration": None}
-    own = np.asarray(scores[here], dtype=np.float64)
+    given = np.asarray(scores[here], dtype=np.float64)
     if not probabilities:
-        return {"mean_score": student_mean(own, people=people), "calibration": None}
-    own = np.clip(own, 0.0, 1.0)
+        return {"mean_score": student_mean(given, **own), "calibration": None}
+    given = np.clip(given, 0.0, 1.0)
     if labels is None:
-        return {"mean_score": _bounded([own], rng, (0.0,), (1.0,), people)[0], "calibration": None}
-    mean, gap = _bounded([own, labels[here] - own], rng, (0.0, -1.0), (1.0, 1.0), people)
+        return {"mean_score": _bounded([given], rng, (0.0,), (1.0,), own)[0], "calibration": None}
+    mean, gap = _bounded([given, labels[here] - given], rng, (0.0, -1.0), (1.0, 1.0), own)
     return {"mean_score": mean, "calibration": gap}
 
 
@@ -347,15 +362,15 @@ def _bounded(
     rng: np.random.Generator,
     lows: tuple[float, ...],
     highs: tuple[float, ...],
-    people: Rows | None,
+    own: Drawn,
 ) -> list[Estimate]:
     """Means with intervals: by the normal law where it is near enough, else by a bounded bootstrap."""
     return bounded_means(
-        np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400, many=200, nearness=0.05, people=people
+        np.column_stack(columns), rng, lows=lows, highs=highs, resamples=400, many=200, nearness=0.05, **own
     )
 
 
-def _ratios(found: list[dict[str, Any]], sizes: list[int], rate: str, ratio: str) -> None:
+def _ratios(found: list[dict[str, Any]], sizes: list[float], rate: str, ratio: str) -> None:
     """Each rate over the highest of a group that is large enough; the law compares within one table."""
     fit = [one[rate] is not None and not one["small"] and not one["missing"] for one in found]
     rated = [one for one, fits in zip(found, fit, strict=True) if fits]
@@ -393,6 +408,7 @@ def subject_groups(
             labels=decided.labels,
             probabilities=subject.schema.probabilities,
             people=people,
+            weight=table.weight,
         )
         for one in every
     )

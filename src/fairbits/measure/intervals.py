@@ -1,7 +1,9 @@
 """How sure a figure is: intervals for rates and means, and what finding nobody is worth.
 
 Where several rows are one person, ``people`` numbers the person of each row: the figure stays that of the rows, and its
-interval draws people (:mod:`fairbits.domain.table`).
+interval draws people (:mod:`fairbits.domain.table`). Where rows have survey weights, ``weight`` gives them: figures are
+ratios of weighted sums, and their intervals come from the variance of these sums among people (Taylor linearisation,
+people as sampling units drawn with replacement; Särndal, Swensson and Wretman 1992, section 5.6).
 """
 
 from __future__ import annotations
@@ -52,33 +54,49 @@ class Estimate:
         return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-def rate_of(hits: npt.NDArray[np.bool_], *, people: Integers | None = None, level: float = 0.95) -> Estimate:
+def rate_of(
+    hits: npt.NDArray[np.bool_], *, people: Integers | None = None, weight: Floats | None = None, level: float = 0.95
+) -> Estimate:
     """The share of rows that are hit, with Wilson's interval over rows, or over as many independent ones as the people
     are worth: the variance of the share among people says how many (Kish 1965, "design effect").
     """
     n = len(hits)
     if n == 0:
         raise OptionError("a rate needs at least one person, but got none.")
-    return _wilson(int(np.count_nonzero(hits)) / n, n if people is None else worth_of(hits, people), level)
+    rate = int(np.count_nonzero(hits)) / n if weight is None else float(weight[hits].sum() / weight.sum())
+    alone = people is None and weight is None
+    return _wilson(rate, n if alone else worth_of(hits, people, weight), level)
 
 
-def worth_of(hits: npt.NDArray[np.bool_], people: Integers) -> float:
+def worth_of(hits: npt.NDArray[np.bool_], people: Integers | None, weight: Floats | None = None) -> float:
     """How many independent rows would tell the share of hits as well as these people do: at most as many as there are.
 
-    Where nobody, or everybody, is hit, they are worth as many as there are people.
+    Where nobody, or everybody, is hit, they are worth as many as there are people, less what unequal sizes cost.
     """
-    sums, sizes = _by_person(np.asarray(hits, dtype=np.float64)[:, None], people)
-    n, persons = len(hits), len(sizes)
+    sums, sizes = _by_person(np.asarray(hits, dtype=np.float64)[:, None], people, weight)
+    n, persons = float(sizes.sum()), len(sizes)
     rate = float(sums.sum() / n)
     spread = float(((sums[:, 0] - rate * sizes) ** 2).sum()) * persons / max(persons - 1, 1)
-    return min(rate * (1 - rate) * n * n / spread, float(n)) if spread > 0 else float(persons)
+    if spread > 0:
+        return min(rate * (1 - rate) * n * n / spread, float(len(hits)))
+    return float(persons) if weight is None else effective_size(sizes)
 
 
-def _by_person(values: npt.NDArray[np.float64], people: Integers) -> tuple[npt.NDArray[np.float64], Floats]:
-    """Sums of columns over each person's rows, (people, columns), and their number of rows."""
+def effective_size(weight: Floats) -> float:
+    """How many rows of equal weight are worth as much as these (Kish 1965): (Σ w)² / Σ w²."""
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def _by_person(
+    values: npt.NDArray[np.float64], people: Integers | None, weight: Floats | None = None
+) -> tuple[npt.NDArray[np.float64], Floats]:
+    """Weighted sums of columns over each person's rows, (people, columns), and the weights of their rows together."""
+    sizes = np.ones(len(values)) if weight is None else weight / weight.mean()
+    if people is None:
+        return values * sizes[:, None], sizes
     own = np.unique(people, return_inverse=True)[1]
-    sizes = np.bincount(own).astype(np.float64)
-    return np.column_stack([np.bincount(own, weights=column) for column in values.T]), sizes
+    sums = np.column_stack([np.bincount(own, weights=sizes * column) for column in values.T]).astype(np.float64)
+    return sums, np.bincount(own, weights=sizes).astype(np.float64)
 
 
 def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
@@ -116,6 +134,7 @@ def bounded_means(
     many: int = MANY,
     nearness: float = NEARNESS,
     people: Integers | None = None,
+    weight: Floats | None = None,
 ) -> list[Estimate]:
     """Means of the columns of an (n, c) array whose values are known to lie between ``lows`` and ``highs``.
 
@@ -130,8 +149,8 @@ def bounded_means(
     if values.ndim != 2 or len(values) == 0:
         raise OptionError(f"a mean needs at least one person, but got an array of shape {values.shape}.")
     bottom, top = (np.broadcast_to(np.asarray(ends, dtype=np.float64), values.shape[1]) for ends in (lows, highs))
-    centre, rows = values.mean(axis=0), len(values)
-    sums, sizes = (values, np.ones(rows)) if people is None else _by_person(values, people)
+    centre, rows = np.average(values, axis=0, weights=weight), len(values)
+    sums, sizes = (values, np.ones(rows)) if people is None and weight is None else _by_person(values, people, weight)
     usual = rows / len(sums)
     if len(sums) >= many:
         half = _normal_halves((sums - centre * sizes[:, None]) / usual, level, nearness)
@@ -207,12 +226,14 @@ def bootstrap_means(
     return [Estimate(*map(float, one)) for one in zip(centre, lows, highs, strict=True)]
 
 
-def student_mean(values: npt.ArrayLike, *, level: float = 0.95, people: Integers | None = None) -> Estimate:
+def student_mean(
+    values: npt.ArrayLike, *, level: float = 0.95, people: Integers | None = None, weight: Floats | None = None
+) -> Estimate:
     """A mean of values without a known range, with Student's interval."""
     given = np.asarray(values, dtype=np.float64)
-    mean, upper = float(given.mean()), 0.5 + level / 2
-    if people is not None:  # each person's part of the mean in place of each row
-        sums, sizes = _by_person(given[:, None], people)
+    mean, upper = float(np.average(given, weights=weight)), 0.5 + level / 2
+    if people is not None or weight is not None:  # each person's part of the mean in place of each row
+        sums, sizes = _by_person(given[:, None], people, weight)
         given = (sums[:, 0] - mean * sizes) / float(sizes.mean())
     n = len(given)
     if n < 2:

@@ -1,9 +1,10 @@
 """What the people in a table experience: figures with intervals, the worst off, and who gains and loses.
 
-Three nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported,
-because at least ten rows of the table have that combination of protected values. Where rules leave people different
-twins, rows count for people to whom the rules leave the same ones. A value of a person's own counts as the range that
-it is in. Beside these, the twins that differ in one attribute only, the others at the person's own values.
+Nested sets of twins of a person (METHOD.md 15): all; those that the rules allow; those that are supported, because at
+least ten rows of the table have that combination of protected values; those of them that are plausible, by the schema's
+rules about that. Where rules leave people different twins, rows count for people to whom the rules leave the same ones.
+A value of a person's own counts as the range that it is in. Beside these, the twins that differ in one attribute only,
+the others at the person's own values.
 
 A service may answer the same question otherwise; then part of the bits is noise. Null bits are the bits of one twin
 asked as often as a person has twins: nothing protected differs there, so whatever shows is the model's unsteadiness.
@@ -39,7 +40,8 @@ from fairbits.domain import (
 from fairbits.engine import Evaluation
 from fairbits.errors import TableError, rows_named
 from fairbits.measure.evaluator import Evaluator, Progress
-from fairbits.measure.intervals import Estimate, bounded_means, rate_bound, rate_of
+from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
+from fairbits.measure.tail import Tail, tail_of
 from fairbits.models import HasClassScores, TwinScores, fresh_scores
 
 if TYPE_CHECKING:
@@ -263,14 +265,14 @@ def people_headline(
     *,
     epsilon: float,
     complete: bool = True,
-    supported: Estimate | None = None,
+    plausible: Estimate | None = None,
     bounded: bool = False,
     persons: int | None = None,
 ) -> str:
     """How many people would be decided or scored otherwise, all else equal; ``bounded``: not every value was asked.
     ``persons`` are fewer than rows where people have several.
 
-    Where fewer flip among combinations of protected values that enough rows have, their share stands beside it.
+    Where fewer flip among plausible twins, their share stands beside it.
     """
     if not protected:
         return ""
@@ -284,8 +286,8 @@ def people_headline(
     many = f"At least {many}" if bounded and 0 < share < 1 else many
     among = " at the values asked" if bounded and share == 0 else ""
     beside = ""
-    if flip_rate is not None and supported is not None and supported.value < flip_rate.value:
-        beside = f" ({_share_words(supported.value, rows)} among combinations that at least {MIN_ROWS} rows have)"
+    if flip_rate is not None and plausible is not None and plausible.value < flip_rate.value:
+        beside = f" ({_share_words(plausible.value, rows)} among plausible twins)"
     return f"{many} of {people} would get {what} if only their {other} differed{among}{beside}."
 
 
@@ -377,6 +379,8 @@ class Measurement(Shown):
         The same among twins whose protected values at least ten rows of the table have.
     flip_rate_by
         The same where only one attribute varies, the others at the person's own values, by attribute.
+    flip_rate_plausible, flip_rate_plausible_by
+        Both among the supported twins that the schema's rules about plausible twins allow.
     supported
         How many combinations of protected values at least ten rows have.
     noise
@@ -384,6 +388,8 @@ class Measurement(Shown):
     people
         The number of the person of each row, where people have several; None where each row is somebody else. Figures
         are those of rows; their intervals draw people.
+    tail
+        The largest gaps between twins' scores.
     """
 
     evaluation: Evaluation
@@ -393,12 +399,15 @@ class Measurement(Shown):
     q_inf_mean: Estimate
     q_1_mean: Estimate
     split_rate: Estimate
-    flip_rate: Estimate | None  # a regression has no label to flip
+    flip_rate: Estimate | None = None  # a regression has no label to flip
     flip_rate_supported: Estimate | None = None
+    flip_rate_plausible: Estimate | None = None
     flip_rate_by: Mapping[str, Estimate] = field(default_factory=dict)
+    flip_rate_plausible_by: Mapping[str, Estimate] = field(default_factory=dict)
     supported: int = 0
     noise: Noise | None = None  # None where the model always answers the same
     people: npt.NDArray[np.int64] | None = None  # None where each row is somebody else
+    tail: Tail | None = None
 
     @property
     def persons(self) -> int:
@@ -457,12 +466,14 @@ class Measurement(Shown):
         figures: dict[str, Any] = {
             "rows": len(self),
             "people": self.persons,
+            "effective_rows": None if self.table.weight is None else effective_size(self.table.weight),
             "m": self.evaluator.m,
             "bits_limit": self.evaluator.bits_limit,
             "epsilon": self.evaluator.epsilon,
             "partition": self.evaluator.partition,
             "protected": list(self.schema.protected),
             "rules": [rule.text for rule in self.schema.rules],
+            "plausible": [rule.text for rule in self.schema.plausible],
             "twins_removed": self.twins_removed,
             "blind": self.evaluator.blind,
             "kind": self.kind,
@@ -474,11 +485,15 @@ class Measurement(Shown):
             # A model that always answers the same shows no bits where nothing protected differs.
             "null_q_inf_mean": 0.0 if self.noise is None else self.noise.null_q_inf_mean,
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
+            "tail": None if self.tail is None else self.tail.document(),
         }
-        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_supported"):
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate"):
             figures |= Estimate.named(name, getattr(self, name))
-        for end, name in {"value": "flip_rate_by", "low": "flip_rate_by_low", "high": "flip_rate_by_high"}.items():
-            figures[name] = {attribute: getattr(rate, end) for attribute, rate in self.flip_rate_by.items()}
+        for name in ("flip_rate", "flip_rate_supported", "flip_rate_plausible"):
+            figures |= Estimate.named(name, getattr(self, name))
+        for name in ("flip_rate_by", "flip_rate_plausible_by"):
+            for end, suffix in {"value": "", "low": "_low", "high": "_high"}.items():
+                figures[name + suffix] = {one: getattr(rate, end) for one, rate in getattr(self, name).items()}
         return figures
 
     def worst(self, top: int = 10) -> list[Person]:
@@ -560,8 +575,11 @@ def measure_table(
         raise TableError("the table has no rows to measure; at least one person is needed.")
     rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows
     support = Support(evaluator, rows, least=1 if _made_of_twins(table, evaluator.m) else MIN_ROWS)
-    names, twins = evaluator.schema.protected, evaluator.twins
-    narrow = np.zeros((1 + len(names), len(table)), np.bool_)  # who flips among supported twins, and by each attribute
+    schema, twins = evaluator.schema, evaluator.twins
+    likely = Validity(schema, twins, evaluator.validity.rows, rules=schema.plausible)
+    names = schema.protected
+    # Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins.
+    narrow = np.zeros((2 + 2 * len(names), len(table)), np.bool_)
     figures = []
     with rows_named(place=table.place):
         for piece, found, decided in evaluator.answers(table.codes, progress=progress):
@@ -570,19 +588,23 @@ def measure_table(
                 continue
             codes = table.codes[piece]
             there = evaluator.valid_twins(codes)
-            masks = [support.twins(codes), *(alone(twins, codes, place) for place in range(len(names)))]
+            supported = support.twins(codes)
+            plausible = supported & likely.twins(codes)
+            each = [alone(twins, codes, place) for place in range(len(names))]
+            masks = [supported, plausible, *each, *(plausible & one for one in each)]
             for kept, mask in zip(narrow, masks, strict=True):
                 kept[piece] = flips_within(decided, mask if there is None else mask & there)
     evaluation = Evaluation.concatenate(figures)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
-    people = people_of(evaluator.schema, table)
-    k_mean, q_inf_mean, q_1_mean = bounded_means(
-        columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), people=people
-    )
-    split = rate_of(evaluation.k > 1, people=people)
-    flips = () if evaluator.schema.regression else (evaluation.flips, *narrow)
-    flip_rate, supported, *each = (rate_of(one, people=people) for one in flips) if flips else (None, None)
+    people = people_of(schema, table)
+    drawn: dict[str, Any] = {"people": people, "weight": table.weight}
+    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), **drawn)
+    split = rate_of(evaluation.k > 1, **drawn)
+    flips = () if schema.regression else (evaluation.flips, *narrow)
+    rates = [rate_of(one, **drawn) for one in flips]
+    whole = {"flip_rate": rates[0], "flip_rate_supported": rates[1], "flip_rate_plausible": rates[2]} if flips else {}
+    highest = 1.0 if schema.probabilities else None
     return Measurement(
         evaluation,
         table,
@@ -591,10 +613,11 @@ def measure_table(
         q_inf_mean,
         q_1_mean,
         split,
-        flip_rate,
-        supported,
-        dict(zip(names, each, strict=bool(flips))),
-        support.count,
-        noise,
-        people,
+        flip_rate_by=dict(zip(names, rates[3:], strict=False)),
+        flip_rate_plausible_by=dict(zip(names, rates[3 + len(names) :], strict=False)),
+        supported=support.count,
+        noise=noise,
+        people=people,
+        tail=tail_of(evaluation.span, rng, highest=highest, people=people),
+        **whole,
     )

@@ -122,7 +122,7 @@ class Rq3Shard:
         """What its figures depend on."""
         subject = desk.subject(self.place or self.subject)
         identity = {"subject": subject.identity.id, **asdict(self.settings), "samples": SAMPLES, "loss": MAX_LOSS}
-        identity["rules"] = ["paper", "spread"]
+        identity["rules"] = ["code", "ours"]
         identity.pop("threads")  # seconds change with them, cases do not
         return identity
 
@@ -153,7 +153,7 @@ def _by_paper(run: Run, subject: Subject, threads: int | None) -> tuple[dict[str
             run,
             subject=subject,
             samples=SAMPLES,
-            rule="paper",
+            rule="code",
             trainings=0,
             sets=False,
             threads=threads,
@@ -177,7 +177,7 @@ def _studied(found: DebugResult) -> dict[str, Any]:
     layer = next((one for one in found.layers if one.layer == found.suspect), None)
     return {
         "accuracy": found.accuracy,
-        "k_mean": found.k_mean if found.rule == "paper" else found.k_reported,
+        "k_mean": found.k_mean if found.rule == "code" else found.k_reported,
         "layer": found.suspect,
         "votes": None if layer is None else layer.votes / len(found.cases),
         "rho": None if layer is None else layer.rho,
@@ -194,7 +194,7 @@ def _neuron(one: NeuronEffect, rule: Rule) -> dict[str, Any]:
     if held is None:
         return {"neuron": one.neuron, "acd": one.acd}
     # The paper judges on the cases that ranked the neurons.
-    k_mean = held.k_mean if rule == "paper" else held.k_reported
+    k_mean = held.k_mean if rule == "code" else held.k_reported
     figures = {"value": held.value, "accuracy": held.accuracy, "k_mean": k_mean}
     return {"neuron": one.neuron, "acd": one.acd, **figures}
 
@@ -222,7 +222,7 @@ def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]
 
 def _located(found: dict[str, Any]) -> list[Cell]:
     # What the paper prints as a layer's influence is the mean of each case's largest ρ, not the mean ρ of the layer.
-    influence = found.get("influence") if found.get("rule") == "paper" else found.get("rho")
+    influence = found.get("influence") if found.get("rule") == "code" else found.get("rho")
     start = [found.get("layer"), _percent(found.get("votes")), influence, found.get("delta")]
     return [*start, *(_named([(n["neuron"], abs(n["acd"])) for n in found.get(side, [])]) for side in PRINTED)]
 

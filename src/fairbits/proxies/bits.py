@@ -73,6 +73,29 @@ def chained_bits(
     return _summed(codes, [len(one.labels) for one in groupings], np.asarray(scores)[known], rng, level=level)
 
 
+def chance_bits(
+    chances: Floats, scores: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = LEVEL
+) -> ScoreBits:
+    """Bits of a score about groups that are known as probabilities p(Z) only, (n, groups).
+
+    Each person counts in every group by its probability. That gives the frequencies of A in a bin of S where S tells
+    nothing about A beyond what Z tells, and then the estimate errs downwards as :func:`score_bits` does.
+    """
+    n, groups = chances.shape
+    cut = _Cut(scores, groups, rng)
+    ratios = cut.log_ratios(chances)
+    base = chances.mean(axis=0)
+    entropy = float(-(base[base > 0] * np.log2(base[base > 0])).sum())
+    times = int(np.clip(SHUFFLED_PEOPLE // n, MIN_SHUFFLES, MAX_SHUFFLES))
+    shuffles = [float(cut.log_ratios(chances[rng.permutation(n)]).mean()) for _ in range(times)]
+    mean = float(ratios.mean())
+    low = mean - WIDENED * normal_quantile(level) * float(ratios.std(ddof=1)) / np.sqrt(n)
+    guaranteed = _bernstein(ratios, span=cut.span(chances), level=level)
+    bits, least, sure = (min(max(0.0, float(one)), entropy) for one in (mean, low, guaranteed))
+    placebo, most = max(0.0, float(np.mean(shuffles))), max(0.0, *shuffles)
+    return ScoreBits(bits, least, sure, placebo, most, entropy, n, *cut.guesses(chances))
+
+
 def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], rng: np.random.Generator) -> Floats:
     """For each person the log2-ratio of the guess from the score to the base rate; their mean estimates I(A;S)."""
     return _Cut(scores, n_groups, rng).log_ratios(codes)
@@ -156,12 +179,15 @@ class _Cut:
                 places, size = _binned(scores, fit, bins)
                 self.halves.append(_Bins(np.flatnonzero(fit), np.flatnonzero(~fit), places, size))
 
-    def log_ratios(self, codes: Integers) -> Floats:
-        """One for each person, in the half that the table was not made of."""
+    def log_ratios(self, codes: Integers | Floats) -> Floats:
+        """One for each person, in the half that the table was not made of; of probabilities their mean."""
         found = np.zeros(len(codes))
         for half in self.halves:
             ratios, _ = self._ratios(codes, half)
-            found[half.test] = ratios[half.places[half.test], codes[half.test]]
+            if codes.ndim == 2:
+                found[half.test] = (ratios[half.places[half.test]] * codes[half.test]).sum(axis=1)
+            else:
+                found[half.test] = ratios[half.places[half.test], codes[half.test]]
         return found
 
     def total(self, codes: Integers) -> float:
@@ -172,20 +198,20 @@ class _Cut:
             found += float((ratios * counts).sum())
         return found
 
-    def span(self, codes: Integers) -> float:
+    def span(self, codes: Integers | Floats) -> float:
         """How far apart log-ratios can be: the range of the guesses, whoever is asked about."""
         return max(float(np.ptp(self._ratios(codes, half)[0])) for half in self.halves)
 
-    def guesses(self, codes: Integers) -> tuple[float, float]:
+    def guesses(self, codes: Integers | Floats) -> tuple[float, float]:
         """How often the likeliest group is right: by the base rate, and by the bin of the score in the other half."""
-        after = 0
+        after = 0.0
         for half in self.halves:
             likeliest = np.argmax(half.merged(self._counts(codes, half.fit, half)), axis=1)
-            after += int(self._counts(codes, half.test, half)[np.arange(half.size), likeliest].sum())
-        before = int(np.bincount(codes).max())
+            after += float(self._counts(codes, half.test, half)[np.arange(half.size), likeliest].sum())
+        before = float((codes.sum(axis=0) if codes.ndim == 2 else np.bincount(codes)).max())
         return before / len(codes), max(before, after) / len(codes)
 
-    def _ratios(self, codes: Integers, half: _Bins) -> tuple[Floats, Integers]:
+    def _ratios(self, codes: Integers | Floats, half: _Bins) -> tuple[Floats, Integers | Floats]:
         """For each bin and group the log2-ratio of the guess to the base rate of those tested, and their count."""
         learned, counts = self._counts(codes, half.fit, half), self._counts(codes, half.test, half)
         prior = (learned.sum(axis=0) + 0.5) / (len(half.fit) + 0.5 * self.n_groups)
@@ -194,7 +220,9 @@ class _Cut:
         base = np.maximum(counts.sum(axis=0), 1) / len(half.test)  # a group that nobody is tested of: never looked up
         return np.log2((1 - MIXED) * table + MIXED * prior) - np.log2(base), counts
 
-    def _counts(self, codes: Integers, rows: Integers, half: _Bins) -> Integers:
+    def _counts(self, codes: Integers | Floats, rows: Integers, half: _Bins) -> Integers | Floats:
+        if codes.ndim == 2:
+            return np.column_stack([np.bincount(half.places[rows], one, half.size) for one in codes[rows].T])
         cells = half.places[rows] * self.n_groups + codes[rows]
         return np.bincount(cells, minlength=half.size * self.n_groups).reshape(half.size, self.n_groups)
 
@@ -208,7 +236,7 @@ class _Bins:
     places: Integers
     size: int
 
-    def merged(self, learned: Integers) -> Integers:
+    def merged(self, learned: Integers | Floats) -> Integers | Floats:
         """The counts of the fitting half with neighbouring bins added up, for each bin those of all it lies with.
 
         How many lie together (1, 2, 4, … or all) is what guesses the fitting half best, each of its people by all

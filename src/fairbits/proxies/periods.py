@@ -94,6 +94,7 @@ def periods_of(
         if len(rows) == 0:
             continue
         here, whose = decided.take(rows), None if people is None else people[rows]
+        weight = None if subject.table.weight is None else subject.table.weight[rows]
         once = one_row_each(whose, len(rows), rng)
         bits, tables = [], []
         for one in groupings:
@@ -109,9 +110,10 @@ def periods_of(
                     labels=here.labels,
                     probabilities=not subject.schema.regression,
                     people=whose,
+                    weight=weight,
                 )
             )
-        rate = None if here.selected is None else rate_of(here.selected, people=whose)
+        rate = None if here.selected is None else rate_of(here.selected, people=whose, weight=weight)
         direct = _direct(subject, rows, MAX_TWIN_SCORES // len(over.labels), rng, evaluator)
         found.append(Period(label, len(rows), rate, *direct, tuple(bits), tuple(tables)))
     return tuple(found)

@@ -10,6 +10,7 @@ from fairbits.measure import Filing, GroupTable, documents_of, filing_of
 from fairbits.proxies.bits import ColumnBits, GuessPair, ScoreBits
 from fairbits.proxies.matched import Matching
 from fairbits.proxies.periods import Period
+from fairbits.proxies.probable import ProbableTable
 from fairbits.proxies.usable import UsableBits
 from fairbits.subject import Subject
 from fairbits.text import percent, signed
@@ -132,6 +133,8 @@ class ProxyStudy:
         What must be known to read it.
     data_source, distributed
         For tables to file.
+    probable
+        Attributes that are known as probabilities only.
     """
 
     subject: Subject
@@ -144,6 +147,7 @@ class ProxyStudy:
     notes: tuple[str, ...]
     data_source: str | None = None
     distributed: str | None = None
+    probable: tuple[ProbableTable, ...] = ()
 
     def __repr__(self) -> str:
         names = ", ".join(one.attribute for one in self.attributes)
@@ -165,6 +169,7 @@ class ProxyStudy:
             "justified": list(self.justified),
             "attributes": [one.document(self._portraits(one)) for one in self.attributes],
             "groups": documents_of(self.groups),
+            "probable": [asdict(one) for one in self.probable],
             "filing": {"data_source": self.data_source or _source(self.subject), "distributed": self.distributed},
             "by": self.by,
             "periods": [one.document() for one in self.periods],

@@ -26,6 +26,7 @@ from fairbits.measure import (
 from fairbits.proxies.bits import ColumnBits, ScoreBits, best_pair, chained_bits, column_bits, score_bits, strata_of
 from fairbits.proxies.matched import matched_people
 from fairbits.proxies.periods import Period, period_grouping, periods_of
+from fairbits.proxies.probable import probable_table
 from fairbits.proxies.records import AttributeStudy, ProxyStudy
 from fairbits.proxies.usable import MAX_LEARNABLE, UsableBits, justified_of, usable_bits
 from fairbits.randomness import generator, sampled_rows
@@ -271,6 +272,19 @@ def study_subject(
         notes.append(
             f"bits and matches are about one row of each person, by lot: {len(rows):,} of {len(people):,} rows."
         )
+    found = (
+        probable_table(
+            about,
+            chances,
+            decided,
+            generator(seed, "proxies", "probable", about.attribute),
+            rows=rows,
+            people=people,
+            weight=subject.table.weight,
+        )
+        for about, chances in zip(schema.chances, subject.table.chances, strict=True)
+    )
+    probable = tuple(one for one in found if one is not None)
     if over is not None:
         say(f"periods of {over.name}")
         rng = generator(seed, "proxies", "periods")
@@ -289,6 +303,7 @@ def study_subject(
         tuple(notes),
         data_source,
         distributed,
+        probable,
     )
 
 

@@ -9,6 +9,8 @@ k. Equal ones: the smallest loss that these rows cannot rule out, and one score 
 guarantee is asked for, whoever has such a proof will do, and of those the smallest loss comes first.
 
 Flips count because k does not see them: scores that crowd at both ends have few classes, and more people between them.
+So does the tail: where the worst one in a hundred get further apart, on the rows chosen on or on those judged on, the
+candidate is marked and not taken.
 Nobody signs a model under which the decision of more real people hangs on who they are.
 
 What is proved about a model for everybody in the domain is told by looking at the model and at nothing that is said of
@@ -68,15 +70,15 @@ def undominated(candidates: Sequence[RepairCandidate], measure: Measure = "q_inf
             -(r.plan.id_rate_rows or 0.0),
             *(-rank for rank in _proved(r)),
             float(r.within_budget),
-            float(not r.raises),
+            float(not r.worse),
         )
         for r in candidates
     ]
     return front(points)
 
 
-def raised(before: Figures, after: Figures) -> str:
-    """What there is more of after a repair, in words: people who flip (cases, rows), or mean k of rows."""
+def raised(before: Figures, after: Figures, epsilon: float) -> str:
+    """What there is more of after a repair, in words: people who flip (cases, rows), mean k of rows, or wide gaps."""
     worse = []
     for name, was, now in (
         ("cases", before.id_rate, after.id_rate),
@@ -86,7 +88,14 @@ def raised(before: Figures, after: Figures) -> str:
             worse.append(f"flips of {name} {was:.1%} → {now:.1%}")
     if after.k_mean_rows > before.k_mean_rows:
         worse.append(f"mean k of rows {before.k_mean_rows:.3g} → {after.k_mean_rows:.3g}")
-    return ", ".join(worse)
+    return ", ".join([*worse, *worse_tail(before, after, epsilon)])
+
+
+def worse_tail(before: Figures, after: Figures, epsilon: float) -> list[str]:
+    """Whether the worst one in a hundred are further apart, by more than scores that count as the same."""
+    if before.gap_tail is None or after.gap_tail is None or after.gap_tail <= before.gap_tail + epsilon:
+        return []
+    return [f"the gap of the worst 1 % of rows {before.gap_tail:.3g} → {after.gap_tail:.3g}"]
 
 
 def pick(
@@ -111,7 +120,7 @@ def pick(
         useful = [r for r in candidates if r.plan.lowered(measure) < before.lowered(measure)]
     else:
         useful = [r for r in candidates if r.proof is not None and r.proof.bound <= guarantee]
-    best = [r for r in useful if r.within_budget and not r.raises and not r.dominated]
+    best = [r for r in useful if r.within_budget and not r.worse and not r.dominated]
     if not best:
         return None, _why(candidates, useful, before, budget, guarantee, rows, measure)
 
@@ -150,17 +159,18 @@ def _why(
             f"--with, or take one of the table with --choose."
         )
     by = quality(regression=before.balanced_accuracy is None)
-    kept = [r for r in useful if r.within_budget and r.raises]
+    kept = [r for r in useful if r.within_budget and r.worse]
     rest = [r for r in useful if not r.within_budget]
     nearest = _nearest(rest, budget, rows) if rest else ""
     more = "give more rows that the model has not seen"
     if kept:
         lowest = min(kept, key=lambda r: r.plan.lowered(measure))
         what = "raise mean k of rows" if before.id_rate_rows is None else "make more people flip"
+        what = what if lowest.raises.startswith(("flips", "mean")) else "widen the largest gaps between twins"
         others = f"; of the others, {nearest}; {more}," if nearest else ";"
         return (
             f"the only repairs{asked} that keep {by} {what}: {lowest.name}, the one with the lowest mean {k}, has "
-            f"{lowest.raises}{others} raise --max-accuracy-loss, or take one with --choose."
+            f"{lowest.worse}{others} raise --max-accuracy-loss, or take one with --choose."
         )
     return (
         f"no repair{asked} is sure to keep {by} within a loss of {budget:g}: {nearest}; raise --max-accuracy-loss, "
@@ -335,7 +345,8 @@ def _judged(
         shrink=p.shrink,
         retrained=p.retrained,
         yardstick=p.yardstick,
-        raises=raised(before[0].figures, plan.figures),
+        raises=raised(before[0].figures, plan.figures, setting.epsilon),
+        worse_tail=", ".join(worse_tail(before[1].figures, held_out.figures, setting.epsilon)),
         loss=lost.value,
         balanced_loss=None if lost_balanced is None else lost_balanced.value,
         loss_upper=lost.upper,

@@ -146,6 +146,8 @@ def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
 #: majority whatever it is told has k = 1 and loses next to no accuracy where one class is rare.
 BALANCED_FACTOR = 2.0
+#: The share of rows that are not the tail.
+TAIL = 0.99
 #: Rows of the table whose twins are measured; accuracy is taken on all of them.
 ROWS_MEASURED = 3_000
 
@@ -224,6 +226,8 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
         selection_gap=max((g.selection for g in single if g.selection is not None), default=None),
         odds_gap=max((g.average_odds for g in single if g.average_odds is not None), default=None),
         impact_ratio=min((r for r in map(_impact_ratio, single) if r is not None), default=None),
+        gap_tail=float(np.quantile(measured.span, TAIL, method="inverted_cdf")),
+        gap_max=float(measured.span.max()),
     )
     return Judged(figures, answers, half.labels, measured, indirect, groups)
 

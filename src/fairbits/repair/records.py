@@ -54,6 +54,8 @@ class Figures:
         Indirect bits, and the lower end of their interval.
     selection_gap, odds_gap, impact_ratio
         Differences between groups.
+    gap_tail, gap_max
+        The gap between twins' scores that 99 % of the rows stay below, and the largest.
     """
 
     accuracy: float
@@ -73,6 +75,8 @@ class Figures:
     selection_gap: float | None = None
     odds_gap: float | None = None
     impact_ratio: float | None = None
+    gap_tail: float | None = None
+    gap_max: float | None = None
 
     def lowered(self, measure: Measure) -> float:
         """The mean over the cases of what a repair is to lower: k for ``q_inf``, bits for ``q_1``.
@@ -178,9 +182,9 @@ class RepairCandidate:
         Whether no other candidate is at least as good in everything on the held-out part, and better in something.
     dominated
         Whether another candidate is at least as good in everything on the plan's part, and better in something.
-    raises
-        What there is more of than before on the plan's part, in words: people who flip, or mean k of rows. "" for a
-        candidate that may be chosen.
+    raises, worse_tail
+        What there is more of than before, in words: on the plan's part people who flip, mean k of rows, or the gap
+        between twins of the worst 1 % of rows; and that gap on the held-out part. "" where it may be chosen.
     loss, balanced_loss
         Accuracy and balanced accuracy lost on the plan's rows (below 0: gained).
     loss_upper, balanced_loss_upper
@@ -213,6 +217,7 @@ class RepairCandidate:
     on_front: bool = False
     dominated: bool = False
     raises: str = ""
+    worse_tail: str = ""
     loss: float = 0.0
     balanced_loss: float | None = None
     loss_upper: float = 0.0
@@ -227,6 +232,11 @@ class RepairCandidate:
     network: Any = field(default=None, repr=False, metadata=_IN_MEMORY)
     source: Any = field(default=None, repr=False, compare=False, metadata=_IN_MEMORY)
     fitted: Fitted | None = field(default=None, repr=False, metadata=_IN_MEMORY)
+
+    @property
+    def worse(self) -> str:
+        """What there is more of, for which it is not chosen, in words."""
+        return self.raises or self.worse_tail
 
     @property
     def k_max_proved(self) -> int | None:
@@ -402,7 +412,15 @@ _WHOLE = ("k_max", "k_max_rows")
 #: Fields of a candidate that are columns as they are.
 _PLAIN = (
     *("shrink", "retrained", "yardstick", "within_budget", "on_front", "words", "family", "coding", "k_max_proved"),
-    *("dominated", "raises", "loss_upper", "balanced_loss_upper", "held_out_loss_low", "held_out_loss_high"),
+    *(
+        "dominated",
+        "worse_tail",
+        "raises",
+        "loss_upper",
+        "balanced_loss_upper",
+        "held_out_loss_low",
+        "held_out_loss_high",
+    ),
     *("fidelity", "fidelity_apart"),
 )
 #: Held-out figures that have an interval.
@@ -441,6 +459,10 @@ COLUMNS = pa.schema(
         ("held_out_loss_high", pa.float64()),
         ("fidelity", pa.float64()),  # of a distilled model: held-out rows decided as by the average
         ("fidelity_apart", pa.float64()),  # and the mean distance of its scores from the average
+        (
+            "worse_tail",
+            pa.string(),
+        ),  # how far the worst 1 % of held-out rows are further apart; empty where they are not
         ("raises", pa.string()),  # what there is more of on the plan's half; empty where nothing is
         ("family", pa.string()),  # who proposed it
         ("coding", pa.string()),  # which groups it was told about

@@ -336,7 +336,7 @@ def _attacked(
 
 
 def _suspect_layer(folder: Path, hidden: int) -> int | None:
-    """The hidden layer with most votes, where `fairbits debug` has written them.
+    """The suspect that `fairbits debug` has written, where it has.
 
     Its layers count from the input, which is 0; interventions count from the first hidden layer.
     """
@@ -345,10 +345,8 @@ def _suspect_layer(folder: Path, hidden: int) -> int | None:
         return None
     remedy = "delete it, and run fairbits debug again"
     with reading(path, remedy):
-        rows = read_parquet(path, remedy=remedy, columns=["layer", "rho", "votes"], max_rows=_MAX_LAYERS).to_pylist()
-        inside = [row for row in rows if 1 <= row["layer"] <= hidden]
-        best = max(inside, key=lambda row: (row["votes"], row["rho"] or 0.0), default=None)
-        return None if best is None else int(best["layer"]) - 1
+        rows = read_parquet(path, remedy=remedy, columns=["layer", "suspect"], max_rows=_MAX_LAYERS).to_pylist()
+        return next((int(row["layer"]) - 1 for row in rows if row["suspect"] and 1 <= row["layer"] <= hidden), None)
 
 
 def _silent(_: str) -> None:

@@ -70,8 +70,17 @@ def compute_report(
     with reading(run.folder / MEASURED, "delete it, and write the report again"):
         measured = measured_of(document)
         check_record(measured)
-        texts = {"partition": str, "protected": list[str], "rules": list[str], "blind": bool, "kind": str}
-        texts |= {"limits": list[dict[str, Any]]} | dict.fromkeys(FLIPS_BY, dict[str, float])
+        texts: dict[str, Any] = {
+            "partition": str,
+            "protected": list[str],
+            "rules": list[str],
+            "plausible": list[str],
+            "blind": bool,
+            "kind": str,
+            "limits": list[dict[str, Any]],
+            "tail": dict[str, Any] | None,
+        }
+        texts |= dict.fromkeys(FLIPS_BY, dict[str, float])
         figures: dict[str, Any] = dict.fromkeys(measured.figures, float | None) | texts
         check_fields(measured.figures, figures, run.folder / MEASURED)
         worst = real_people(evaluator, about.table, document["worst_rows"])

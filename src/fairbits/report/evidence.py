@@ -22,6 +22,7 @@ from fairbits.measure import (
     Noise,
     Progress,
     Stake,
+    Tail,
     harmed_people,
     harms_of,
     measure_table,
@@ -30,12 +31,12 @@ from fairbits.measure import (
 from fairbits.randomness import generator, sampled_rows
 from fairbits.report.record import Measured, Moment, Near, Searched
 from fairbits.search import DISTANCES
-from fairbits.store import Run, read_json, write_json
+from fairbits.store import Run, read_json, record_from_json, write_json
 from fairbits.subject import Subject, check_identity
 
 NAME = "measure.json"
 #: Figures by attribute: the share whose decision flips when only that one differs, and the ends of its interval.
-FLIPS_BY = ("flip_rate_by", "flip_rate_by_low", "flip_rate_by_high")
+FLIPS_BY = tuple(f"flip_rate_{which}{end}" for which in ("by", "plausible_by") for end in ("", "_low", "_high"))
 #: Real people with a portrait in the report.
 PEOPLE = 6
 #: Beyond so many twin scores a sample of the rows is measured: compiled kernels, and any other model.
@@ -112,10 +113,10 @@ def kept_measurement(folder: Path, subject: Subject, evaluator: Evaluator) -> di
     figures = document.get("figures", {})
     if "confidence" not in document.get("bound", {}):
         return None  # its bound did not hold: measured by an earlier version
-    if "harms" not in document or "limits" not in figures:
+    if "harms" not in document or "limits" not in figures or "tail" not in figures:
         return None  # measured by an earlier version, which did not know them
-    wanted = (evaluator.epsilon, evaluator.partition)
-    if "identity" not in document or (figures.get("epsilon"), figures.get("partition")) != wanted:
+    wanted = [evaluator.epsilon, evaluator.partition, [rule.text for rule in subject.schema.plausible]]
+    if "identity" not in document or [figures.get(name) for name in ("epsilon", "partition", "plausible")] != wanted:
         return None
     check_identity(document, subject.identity, what=f"the measurement in {str(path)!r}")
     return document
@@ -139,8 +140,8 @@ def measured_of(document: dict[str, Any]) -> Measured:
         rows_total=document["rows_total"],
         figures=figures,
         flip_rate=_estimate(figures, "flip_rate") if figures["flip_rate"] is not None else None,
-        flip_rate_supported=(
-            _estimate(figures, "flip_rate_supported") if figures.get("flip_rate_supported") is not None else None
+        flip_rate_plausible=(
+            _estimate(figures, "flip_rate_plausible") if figures.get("flip_rate_plausible") is not None else None
         ),
         split_rate=_estimate(figures, "split_rate"),
         histogram=tuple((entry["k"], entry["people"]) for entry in document["histogram"]),
@@ -150,6 +151,7 @@ def measured_of(document: dict[str, Any]) -> Measured:
         harms=tuple(Harm(**harm) for harm in document["harms"]["values"]),
         harmed_people=document["harms"]["people"],
         limits=tuple(Limit.read(one) for one in figures.get("limits", ())),
+        tail=record_from_json(Tail, figures["tail"]) if figures.get("tail") else None,
     )
 
 

@@ -28,6 +28,7 @@ from fairbits.report.sections.details import search_blocks
 from fairbits.report.sections.people import card_of
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.summary import flip_blocks, flip_rows
+from fairbits.report.sections.tail import tail_blocks
 from fairbits.report.sections.treatment import (
     BLIND,
     bits_table,
@@ -75,6 +76,7 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         worst = people_of(found, top) if bits else []
         yield People(worst[:1])
         yield bits_table(measured)
+        yield from tail_blocks(measured.tail, measured.kind)
         if worst[1:]:
             yield Fold("More people treated differently", [People(worst[1:])])
     if groups:
@@ -154,7 +156,7 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     about, measured = data.about, data.measured
     rows = [] if about.blind else flip_rows(measured)
     if len(rows) > 1:
-        alone = [f"{percent(value)} if {what} differed" for what, value, _ in rows[: len(about.protected)]]
+        alone = [f"{percent(value)} if {what} differed" for what, value, *_ in rows[: len(about.protected)]]
         yield "people", f"{', '.join(alone)}"
     person = next((one for one in data.people if one.k > 1), None)
     if person is not None:

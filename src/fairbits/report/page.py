@@ -11,6 +11,7 @@ from typing import Any
 
 from fairbits.blocks import Block, Page, PagePart, Paragraph, Strong, Text, paragraphs
 from fairbits.errors import FairbitsError, OptionError
+from fairbits.report.forms import FORMS
 from fairbits.report.html import render_page
 from fairbits.report.manifest import FILING, FORMATS, write_manifest
 from fairbits.report.markdown import render_markdown_page
@@ -56,10 +57,35 @@ PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
 )
 
 
-def write_report(data: ReportData, folder: Path) -> Path:
-    """Write report.html, report.md, summary.json and the manifest of the folder; an older signature is removed."""
+def write_report(data: ReportData, folder: Path, *, forms: Iterable[str] = (), run: Path | None = None) -> Path:
+    """Write report.html, report.md, summary.json, forms that are asked for, and the manifest of the folder; an older
+    signature is removed."""
+    asked = [(name, *FORMS[name]) for name in checked_forms(forms)]
+    made = {file: form(data, run or folder) for _, file, form in asked}  # before anything is written
+    write_all(folder, made)
     pages = {"page": render_html(data), "markdown": render_markdown(data)}
     return write_formats(folder, data, **pages, summary=summary_of(data))
+
+
+def checked_forms(forms: Iterable[str]) -> list[str]:
+    """Names of forms, each one that there is."""
+    names = list(forms)
+    for name in names:
+        if name not in FORMS:
+            raise OptionError(f"{name!r} is no form; choose from: {', '.join(FORMS)}.")
+    return names
+
+
+def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files, each there whole or not at all."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            write_whole(folder / name, content)
+    except OSError as error:
+        raise OptionError(
+            f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
+        ) from None
 
 
 def write_formats(folder: Path, data: ReportData, *, page: str, markdown: str, summary: Mapping[str, Any]) -> Path:

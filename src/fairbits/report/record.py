@@ -9,7 +9,7 @@ from typing import Any
 from fairbits.certify import Contradiction, Statement
 from fairbits.debug import DebugResult
 from fairbits.domain import Limit
-from fairbits.measure import Estimate, Harm, Noise, Stake, WordStudy
+from fairbits.measure import Estimate, Harm, Noise, Stake, Tail, WordStudy
 from fairbits.repair import RepairResult
 from fairbits.report.manifest import FileHash
 from fairbits.subject import Quality
@@ -79,10 +79,11 @@ class Measured:
     stakes: tuple[Stake, ...]
     bound: Mapping[str, float]
     noise: Noise | None = None
-    flip_rate_supported: Estimate | None = None
+    flip_rate_plausible: Estimate | None = None
     limits: tuple[Limit, ...] = ()
     harms: tuple[Harm, ...] = ()
     harmed_people: int = 0
+    tail: Tail | None = None
 
     @property
     def complete(self) -> bool:

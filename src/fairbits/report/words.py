@@ -42,7 +42,7 @@ def people_sentence(measured: Measured, persons: int | None = None) -> str:
         measured.flip_rate,
         epsilon=measured.figures["epsilon"],
         complete=measured.complete,
-        supported=measured.flip_rate_supported,
+        plausible=measured.flip_rate_plausible,
         bounded=measured.bounded,
         persons=persons,
     )

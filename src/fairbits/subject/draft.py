@@ -36,6 +36,7 @@ from fairbits.errors import FairbitsError, OptionError, SchemaError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
+from fairbits.subject.proposals import ProposedRule, proposed_rules
 from fairbits.subject.quality import Quality, against_labels, quality_of
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import subject_of_toml
@@ -45,9 +46,15 @@ if TYPE_CHECKING:
 
 
 _RULES = (
-    "Rules that every person must keep, over names and labels. For example:",
+    "Rules that every person must keep, over names and labels: twins that break one are never asked. For example:",
     'rules = [\'age < 18 -> marital_status != "Married"\', "years_employed <= age - 16"]',
 )
+_PLAUSIBLE = (
+    "Rules for plausible twins: everybody is asked, and figures among plausible twins stand beside those among all.",
+    "Those below are pairs of values that hardly ever meet in the table. Another kind:",
+)
+#: Proposed rules that a file shows.
+MAX_PROPOSED = 100
 #: Keys of [model] that help where a model does not fit at once.
 _MODEL_HINTS = (
     'score_of = "approved"                  the class that a single output speaks of',
@@ -64,6 +71,7 @@ _ATTRIBUTES = (
     "  values = [3, 6, 7]          only these values exist",
     "  immutable = true            not protected, but a search may not change it either",
     '  protected = "observed"      protected, in the table, and no input of the model',
+    '  protected = "probabilities" the columns are probabilities of its groups: columns = ["p_black", "p_white"]',
     '  ranges = {"young" = 21}     the values that twins of a protected number take',
     '  missing = "model"           people may lack it, and the model fills its own gaps',
     '  missing = "value"           the same, and twins of a protected attribute may lack it too',
@@ -78,8 +86,19 @@ def draft_text(draft: Draft, out: Path) -> str:
     document.add(tomlkit.comment(f"  fairbits measure {out.name}"))
     document.add("name", draft.table.stem)
     document.add(tomlkit.nl())
-    for line in _RULES:
+    for line in (*_RULES, *_PLAUSIBLE):
         document.add(tomlkit.comment(line))
+    numbers = [a.name for a in draft.schema.attributes if a.protected and a.kind != "category" and not a.labels]
+    name = numbers[0] if numbers else "age"
+    document.add(tomlkit.comment(f'  "{name} >= own {name} - 10 and {name} <= own {name} + 10"'))
+    proposed = tomlkit.array()
+    for one in draft.proposed[:MAX_PROPOSED]:
+        quoted = tomlkit.string(one.text, literal="'" not in one.text)
+        proposed.add_line(quoted, indent="  ", comment=one.evidence)
+    proposed.add_line(indent="")
+    document.add("plausible", proposed if draft.proposed else tomlkit.array())
+    if len(draft.proposed) > MAX_PROPOSED:
+        document.add(tomlkit.comment(f"{len(draft.proposed) - MAX_PROPOSED} weaker ones are left out."))
     document.add(tomlkit.nl())
     document.add("model", _model(draft, folder))
     described = document_of_schema(draft.schema)
@@ -261,6 +280,8 @@ class Draft:
     said_by_labels: float | None = None
     trouble: str | None = None
     others: tuple[Schema, ...] = ()
+    data: pa.Table | None = None
+    proposed: tuple[ProposedRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +315,7 @@ def subject_of_table(
     threshold: float | None = None,
     name: str = "subject",
     person: str | None = None,
+    weight: str | None = None,
     test: Any = None,
     options: ModelOptions | None = None,
     as_is: bool = False,
@@ -306,7 +328,7 @@ def subject_of_table(
     options = options or ModelOptions()
     data = arrow_of(table, max_rows=options.max_rows)
     unseen = None if test is None else arrow_of(test, max_rows=options.max_rows)
-    ignored = (*ignored, *(() if person is None or person in ignored else (person,)))
+    ignored = (*ignored, *(name for name in (person, weight) if name is not None and name not in ignored))
     asked: dict[str, Any] = {
         "target": target,
         "protected": (protected,) if isinstance(protected, str) else tuple(protected),
@@ -319,7 +341,8 @@ def subject_of_table(
     schema, raw = draft_schema(data, **asked), RawTable(table, data)
 
     def coded(found: pa.Table, given: Any, one: Schema) -> Table:
-        return table_from_arrow(found, one, file=given if isinstance(given, str | Path) else None, person=person)
+        file = given if isinstance(given, str | Path) else None
+        return table_from_arrow(found, one, file=file, person=person, weight=weight)
 
     def made(one: Schema, chosen: ModelOptions) -> Subject:
         one = one if unseen is None else widened_schema(one, unseen)
@@ -423,6 +446,9 @@ def write_draft(
 
     try:
         found = Drafted(draft) if draft.model is None else _tried(draft, loaded, as_is=as_is)
+        if draft.data is not None:
+            codes = table_from_arrow(draft.data, found.draft.schema, file=draft.table).codes
+            found = replace(found, draft=replace(found.draft, proposed=(*proposed_rules(found.draft.schema, codes),)))
         trial.write_text(draft_text(found.draft, out), encoding="utf-8")
         trial.replace(out)
     except OSError as error:

@@ -14,7 +14,7 @@ from fairbits.domain import DEFAULT_THRESHOLD, MAX_TWINS, Attribute, Codes, Enco
 from fairbits.errors import OptionError
 from fairbits.models import CanSave, require
 from fairbits.subject.subject import Subject
-from fairbits.subject.toml import OBSERVED
+from fairbits.subject.toml import OBSERVED, PROBABILITIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,10 +58,11 @@ def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlk
 def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
     """The sections of a subject file about people: rules, [table], [limits] and [attributes]."""
     document = tomlkit.document()
-    if schema.rules:
-        rules = tomlkit.array()
-        rules.extend(rule.text for rule in schema.rules)
-        document.add("rules", rules.multiline(True))
+    for key, rules in (("rules", schema.rules), ("plausible", schema.plausible)):
+        if rules:
+            texts = tomlkit.array()
+            texts.extend(rule.text for rule in rules)
+            document.add(key, texts.multiline(True))
     if schema.justified:
         document.add("justified", list(schema.justified))
     table = tomlkit.table()
@@ -82,8 +83,13 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
     attributes = tomlkit.table(is_super_table=True)
     for attribute in schema.attributes:
         attributes.add(attribute.name, table_of_attribute(attribute))
+    soft = {one.likely for one in schema.chances}
     for attribute in schema.observed:
-        attributes.add(attribute.name, table_of_attribute(attribute, observed=True))
+        if attribute.name not in soft:
+            attributes.add(attribute.name, table_of_attribute(attribute, observed=True))
+    for one in schema.chances:
+        described = {"protected": PROBABILITIES, "columns": list(one.columns), "labels": list(one.labels[:-1])}
+        attributes.add(one.attribute, described)
     document.add("attributes", attributes)
     return document
 
@@ -154,12 +160,15 @@ def table_of_subject(subject: Subject, *, codes: bool = False) -> pa.Table:
     columns: dict[str, object] = {}
     watched = np.empty((len(subject.table), 0)) if subject.table.observed is None else subject.table.observed
     held = (*zip(subject.schema.attributes, subject.table.codes.T, strict=True),)
+    soft = {one.likely for one in subject.schema.chances}
     for attribute, own in (*held, *zip(subject.schema.observed, watched.T, strict=False)):
         for label, name in enumerate(attribute.columns):
             if name:
                 columns[name] = (own == label).astype(np.int64)
-        if not attribute.columns:
+        if not attribute.columns and attribute.name not in soft:
             columns[attribute.name] = _column(attribute, own, codes_only=codes)
+    for about, chances in zip(subject.schema.chances, subject.table.chances, strict=False):
+        columns |= {name: pa.array(chances[:, i], from_pandas=True) for i, name in enumerate(about.columns)}
     if subject.table.held_out is not None:
         columns[split_name(subject)] = subject.table.held_out.astype(np.int64)
     if subject.schema.target is not None and subject.table.labels is not None:

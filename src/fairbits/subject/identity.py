@@ -120,7 +120,8 @@ def identity_of(
     values = [[schema[name].twin_values().tolist(), schema[name].ranges] for name in schema.protected]
     target = f"{schema.target}: {schema.favourable or 'a number'} of {', '.join(schema.classes)}"
     known = (table.codes, table.labels, table.held_out, table.scores)
-    more = (None, None) if test is None else (test.codes, test.labels)
+    more: tuple[Any, ...] = (None, None) if test is None else (test.codes, test.labels)
+    more += () if table.weight is None else (table.weight,)
     found = {
         "model": _model_digest(model),
         "origin": origin,

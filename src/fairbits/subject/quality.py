@@ -126,9 +126,9 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *
     words = rule_words(schema.favourable, rule.threshold, probability=schema.score_range is None)
     known: dict[str, Any] = {"rows": len(scores), "rule": words, "threshold": rule.threshold}
     if decisions is not None:
-        known["favourable_rate"] = float((decisions == own).mean())
+        known["favourable_rate"] = _mean(decisions == own, table.weight)
     if not schema.regression and labels is not None:
-        known["base_rate"] = float((labels == own).mean())
+        known["base_rate"] = _mean(labels == own, table.weight)
     known["accuracy_on"] = "unknown" if table.held_out is None else "held-out" if table.held_out.any() else "training"
     if labels is None:
         return Quality(**known)
@@ -141,7 +141,8 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *
         return Quality(**known, off=another_unit(scores, labels))
     if decisions is not None:
         right = decisions[kept] == labels
-        known |= {"accuracy": float(right.mean()), "balanced_accuracy": balanced_accuracy(right, labels)}
+        weight = None if table.weight is None else table.weight[kept]
+        known |= {"accuracy": _mean(right, weight), "balanced_accuracy": balanced_accuracy(right, labels, weight)}
     people = None if table.person is None else table.person[kept]
     area = area_under_curve(scores, labels == own, people=people)
     if area is not None:
@@ -195,9 +196,20 @@ def decided(model: Model, inputs: npt.NDArray[np.floating], schema: Schema) -> n
     return None if schema.regression else _answered(model, inputs, schema)[1]
 
 
-def balanced_accuracy(right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64]) -> float:
+def balanced_accuracy(
+    right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None = None
+) -> float:
     """The mean over the classes of the share decided as labelled."""
-    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+    found = []
+    for label in np.unique(labels):
+        here = labels == label
+        found.append(_mean(right[here], None if weight is None else weight[here]))
+    return float(np.mean(found))
+
+
+def _mean(hits: npt.NDArray[np.bool_], weight: npt.NDArray[np.float64] | None) -> float:
+    """The share of hits; of rows without any weight the plain one."""
+    return float(np.average(hits, weights=None if weight is None or not weight.any() else weight))
 
 
 def area_under_curve(

@@ -12,6 +12,7 @@ from typing import Any
 from fairbits.domain import (
     MAX_TWINS,
     Attribute,
+    Chances,
     Encoding,
     GrantOptions,
     RawTable,
@@ -34,8 +35,11 @@ from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.texts import subject_of_text_file
 from fairbits.subject.twins import subject_of_twins
 
-#: What `protected` says of an attribute that is in the table and no input of the model.
-OBSERVED = "observed"
+#: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
+#: probabilities of its groups only.
+OBSERVED, PROBABILITIES = "observed", "probabilities"
+#: The group of what probabilities leave of 1.
+REST = "(rest)"
 
 
 def _is_number(value: object) -> bool:
@@ -54,7 +58,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str] | None] = {
     "cuts": (lambda one: _is_list(one) and all(map(_is_number, one)), "they must be a list of numbers."),
     "protected": (
         lambda one: isinstance(one, bool) or one == OBSERVED,
-        'use true or false, or "observed" for a column that is no input of the model.',
+        'use true or false, "observed" for a column that is no input of the model, or "probabilities".',
     ),
     "immutable": (lambda one: isinstance(one, bool), "use true or false."),
     **dict.fromkeys(("kind", "ranges", "missing", "holds")),
@@ -83,6 +87,23 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
         ranges=_ranges(attribute, fields.get("ranges", {})),
         cuts=tuple(fields.get("cuts", ())),
     )
+
+
+def _is_soft(fields: object) -> bool:
+    return isinstance(fields, Mapping) and fields.get("protected") == PROBABILITIES
+
+
+def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
+    """The attribute that a section describes by columns of probabilities; what they leave of 1 is a group too."""
+    _known_keys(fields, ("kind", "protected", "columns", "labels"), f"attribute {name!r}, known as probabilities,")
+    columns = fields.get("columns", ())
+    labels = fields.get("labels", columns)
+    if not fits(columns, list[str]) or not _is_list(labels) or not 0 < len(columns) == len(labels):
+        raise SchemaError(
+            f"attribute {name!r} is known as probabilities; name their columns, and as many labels if any: "
+            f'columns = ["p_black", "p_white"].'
+        )
+    return Chances(name, tuple(columns), (*(text_of(label) for label in labels), REST))
 
 
 def _ranges(attribute: Attribute, stated: object) -> tuple[tuple[str, float], ...]:
@@ -119,13 +140,13 @@ def read_document(path: str | Path) -> dict[str, Any]:
     """A TOML file as a dictionary."""
     file = Path(path)
     if not file.is_file():
-        raise SchemaError(f"the subject file {str(file)!r} does not exist; check the path or run `fairbits data`.")
+        raise SchemaError(f"the audit file {str(file)!r} does not exist; check the path or run `fairbits data`.")
     if file.stat().st_size > _MAX_BYTES:
-        raise SchemaError(f"the subject file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
+        raise SchemaError(f"the audit file {str(file)!r} has more than {_MAX_BYTES:,} bytes; it is no description.")
     try:
         return parse_toml(file.read_bytes())
     except ValueError as error:
-        raise SchemaError(f"the subject file {str(file)!r} is not valid TOML: {error}.") from None
+        raise SchemaError(f"the audit file {str(file)!r} is not valid TOML: {error}.") from None
 
 
 def parse_toml(content: bytes) -> dict[str, Any]:
@@ -149,16 +170,19 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     """The schema in a subject document; an Arrow table gives the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
-    read = {name: attribute_of_section(name, fields) for name, fields in described.items()}
-    watched = {name for name, fields in described.items() if fields.get("protected") == OBSERVED}
+    chances = tuple(_chances_of_section(name, fields) for name, fields in described.items() if _is_soft(fields))
+    likely = tuple(Attribute(name=one.likely, kind="category", labels=one.labels, protected=True) for one in chances)
+    hard = {name: fields for name, fields in described.items() if not _is_soft(fields)}
+    read = {name: attribute_of_section(name, fields) for name, fields in hard.items()}
+    watched = {name for name, fields in hard.items() if fields.get("protected") == OBSERVED}
     if "score" in section:  # nobody knows what a model that is not there takes
         watched |= {name for name, attribute in read.items() if attribute.protected}
     if not read:
-        raise SchemaError("the subject has no attributes; describe each column under [attributes.NAME].")
+        raise SchemaError("the audit file has no attributes; describe each column under [attributes.NAME].")
     stated = section.get("classes", [])
     if not isinstance(stated, list | tuple) or any(isinstance(value, list | Mapping) for value in stated):
         raise SchemaError("[table] classes must be a list of the target's values, in the order of the outputs.")
-    for key in ("target", "scores", "score", "person", "split", "test"):
+    for key in ("target", "scores", "score", "person", "split", "test", "weight"):
         if not isinstance(section.get(key, ""), str):
             raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
     if "split" in section and "test" in section:
@@ -169,9 +193,7 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
         holes = {name for name in data.column_names if plain(data[name]).null_count}
         known = {name: one for name, one in read.items() if one.gap is None and not one.columns}
         read |= {name: replace(one, missing="model") for name, one in known.items() if name in holes - watched}
-    rules, limits = document.get("rules", []), section_of(document, "limits")
-    if not isinstance(rules, list | tuple) or any(not isinstance(rule, str) for rule in rules):
-        raise SchemaError(f"rules is {str(rules)[:80]}; it must be a list of texts in quotes.")
+    limits = section_of(document, "limits")
     _known_keys(limits, ("twins",), "[limits]")
     max_twins = limits.get("twins", MAX_TWINS)
     if isinstance(max_twins, bool) or not isinstance(max_twins, int) or max_twins < 1:
@@ -189,31 +211,43 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
         target=target,
         classes=tuple(text_of(value) for value in stated) or found,
         favourable=None if favourable is None else text_of(favourable),
-        rules=tuple(rules),  # the schema parses them
+        rules=_rules(document, "rules"),
+        plausible=_rules(document, "plausible"),
         scores=section.get("scores", "favourable"),
         max_twins=max_twins,
         threshold=section.get("threshold"),
         order_guessed=not section.get("classes"),
-        observed=tuple(attribute for name, attribute in read.items() if name in watched),
+        observed=(*(attribute for name, attribute in read.items() if name in watched), *likely),
+        chances=chances,
         justified=tuple(justified),
     )
+
+
+def _rules(document: Mapping[str, Any], key: str) -> Any:
+    """Rules as text; the schema parses them."""
+    rules = document.get(key, [])
+    if not isinstance(rules, list | tuple) or any(not isinstance(rule, str) for rule in rules):
+        raise SchemaError(f"{key} is {str(rules)[:80]}; it must be a list of texts in quotes.")
+    return tuple(rules)
 
 
 def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A section of a document; empty where it is missing."""
     section = document.get(name, {}) if isinstance(document, Mapping) else document
     if not isinstance(section, Mapping):
-        raise SchemaError(f"[{name}] must be a section, but the subject says {name} = {str(section)[:40]!r}.")
+        raise SchemaError(f"[{name}] must be a section, but the audit file says {name} = {str(section)[:40]!r}.")
     return section
 
 
 #: What an audit file is about: a model and a table, a table of twins, or people put into words.
 KINDS = ("table", "twins", "text")
-_SECTIONS = ("name", "kind", "about", "text", "rules", "justified", "model", "table", "limits", "attributes")
+_SECTIONS = (
+    *("name", "kind", "about", "text", "rules", "plausible", "justified", "model", "table", "limits", "attributes"),
+)
 _ABOUT = ("purpose", "owner", "version")
 _TABLE_KEYS = (
     *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
-    *("person", "split", "test"),
+    *("person", "split", "test", "weight"),
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
@@ -240,7 +274,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     kind = document.get("kind", "table")
     if kind not in KINDS:
         raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), KINDS)}")
-    _known_keys(document, _SECTIONS, f"subject file {str(file)!r}")
+    _known_keys(document, _SECTIONS, f"audit file {str(file)!r}")
     about = _about(document)
     if kind == "twins":
         return replace(_of_twins(document, file, grants), about=about)
@@ -255,15 +289,16 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     data = read_arrow(place, delimiter=delimiter, max_rows=granted.max_rows)
     _check_described(document, data.column_names, file)
     schema = schema_of_document(document, data)
-    for key in ("split", "score"):
+    for key in ("split", "score", "weight"):
         name = table_section.get(key, "")
         if name in (schema.target, *schema.names, *(one.name for one in schema.observed)):
             raise SchemaError(
                 f"[table] {key} is {name!r}, which is an attribute or the target too; name another column."
             )
-    person, split = table_section.get("person"), table_section.get("split")
+    whose = {key: table_section[key] for key in ("person", "weight") if key in table_section}
+    split = table_section.get("split")
     if "score" in table_section:
-        table = table_from_arrow(data, schema, file=place, person=person, split=split)
+        table = table_from_arrow(data, schema, file=place, split=split, **whose)
         return replace(_of_scores(document, data, schema, table, file), about=about)
     source = _source(model_section, "model", file)
     try:
@@ -272,19 +307,19 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         raise SchemaError(f"[model] is wrong: {error}") from None
     options = replace(stated, **granted.grants())
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
-    table, test = table_from_arrow(data, schema, file=place, person=person, split=split), None
+    table, test = table_from_arrow(data, schema, file=place, split=split, **whose), None
     raw = RawTable(place, data, delimiter=delimiter)
     schema = with_held(schema, table.codes, raw)
     read = {"model": source, "table": place}
     if "test" in table_section:
         read["test table"] = apart = file.parent / table_section["test"]
         found = read_arrow(apart, delimiter=delimiter, max_rows=granted.max_rows)
-        test = table_from_arrow(found, schema, file=apart, person=person)
+        test = table_from_arrow(found, schema, file=apart, **whose)
     loaded = read_model(source, schema, options)
     encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
     home = file.parent.resolve()
-    notes = tuple(  # whoever runs a subject file should know what it reaches
-        f"the {name} lies outside the folder of the subject file: {str(path.resolve())!r}."
+    notes = tuple(  # whoever runs an audit file should know what it reaches
+        f"the {name} lies outside the folder of the audit file: {str(path.resolve())!r}."
         for name, path in read.items()
         if isinstance(path, Path) and not path.resolve().is_relative_to(home)
     )
@@ -384,7 +419,7 @@ def _check_described(document: Any, columns: list[str], file: Path) -> None:
 
 
 def _source(section: Any, name: str, file: Path) -> str | Path:
-    """Where a model or table is: code and addresses of a model as they stand, files beside the subject file."""
+    """Where a model or table is: code and addresses of a model as they stand, files beside the audit file."""
     path = section.get("path")
     if not isinstance(path, str):
         other = ', or score = "COLUMN" under [table] where the table holds its scores' if name == "model" else ""

@@ -100,7 +100,7 @@ def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
     if as_json:
         quality = {} if audit.subject.quality is None else audit.subject.quality.figures()
         identity = None if audit.subject.scores_only else audit.subject.identity.id
-        indirect = {"groups": document["groups"], "indirect": document["attributes"]}
+        indirect = {"groups": document["groups"], "probable": document["probable"], "indirect": document["attributes"]}
         notes = {"notes": [*document["notes"], *audit.subject.notes]}
         about = {"subject": audit.subject.name, "identity": identity, "rows": document["rows"]}
         about["round_trip"] = audit.subject.round_trip.figures()

@@ -10,7 +10,7 @@ from fairbits.cli.arguments import JSON, open_run, read_place, run_argument
 from fairbits.cli.output import print_json, warn_of_damage
 from fairbits.cli.signals import INTERRUPTED
 from fairbits.errors import ContradictionError, OptionError
-from fairbits.options import LoadingOptions, ThreadOptions, option
+from fairbits.options import LoadingOptions, ThreadOptions, names_of, option
 
 _SIGNED = "Signed files"
 
@@ -22,6 +22,13 @@ def report(
         None, "Folder for the files; with --card a file.", metavar="PLACE", shown="the run's own"
     ),
     card: bool = option(False, "A Markdown section for a model card: the run's figures, and the gate's verdict."),
+    form: tuple[str, ...] = option(
+        (),
+        "Forms to write too: bom (CycloneDX), statement (in-toto), profile (bias profile), word.",
+        metavar="A,B",
+        read=lambda text: names_of(text, "--form"),
+        shown="none",
+    ),
     check: bool = option(False, "Make the run again and compare: exit 0 where both are the same, else 1."),
     sign: Path | None = option(None, "Sign manifest.json with this private SSH key.", metavar="KEY", group=_SIGNED),
     verify: bool = option(
@@ -64,7 +71,7 @@ def report(
     opened = open_run(run, "report", loading)
     warn_of_damage(opened)
     with progress_bar("measuring") as progress:
-        page = opened.report(out=out, threads=options.threads, progress=progress)
+        page = opened.report(out=out, forms=form, threads=options.threads, progress=progress)
     fingerprint = None if opened_key is None else _sign(page.parent, opened_key)
     summary = read_json(page.parent / "summary.json")
     if as_json:

@@ -6,11 +6,22 @@ experiments keep them (that is why their accuracy is 0.976); ``NO_LEAK`` is the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from fairbits.data.coding.raw import Raw, finish, listed, need_columns, positions, read_text, whole
+from fairbits.data.coding.raw import (
+    OWN_DECADE,
+    Raw,
+    finish,
+    listed,
+    need_columns,
+    positions,
+    read_text,
+    rules,
+    whole,
+)
 from fairbits.domain import Category, Integer, Schema, Table
 
 AGES = ("Less than 25", "25 - 45", "Greater than 45")
@@ -38,10 +49,11 @@ SCHEMA = Schema(
     ),
     target="two_year_recid",
     classes=("not arrested again", "arrested again"),
+    plausible=rules(OWN_DECADE),
 )
 
 KEPT = tuple(i for i, name in enumerate(SCHEMA.names) if name not in LEAKS)
-NO_LEAK = Schema(attributes=tuple(SCHEMA.attributes[i] for i in KEPT), target=SCHEMA.target, classes=SCHEMA.classes)
+NO_LEAK = replace(SCHEMA, attributes=tuple(SCHEMA.attributes[i] for i in KEPT))
 
 
 def read(path: Path) -> Raw:

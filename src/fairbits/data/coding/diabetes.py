@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fairbits.data.coding.raw import (
+    OWN_DECADE,
     Raw,
     bin_labels,
     equal_bins,
@@ -15,6 +16,7 @@ from fairbits.data.coding.raw import (
     need_columns,
     positions,
     read_text,
+    rules,
     whole_bin_labels,
 )
 from fairbits.domain import Attribute, Integer, Schema, Table
@@ -42,6 +44,7 @@ SCHEMA = Schema(
     attributes=tuple(_attribute(name, low, high, digits) for name, (_, _, low, high, digits) in COLUMNS.items()),
     target="diabetes",
     classes=("negative", "positive"),
+    plausible=rules(OWN_DECADE),
 )
 
 

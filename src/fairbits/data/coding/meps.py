@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from fairbits.data.coding.raw import (
+    OWN_DECADE,
     Floats,
     Ints,
     bin_labels,
@@ -31,6 +32,7 @@ from fairbits.data.coding.raw import (
     listed,
     need_columns,
     read_text,
+    rules,
     whole_bin_labels,
 )
 from fairbits.domain import Category, Integer, Schema, Table
@@ -160,7 +162,19 @@ def _schema(year: Year) -> Schema:
         sex,
         *categories[1:],
     )
-    return Schema(attributes=attributes, target="utilisation", classes=("fewer than 10 visits", "10 visits or more"))
+    return Schema(
+        attributes=attributes,
+        target="utilisation",
+        classes=("fewer than 10 visits", "10 visits or more"),
+        plausible=rules(
+            OWN_DECADE,
+            'pregnant != "not asked" -> sex = "Female"',
+            'marital_status = "under 16" -> age <= 2',
+            'marital_status in {"married", "divorced", "separated", "married in this round"} -> age >= 3',
+            'marital_status = "widowed" -> age >= 5',
+            'student in {"full-time", "no student"} -> age in {2, 3}',
+        ),
+    )
 
 
 SCHEMAS = {year.suffix: _schema(year) for year in YEARS.values()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,13 @@ from fairbits.errors import TableError, choose_from
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Raw = Mapping[str, npt.NDArray[np.str_]]
+#: Plausible twins are at most one code of age away: a decade, or a bin of about that width.
+OWN_DECADE = "age >= own age - 1 and age <= own age + 1"
+
+
+def rules(*texts: str) -> Any:
+    """Rules as text, which the schema parses."""
+    return texts
 
 
 def read_text(

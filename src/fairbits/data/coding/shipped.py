@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairbits.data.coding.raw import listed, range_labels
+from fairbits.data.coding.raw import OWN_DECADE, listed, range_labels, rules
 from fairbits.domain import Attribute, Category, Integer, Schema
 
 JOB = listed(
@@ -51,6 +51,13 @@ BANK = Schema(
     ),
     target="subscribed",
     classes=("no", "yes"),
+    plausible=rules(
+        OWN_DECADE,
+        'job = "retired" -> age not in {"10–19", "20–29", "30–39"}',
+        'job = "student" -> age <= 4',
+        'marital != "single" -> age != "10–19"',
+        'education = "tertiary" -> age != "10–19"',
+    ),
 )
 
 
@@ -116,6 +123,15 @@ CENSUS = Schema(
     ),
     target="income",
     classes=("<=50K", ">50K"),
+    plausible=rules(
+        OWN_DECADE,
+        'relationship = "Husband" -> sex = "Male"',
+        'relationship = "Wife" -> sex = "Female"',
+        'marital_status in {"Married-civ-spouse", "Divorced"} or relationship = "Husband" -> age != "10–19"',
+        'marital_status = "Widowed" -> age >= 3',
+        'relationship = "Own-child" -> age <= 5',
+        'education in {"Bachelors", "Prof-school", "Assoc-acdm", "Assoc-voc", "Masters", "Doctorate"} -> age >= 2',
+    ),
 )
 
 
@@ -177,6 +193,7 @@ DEFAULT = Schema(
     ),
     target="default_next_month",
     classes=("no default", "default"),
+    plausible=rules(OWN_DECADE),
 )
 
 
@@ -257,6 +274,7 @@ GERMAN = Schema(
     ),
     target="risk",
     classes=("bad credit", "good credit"),
+    plausible=rules(OWN_DECADE),
 )
 
 
@@ -291,6 +309,7 @@ HEART = Schema(
     ),
     target="disease",
     classes=("grade 0 or 1", "grade 2 or more"),
+    plausible=rules(OWN_DECADE),
 )
 
 

@@ -109,7 +109,7 @@ def margin_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, error
         here[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
         if not size < LARGEST:
             here[k] = np.inf
-    begin, start, offset = 0, 0, 0
+    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
     for level in range(1, widths.shape[0]):
         _passed(layers, level, start, offset, high[begin : begin + widths[level - 1]], here, there)
         begin += widths[level - 1]
@@ -139,7 +139,7 @@ def _margin(layers: Any, person: Any, z: int, rows: Any, errors: Any) -> Any:
         off[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
         if not size < LARGEST:
             off[k] = np.inf
-    start, offset = 0, 0
+    start, offset = np.int64(0), np.int64(0)
     for level in range(1, widths.shape[0]):
         before, width = widths[level - 1], widths[level]
         _passed(layers, level, start, offset, here[:before], off, spare)
@@ -188,7 +188,7 @@ def ask_everybody(
     for i in range(numeric):
         person[i] = first[i]
     for a in range(mask.shape[0]):
-        person[numeric + a] = next_value(mask[a], -1)
+        person[numeric + a] = next_value(mask[a], np.int64(-1))
     people, calm, moved, largest = 0.0, 0.0, 0.0, 0.0
     going = True
     while going:
@@ -213,7 +213,7 @@ def ask_everybody(
                     person[numeric + a] = after
                     going = True
                     break
-                person[numeric + a] = next_value(mask[a], -1)
+                person[numeric + a] = next_value(mask[a], np.int64(-1))
     steady[box], flipping[box] = calm / people, moved / people
     status[box] = STEADY if calm == people else FLIPPING if moved == people else OPEN
     return largest
@@ -415,7 +415,7 @@ def lower(  # noqa: PLR0912 - one pass through the layers
     """Lower bound of row · (outputs of hidden layer ``depth``) + constant by a linear function of the person."""
     widths = layers.widths
     here, there = row, spare
-    begin, start, offset = 0, 0, 0
+    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
     for i in range(depth):
         begin += widths[i]
         start += widths[i + 1] * widths[i]
@@ -516,7 +516,7 @@ def forward(layers: Any, first: Any, last: Any, masks: Any, centre: Any) -> None
                     count += 1
             total += some / count
         centre[k] = total
-    begin, start, offset = 0, 0, 0
+    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
     for level in range(1, widths.shape[0]):
         before, width = widths[level - 1], widths[level]
         after = begin + before
@@ -570,8 +570,8 @@ def bound_neurons(  # noqa: PLR0912 - one pass through the layers
             roof += most
         low[k], high[k] = floor - layers.slacks[0], roof + layers.slacks[0]
     none = np.empty(0)
-    begin, start, offset = 0, 0, 0
-    _settle(state, low, high, 0, widths[0])
+    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
+    _settle(state, low, high, begin, widths[0])
     for level in range(1, widths.shape[0]):
         before, width = widths[level - 1], widths[level]
         after = begin + before

@@ -171,19 +171,23 @@ def start_twin(program, tile, twin):
 
 
 @inlined
-def run_layers(program, tile, first, last, near, far, weight, bias):
-    """Run layers whose first one is in ``near``, but for its curve; gives where outputs and the rest are."""
-    widths = program.widths
+def run_layers(program, tile, first, last, weight, bias, bare):
+    """Run layers whose first one is in ``near``, but for its curve; gives where the last two are.
+
+    ``weight`` and ``bias`` say where those of the layer after the first begin; a bare last layer is not activated.
+    """
+    widths, near, far = program.widths, program.near, program.far
     for layer in range(first, last + 1):
         if layer > first:
-            inputs, outputs, slope = widths[layer - 1], widths[layer], program.slopes[layer]
+            inputs, outputs = widths[layer - 1], widths[layer]
+            slope = ONE if bare and layer == last else program.slopes[layer]
             dense(tile, near, far, program.weights, weight, program.biases, bias, inputs, outputs, slope)
             weight += inputs * outputs
             bias += outputs
             near, far = far, near
-        if program.curves[layer] != IDENTITY:
+        if program.curves[layer] != IDENTITY and not (bare and layer == last):
             activate(tile, near, near, widths[layer], program.curves[layer], program.alphas[layer])
-    return near, far, weight, bias
+    return near, far
 
 
 @inlined
@@ -221,7 +225,7 @@ def score_twins(program, tile, m, threshold):
     favourable, trouble = splat(ZERO), splat(ZERO)
     for twin in range(m):
         start_twin(program, tile, twin)
-        near, _, _, _ = run_layers(program, tile, 0, layers, program.near, program.far, np.int64(0), np.int64(0))
+        near, _ = run_layers(program, tile, np.int64(0), layers, np.int64(0), np.int64(0), False)
         score, favoured, wrong = score_of(program, tile, near, threshold)
         trouble = add(trouble, wrong)
         favourable = add(favourable, favoured)
@@ -279,5 +283,5 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
             if ruler.grid:
                 to_bins(tile, program.scores, m, ruler.epsilon, ruler.last)
                 width = HALF
-            sweep(tile, program.scores, m, width, ruler.terms, scratch, figures, start + first, people)
+            sweep(tile, program.scores, m, width, ruler.terms, scratch, figures.k, figures.q_1, start + first, people)
     return -1

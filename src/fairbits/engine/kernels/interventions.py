@@ -22,7 +22,6 @@ from fairbits.engine.kernels.evaluate import (
     INFINITY,
     ONE,
     ZERO,
-    dense,
     first_layer,
     harmless,
     read_codes,
@@ -63,11 +62,15 @@ class Held(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Where the figures go, flat: intervention first, then person. `q_1` is empty where it is not asked for."""
+    """Where the figures go, flat: intervention first, then person. What is not asked for is empty.
+
+    ``hits`` are how many rows each intervention leaves decided as labelled.
+    """
 
     k: NDArray[np.int32]
     q_1: NDArray[np.float32]
     flips: NDArray[np.bool_]
+    hits: NDArray[np.int64]
 
 
 class Missing(NamedTuple):
@@ -82,46 +85,32 @@ class Missing(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """How the outputs become a class: between two by the threshold, between more those tried first win a tie."""
+    """How the outputs become a class, and what each row is labelled; both are empty where that is not asked.
+
+    Between two classes the ruler's threshold decides; between more those that come first in the order win a tie.
+    """
 
     order: NDArray[np.int64]
-    favourable: int
-    threshold: np.float32
+    labels: NDArray[np.float32]
 
 
 @inlined
-def start_tile(program, codes, first, tile):
-    """Put the people of a tile through the first layer, without the part of the twins."""
-    usable = read_codes(program, codes, first, tile)
-    if usable:
-        first_layer(program, tile, program.widths[0], program.table_starts.size)
-    return usable
+def keep(tile, source, target, count):
+    """Copy neurons of a tile."""
+    for j in range(count):
+        store(tile, target + j * PEOPLE, load(tile, source + j * PEOPLE))
 
 
 @inlined
-def shared_layers(program, tile, twin, held):
-    """Run one twin through the layers that no intervention changes, and the pre-activation after them."""
-    start_twin(program, tile, twin)
-    zero, layer = np.int64(0), held.layer
-    near, _, weight, bias = run_layers(program, tile, 0, layer, program.near, program.far, zero, zero)
-    inputs, outputs = program.widths[layer], program.widths[layer + 1]
-    dense(tile, near, held.before, program.weights, weight, program.biases, bias, inputs, outputs, ONE)
-    for j in range(inputs):
-        store(tile, held.kept + j * PEOPLE, load(tile, near + j * PEOPLE))
-
-
-@inlined
-def later_layers(program, tile, held, do, weight, bias):
-    """Run one intervention through the rest of the network."""
-    widths, near, layer, neuron = program.widths, program.near, held.layer + 1, held.neurons[do]
-    outputs = widths[layer]
+def hold(program, tile, held, do, weight):
+    """Put the outputs of the layer after the intervened one, but for their curve, into ``near``."""
+    layer, neuron = held.layer + 1, held.neurons[do]
+    outputs = program.widths[layer]
     shift = sub(splat(held.values[do]), load(tile, held.kept + neuron * PEOPLE))
     below = splat(program.slopes[layer])
     for j in range(outputs):
         x = fma(shift, splat_at(program.weights, weight + neuron * outputs + j), load(tile, held.before + j * PEOPLE))
-        store(tile, near + j * PEOPLE, leaky(x, below))
-    weight, bias = weight + widths[held.layer] * outputs, bias + outputs
-    return run_layers(program, tile, layer, widths.size - 1, near, program.far, weight, bias)[0]
+        store(tile, program.near + j * PEOPLE, leaky(x, below))
 
 
 @inlined
@@ -178,7 +167,7 @@ def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, m
             place = at + twin * PEOPLE
             store(tile, place, add(load(tile, place), load(missing.gaps, first * m + twin * PEOPLE)))
     if ruler.classes:
-        sweep(tile, at, m, width, ruler.terms, scratch, counts, row, people)
+        sweep(tile, at, m, width, ruler.terms, scratch, counts.k, counts.q_1, row, people)
     else:
         store(tile, program.near, count_classes(tile, at, m, width))
         for person in range(people):
@@ -189,68 +178,81 @@ def write_figures(program, scratch, held, slot, m, ruler, counts, row, people, m
         counts.flips[row + person] = ZERO < favoured < twins
 
 
+@inlined
+def count_right(tile, near, held, slot, decision, threshold, truth):
+    """Count the people whom one intervention leaves decided as labelled."""
+    favourable = splat(np.float32(decision.order[0]))
+    best, decided = splat(ZERO), favourable  # logits against the favourable class's
+    if decision.order.size == 2:
+        other = splat(np.float32(decision.order[1]))
+        decided = if_greater(splat(threshold), sigmoid(load(tile, near)), other, favourable)
+    for place in range(1, decision.order.size if decision.order.size > 2 else 1):
+        logit = sub(splat(ZERO), load(tile, near + (place - 1) * PEOPLE))
+        decided = if_greater(logit, best, splat(np.float32(decision.order[place])), decided)
+        best = if_greater(logit, best, logit, best)
+    at = held.sums + slot * PEOPLE
+    right = if_greater(splat(HALF), distance(decided, truth), splat(ONE), splat(ZERO))
+    store(tile, at, add(load(tile, at), right))
+
+
 @compiled
-def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all, missing):
-    """Figures of people under every intervention."""
-    tile = scratch.tile
+def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_in_all, missing, decision):  # noqa: PLR0912
+    """Figures of people under every intervention, or how many rows each leaves decided as labelled.
+
+    Each twin runs through the layers that no intervention changes, and up to the pre-activation after them, as if that
+    were one more intervention: every call of ``dense`` in a kernel is compiled anew.
+    """
+    tile, layer, last = scratch.tile, held.layer, program.widths.size - 1
     m = program.twins.size // program.widths[0]
+    inputs, outputs = program.widths[layer], program.widths[layer + 1]
     weight, bias = places(program, held)
     for first in range(0, n, PEOPLE):
-        if not start_tile(program, codes, first, tile):
+        if not read_codes(program, codes, first, tile):
             return start + first
+        first_layer(program, tile, program.widths[0], program.table_starts.size)
         people, gap = min(PEOPLE, n - first), (start + first) * m
+        if decision.labels.size:
+            for person in range(PEOPLE):  # the rows that only fill the tile agree with no class
+                tile[held.scores + person] = decision.labels[start + first + person] if person < people else -ONE
+        truth = load(tile, held.scores)
         for low in range(0, held.neurons.size, held.block):
             high = min(low + held.block, held.neurons.size)
             for do in range(high - low):
                 store(tile, held.sums + do * PEOPLE, splat(ZERO))
             trouble = splat(ZERO)
             for twin in range(m):
-                shared_layers(program, tile, twin, held)
-                for do in range(low, high):
-                    near = later_layers(program, tile, held, do, weight, bias)
-                    found = score_tile(program, tile, near, held, do - low, twin, m, missing, gap, ruler.threshold)
-                    trouble = add(trouble, found)
+                for do in range(low - 1, high):
+                    shared = do < low
+                    if shared:
+                        start_twin(program, tile, twin)
+                    else:
+                        hold(program, tile, held, do, weight)
+                    near, far = run_layers(
+                        program,
+                        tile,
+                        np.int64(0) if shared else layer + 1,
+                        layer + 1 if shared else last,
+                        np.int64(0) if shared else weight + inputs * outputs,
+                        np.int64(0) if shared else bias + outputs,
+                        shared,
+                    )
+                    if shared:
+                        keep(tile, far, held.kept, inputs)
+                        keep(tile, near, held.before, outputs)
+                    elif decision.labels.size:
+                        count_right(tile, near, held, do - low, decision, ruler.threshold, truth)
+                    else:
+                        found = score_tile(program, tile, near, held, do - low, twin, m, missing, gap, ruler.threshold)
+                        trouble = add(trouble, found)
             if not harmless(trouble):
                 return start + first
             for do in range(low, high):
-                row = do * people_in_all + start + first
-                write_figures(program, scratch, held, do - low, m, ruler, counts, row, people, missing, start + first)
-    return -1
-
-
-@compiled
-def accuracy_chunk(program, scratch, codes, labels, n, start, held, decision, hits):
-    """Count the rows that each intervention leaves decided as labelled."""
-    tile = scratch.tile
-    weight, bias = places(program, held)
-    for do in range(held.neurons.size):
-        store(tile, held.sums + do * PEOPLE, splat(ZERO))
-    for first in range(0, n, PEOPLE):
-        if not start_tile(program, codes, first, tile):
-            return start + first
-        for person in range(PEOPLE):  # the rows that only fill the tile agree with no class
-            filled = first + person < n
-            tile[held.scores + person] = labels[start + first + person] if filled else -ONE
-        truth = load(tile, held.scores)
-        shared_layers(program, tile, np.int64(0), held)
-        for do in range(held.neurons.size):
-            near = later_layers(program, tile, held, do, weight, bias)
-            best, decided = splat(-INFINITY), splat(-ONE)
-            if decision.order.size == 2:
-                mine, other = splat(np.float32(decision.favourable)), splat(np.float32(1 - decision.favourable))
-                decided = if_greater(splat(decision.threshold), sigmoid(load(tile, near)), other, mine)
-            for place in range(decision.order.size if decision.order.size > 2 else 0):
-                number = decision.order[place]
-                logit = splat(ZERO)  # against the favourable class's
-                if number != decision.favourable:
-                    margin = number if number < decision.favourable else number - 1
-                    logit = sub(logit, load(tile, near + margin * PEOPLE))
-                decided = if_greater(logit, best, splat(np.float32(number)), decided)
-                best = if_greater(logit, best, logit, best)
-            right = if_greater(splat(HALF), distance(decided, truth), splat(ONE), splat(ZERO))
-            at = held.sums + do * PEOPLE
-            store(tile, at, add(load(tile, at), right))
-    for do in range(held.neurons.size):
-        for person in range(PEOPLE):
-            hits[do] += np.int64(tile[held.sums + do * PEOPLE + person])
+                if decision.labels.size:
+                    for person in range(people):
+                        counts.hits[do] += np.int64(tile[held.sums + (do - low) * PEOPLE + person])
+                else:
+                    row = do * people_in_all + start + first
+                    write_figures(
+                        program, scratch, held, do - low, m, ruler, counts, row, people, missing, start + first
+                    )
     return -1

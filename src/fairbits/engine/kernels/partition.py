@@ -72,8 +72,8 @@ def to_bins(scores, start, m, epsilon, last):
 
 
 @inlined
-def sweep(scores, start, m, tolerance, terms, scratch, figures, first, people):  # noqa: PLR0912 - two sweeps in one
-    """Write k and Q1 of the tile's `people`, from row `first` on. Overwrites the scores.
+def sweep(scores, start, m, tolerance, terms, scratch, classes, shown, first, people):  # noqa: PLR0912 - two in one
+    """Write k (``classes``) and Q1 (``shown``) of the tile's `people`, from row `first` on. Overwrites the scores.
 
     Two scores are in different classes when ``score - opened > tolerance`` in float32; `scores` may be bins.
     """
@@ -123,13 +123,13 @@ def sweep(scores, start, m, tolerance, terms, scratch, figures, first, people): 
             store(counts, 0, k)
             for person in range(people):
                 own = max(np.int32(counts[person]), np.int32(1))
-                figures.k[first + person] = own
+                classes[first + person] = own
                 most = max(most, own)
     whole = terms[m] / m
     for person in range(people):
         # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
         fewest = min(bits[person], bits[PEOPLE + person])
-        figures.q_1[first + person] = 0.0 if figures.k[first + person] <= 1 else np.float32(whole - fewest / m)
+        shown[first + person] = 0.0 if classes[first + person] <= 1 else np.float32(whole - fewest / m)
 
 
 @compiled
@@ -177,6 +177,46 @@ def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
         figures.k[row] = max(k, 1)
         # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
         figures.q_1[row] = np.float32(ruler.terms[count] / count - bits / count) if k > 1 else np.float32(0)
+
+
+def masked_rows(
+    scores: NDArray[np.float32],
+    valid: NDArray[np.bool_],
+    start: int,
+    ruler: Ruler,
+    decides: bool,
+    figures: Any,
+    twins: NDArray[np.int32],
+) -> None:
+    """The same to the last bit as ``masked_chunk``, in NumPy: for so few scores that compiling would take longer."""
+    rows, count = slice(start, start + len(scores)), valid.sum(axis=1)
+    lows, highs = np.where(valid, scores, INFINITY), np.where(valid, scores, -INFINITY)
+    figures.low_twin[rows], figures.high_twin[rows] = lows.argmin(axis=1), highs.argmax(axis=1)
+    figures.low[rows] = np.where(count > 0, lows.min(axis=1), ZERO)
+    figures.high[rows] = np.where(count > 0, highs.max(axis=1), ZERO)
+    figures.favourable[rows] = ((scores >= ruler.threshold) & valid).sum(axis=1) if decides else 0
+    twins[rows] = count
+    width = ruler.tolerance
+    if ruler.grid:
+        scores, width = np.minimum(np.floor(scores / ruler.epsilon), ruler.last), HALF
+    k, bits = _passes(np.where(valid, scores, INFINITY), width, ruler.terms)
+    _, downwards = _passes(np.where(valid, -scores, INFINITY), width, ruler.terms)
+    figures.k[rows] = np.maximum(k, 1)
+    shown = ruler.terms[count] / np.maximum(count, 1) - np.minimum(bits, downwards) / np.maximum(count, 1)
+    figures.q_1[rows] = np.where(k > 1, shown, 0)
+
+
+def _passes(scores: NDArray[np.float32], width: Any, terms: NDArray[np.float64]) -> tuple[Any, Any]:
+    """Classes of every row, and the sum of c log2 c over them; twins that cannot exist have an infinite score."""
+    k, bits, left = np.zeros(len(scores), np.int64), np.zeros(len(scores)), scores < INFINITY
+    while left.any():
+        opened = np.where(left, scores, INFINITY).min(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # infinity less infinity: nobody is left there
+            outside = left & (scores - opened > width)
+        k += left.any(axis=1)
+        bits += terms[left.sum(axis=1) - outside.sum(axis=1)]
+        left = outside
+    return k, bits
 
 
 @linked

@@ -226,7 +226,8 @@ def decision_shift(
     level = float(np.clip(np.quantile(average, 1 - share), _EDGE, 1 - _EDGE))
     shift = SHARE * float(np.log(cut / (1 - cut)) - np.log(level / (1 - level)))
     after = moved(average, shift, regression=False)
-    gained = balanced_loss((average >= threshold) == deserved, (after >= threshold) == deserved, deserved)
+    labels = deserved.astype(np.float64)
+    gained = balanced_loss((average >= threshold) == deserved, (after >= threshold) == deserved, labels)
     return shift if gained.upper < 0 else 0.0
 
 

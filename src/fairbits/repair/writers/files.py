@@ -153,7 +153,7 @@ def subject_text(subject: Subject, model: str, folder: Path) -> str:
         document = read_document(source)
         stated = section_of(document, "table")
         table = {"path": _relative(source.parent / str(stated["path"]), folder)}
-        table |= {key: str(stated[key]) for key in ("delimiter", "person", "split") if key in stated}
+        table |= {key: str(stated[key]) for key in ("delimiter", "person", "split", "weight") if key in stated}
         if "test" in stated:
             table["test"] = _relative(source.parent / str(stated["test"]), folder)
     word = encoding_word(subject)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbits.blocks import (
     Bar,
@@ -34,10 +34,13 @@ MAX_SETS, MAX_TREES, MAX_SPLITS, MAX_NEURONS = 12, 10, 10, 12
 #: What is said of a model that has nothing inside, such as a logistic regression.
 ONE_LAYER = "One layer leads from the inputs straight to the score: there is no layer in between to look into."
 _RULES = {
-    "paper": "By the paper's rule: ρ says how much a hidden layer widens the distance between twins over the widest "
-    "hidden layer before it.",
-    "spread": "δ says how far apart twins are in a layer, in units of how far apart people are there; ρ how much a layer "
-    "widens that over the widest layer before it.",
+    "code": "By the rule of the paper's public code: ρ says how much a hidden layer widens the distance between twins over "
+    "the widest hidden layer before it. The suspect layer does so most in the largest share of cases.",
+    "text": "By the paper's Algorithm 2 to the letter: δ is the largest distance between twins over all cases, ρ its growth "
+    "over the layers before, of which there is none before the first: so that one is the suspect.",
+    "ours": "The suspect is the layer where holding up to three neurons, within the loss of accuracy allowed, takes most "
+    "bits away from cases that did not choose them. Beside it: δ, how far apart twins are in units of how far apart people "
+    "are; ρ, how much a layer widens that; and each case's vote for the largest ρ.",
 }
 
 
@@ -152,7 +155,7 @@ def _network(found: DebugResult) -> Iterator[Block]:
     k = symbol_of(found.measure)
     allowed = "" if found.regression else " within the loss of accuracy allowed"
     yield Paragraph(
-        f"{_RULES[found.rule]} The suspect layer does so most in the largest share of cases. {_vote(found.vote)}",
+        f"{_RULES[found.rule]} {_vote(found.vote) if found.rule == 'code' else _explained(found)}",
         tone="lead",
     )
     yield _layers(found)
@@ -197,10 +200,22 @@ def _vote(vote: Vote | None) -> str:
     return f"{words}."
 
 
+def _explained(found: DebugResult) -> str:
+    """What holding neurons of the suspect takes away, in a sentence."""
+    one = next((one for one in found.layers if one.layer == found.suspect), None)
+    if one is None or one.explained is None:
+        return ""
+    what, share = ", ".join(f"neuron {do.neuron}" for do in one.held), one.explained
+    return (
+        f"In layer {one.layer}, {what} held: {percent(share.value, 0)} of the bits go ({percent(share.low, 0)} to "
+        f"{percent(share.high, 0)})."
+    )
+
+
 def _layers(found: DebugResult) -> Block:
     total = len(found.cases) or 1
     last = found.layers[-1].layer
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (
             "protected input" if one.layer == 0 else f"{one.layer} (output)" if one.layer == last else str(one.layer),
             one.width,
@@ -208,13 +223,23 @@ def _layers(found: DebugResult) -> Block:
             one.rho,
             None if one.rho_quantiles is None else (one.rho_quantiles[0], one.rho_quantiles[-1]),
             None if one.rho is None else one.votes / total,
+            None if one.votes_code is None else one.votes_code / total,
+            None if one.explained is None else one.explained.value,
+            None if one.explained is None else (one.explained.low, one.explained.high),
         )
         for one in found.layers
     ]
     spread = between("ρ of cases, 5 to 95 %", signed)
     columns = [label("layer"), figure("width"), figure("δ", 3), change("ρ"), spread, share("votes of the cases", 0)]
+    if found.rule == "ours":
+        columns += [share("by the paper's code", 0), share("bits gone when held", 0), between("95 %", _whole)]
+    rows = [row[: len(columns)] for row in rows]
     suspect = frozenset(i for i, one in enumerate(found.layers) if one.layer == found.suspect)
     return TableBlock(columns, rows, "Layers; the suspect stands out", marked=suspect)
+
+
+def _whole(value: float | None) -> str:
+    return percent(value, 0)
 
 
 def _neurons(found: DebugResult, layer: int, k: str) -> Block:
@@ -237,7 +262,7 @@ def _neurons(found: DebugResult, layer: int, k: str) -> Block:
     kept = len(columns) - found.regression
     half = (
         "all cases, as in the paper"
-        if found.rule == "paper"
+        if found.rule != "ours"
         else "chosen on one half of the cases, reported on the other"
     )
     caption = f"Neurons of layer {layer} with the largest effects, of {len(neurons)}; {half}"

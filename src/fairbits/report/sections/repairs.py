@@ -37,6 +37,8 @@ _FIGURES = (
     ("balanced_accuracy", "balanced accuracy on rows", "share"),
     ("k_mean_rows", "mean k of rows", "number"),
     ("k_max_rows", "largest k of rows", "whole"),
+    ("gap_tail", "gap that 99 % of rows stay below", "number"),
+    ("gap_max", "largest gap of rows", "number"),
     ("id_rate", "cases whose decision flips", "share"),
     ("k_mean", "mean k of cases", "number"),
     ("k_max", "largest k of cases", "whole"),
@@ -146,7 +148,7 @@ def table(result: RepairResult) -> Block:
         done: list[Inline] = [words_of(one)]
         done += [] if one.within_budget else [" ", Tag("may cost more than allowed")]
         done += [" ", Tag("for comparison only")] if one.yardstick else []
-        done += [Small(f"raises {one.raises}")] if one.raises else []
+        done += [Small(f"raises {one.worse}")] if one.worse else []
         proved = "" if one.proof is None else f"k ≤ {one.proof.bound}"
         rows.append((one.name, *_row(one.held_out, points(one), proved, result), tuple(done)))
     left = {3} if result.regression else set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fairbits.blocks import Block, Facts, Paragraph, Strong, TableBlock, Tag, Text, figure, label, paragraphs
@@ -69,6 +70,10 @@ def draft_blocks(drafted: Drafted, rows: int) -> Iterator[Block]:
     yield from paragraphs(() if subject is None else subject.lines())
     yield attribute_table(schema)
     notes = (*drafted.notes, *(() if subject is None else subject.notes))
+    proposed = drafted.draft.proposed
+    if proposed:
+        count = f"{len(proposed)} rule{'s' * (len(proposed) > 1)}"
+        yield Paragraph(f"{count} for plausible twins, from pairs of values that hardly ever meet: see the file.")
     yield from paragraphs((f"Note: {note}" for note in notes), "note")
     if drafted.trouble is not None:
         yield Paragraph("The model does not fit yet; the file says why, where it is to be mended.", tone="warning")
@@ -92,6 +97,7 @@ def draft_document(drafted: Drafted, out: str) -> dict[str, Any]:
         ],
         "model_checked": subject is not None,
         "score_of": drafted.draft.options.score_of,
+        "plausible": [asdict(one) for one in drafted.draft.proposed],
         "notes": [*drafted.notes, *(() if subject is None else subject.notes)],
         "trouble": drafted.trouble,
         "next": f"fairbits measure {out}",

@@ -26,7 +26,7 @@ from fairbits.blocks import (
     share,
     shown,
 )
-from fairbits.domain import MIN_ROWS, joined, shortened
+from fairbits.domain import joined, shortened
 from fairbits.errors import OptionError
 from fairbits.report.manifest import hash_file
 from fairbits.report.record import DecisionSource
@@ -107,32 +107,36 @@ def flip_blocks(measured: Measured) -> Iterator[Block]:
     """Who would get a different decision, as a table; nothing for a regression."""
     if measured.flip_rate is not None:
         head = [label("if this differed"), share("different decision"), between("95 % interval", percent)]
+        head += [share("plausible twins"), between("95 % interval", percent)]
         caption = (
             "Who would get a different decision: the share ",
             Tag(measured.kind),
             ", its interval ",
             Tag("statistical"),
+            "; among all twins, and among plausible ones",
         )
         yield TableBlock(head, flip_rows(measured), caption)
 
 
-def flip_rows(measured: Measured) -> list[tuple[str, float, tuple[float, float]]]:
-    """Shares of rows whose decision flips: each attribute alone, all together, and to supported twins alone."""
-    rate, figures = measured.flip_rate, measured.figures
-    if rate is None:
+def flip_rows(measured: Measured) -> list[tuple[Any, ...]]:
+    """Shares of rows whose decision flips, among all and among plausible twins: each attribute alone, all together."""
+    figures = measured.figures
+    if measured.flip_rate is None:
         return []
+
+    def shares(name: str, key: str | None = None) -> tuple[float, tuple[float, float]]:
+        value, *ends = (figures[f"{name}{end}"] for end in ("", "_low", "_high"))
+        value, low, high = (one if key is None else one[key] for one in (value, *ends))
+        return value, (low, high)
+
     rows = []
     if len(figures["protected"]) > 1:
-        for name, value in figures.get("flip_rate_by", {}).items():
-            low, high = (figures[f"flip_rate_by_{end}"][name] for end in ("low", "high"))
-            rows.append((f"only {shortened(name, 40)}", value, (low, high)))
+        for name in figures["flip_rate_by"]:
+            both = (*shares("flip_rate_by", name), *shares("flip_rate_plausible_by", name))
+            rows.append((f"only {shortened(name, 40)}", *both))
     together = joined([shortened(name, 40) for name in figures["protected"]])
-    rows.append((f"{together} together" if rows else f"only {together}", rate.value, (rate.low, rate.high)))
-    supported = measured.flip_rate_supported
-    if supported is not None and supported != rate:
-        ends = (supported.low, supported.high)
-        rows.append((f"… to a combination that {MIN_ROWS} rows or more have", supported.value, ends))
-    return rows
+    both = (*shares("flip_rate"), *shares("flip_rate_plausible"))
+    return [*rows, (f"{together} together" if rows else f"only {together}", *both)]
 
 
 def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +28,12 @@ from fairbits.blocks import (
     figure,
     label,
     paragraphs,
+    share,
     shown,
 )
 from fairbits.domain import shortened
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
+from fairbits.report.sections.tail import tail_blocks
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
@@ -250,6 +253,7 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     )
     yield bits_table(measured)
     yield near_table(near, about.bits_limit, varies=measured.noise is not None)
+    yield from tail_blocks(measured.tail, measured.kind)
     for limit in measured.limits:
         yield Paragraph(limit.text, tone="small")
     yield bound_paragraph(measured)
@@ -322,6 +326,8 @@ def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
 
 def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     """Rates and impact ratios of groups: single attributes first, intersections folded."""
+    for table in document.get("probable", ()):
+        yield from _probable(table)
     single = [one for one in document["groups"] if is_single(one)]
     yield _groups(single)
     unknown = [f"{one['attribute']} of {number(one['unknown'])} people is unknown" for one in single if one["unknown"]]
@@ -337,6 +343,37 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
             small = f"{number(left)} groups of fewer than 30 people are left out here; proxies.json has them."
             said = [Paragraph(small, tone="small")] if left else []
             yield Fold(f"By {one['attribute']}", [_groups([{**one, "groups": large}]), *said])
+
+
+def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
+    """Groups that are known as probabilities only, beside what taking the likeliest group would have said."""
+    name, bits, groups = table["attribute"], table["bits"], table["groups"]
+    rates, ratios = [], []
+    for one in groups:
+        rate, ratio, likely = one["selection_rate"], one["impact_ratio"], one["likely_rate"]
+        said = None if likely is None else likely["value"]
+        rates.append((one["group"], one["people"], rate["value"], (rate["low"], rate["high"]), one["bounds"], said))
+        if ratio is not None:
+            ends = (ratio["low"], ratio["high"])
+            ratios.append((one["group"], ratio["value"], ends, one["ratio_bounds"], one["likely_ratio"]))
+    yield Paragraph(
+        f"{name} is known as probabilities only. Rates weigh each person by them: they are right where the decision "
+        f"tells nothing about {name} beyond what the probabilities were made of. The bounds hold without that. Both take "
+        f"the probabilities to be calibrated. In the last column everybody is in their most likely group.",
+        kind="statistical",
+    )
+    interval, apart = "95 % interval", "most likely"
+    head = [label(name), figure("expected"), share("selected"), between(interval, percent), between("bounds", percent)]
+    yield TableBlock([*head, share(apart)], rates)
+    if ratios:
+        two = partial(number, digits=2)
+        head = [label(name), figure("impact ratio", 2), between(interval, two), between("bounds", two)]
+        yield TableBlock([*head, figure(apart, 2)], ratios)
+    yield Paragraph(
+        f"Under the same assumption the score tells {number(bits['bits'], 2)} of {number(bits['entropy'], 2)} bits about "
+        f"{name} (at least {number(bits['low'], 2)}; shuffled: {number(bits['placebo'], 2)}).",
+        tone="small",
+    )
 
 
 def study_blocks(document: Mapping[str, Any], lines: Iterable[str]) -> Iterator[Block]:

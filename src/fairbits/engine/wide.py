@@ -1,0 +1,228 @@
+"""Wide layers, and few people: the network through NumPy's own matrix product, a tile of rows at a time.
+
+A fused kernel reads all weights for every 24 people and twin; once they outgrow the second-level cache, BLAS, which
+blocks them, is faster. And where few people are asked about, the whole answer is there before a kernel were compiled.
+The protected part of the first layer is still computed once, as a table of m rows, and a person's own part once.
+
+BLAS rounds the same row otherwise in products of other sizes, and a single column otherwise at another place. So all
+products of a plan have the same number of rows, however many people there are, and eight columns or more: a person's
+figures depend on that person alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbits.functions import expit
+from fairbits.models import Activation
+
+if TYPE_CHECKING:
+    from fairbits.engine.plan import Plan
+
+Floats = NDArray[np.float32]
+Truth = NDArray[np.bool_]
+
+ROWS = 256
+"""About how many rows are multiplied at a time: BLAS is at 92 % of its best or more, and the layers stay in cache."""
+
+PART = 64
+"""Rows that are multiplied at a time where there is one for each person: a tile may have few people."""
+
+CACHED = 2**18
+"""Numbers in a layer of the interventions that run through the network together: they stay in cache."""
+
+BLOCK = 2**21
+"""Scores that are kept at once: a few megabytes."""
+
+WIDE = 2**19
+"""Weights of one layer (2 MB) up to which the fused kernels are faster."""
+
+FEW = 1e9
+"""Multiply-adds in all, below which everything is done before a kernel is compiled."""
+
+COLUMNS = 8
+"""Columns of the narrowest product: one would be another routine, which adds up differently from place to place."""
+
+
+def tile_of(m: int) -> tuple[int, int]:
+    """How many people and how many of their twins make a tile; a person with many twins is taken in equal parts."""
+    return max(1, round(ROWS / m)), -(-m // -(-m // ROWS))
+
+
+class Layers:
+    """The layers of a plan as matrices."""
+
+    def __init__(self, plan: Plan):
+        program = plan.program
+        self.plan = plan
+        self.widths = [int(width) for width in program.widths]
+        h = self.widths[0]
+        self.people, self.part = tile_of(plan.m)
+        self.rows = self.people * self.part
+        #: One row for every numeric attribute, then one for every value of each categorical one.
+        self.first = _broad(np.concatenate([program.numeric_slopes.reshape(-1, h), plan.tables]))
+        self.twins: Floats = program.twins.reshape(-1, h)
+        self.weights: list[Floats] = []
+        self.biases: list[Floats] = []
+        at = bias = 0
+        for inputs, outputs in zip(self.widths, self.widths[1:], strict=False):
+            self.weights.append(_broad(program.weights[at : at + inputs * outputs].reshape(inputs, outputs)))
+            self.biases.append(program.biases[bias : bias + outputs])
+            at, bias = at + inputs * outputs, bias + outputs
+        names = [_names()[code] for code in plan.activations.tolist()]
+        self.activations = [Activation(name, float(a)) for name, a in zip(names, plan.alphas, strict=True)]
+
+    @cached_property
+    def back(self) -> list[Floats]:
+        """The weights of all layers the other way round."""
+        shown = zip((self.first, *self.weights), self.widths, strict=True)
+        return [_broad(np.ascontiguousarray(weights[:, :width].T)) for weights, width in shown]
+
+    def before(self, codes: NDArray[np.float64]) -> tuple[Floats, NDArray[np.int64], Truth]:
+        """First pre-activation of people without their twins' part, the index of their values, whose codes are usable.
+
+        A value of a category is a one among zeros here: a product with these costs less than fetching rows of a table.
+        """
+        plan = self.plan
+        numbers = (codes[:, plan.numeric_columns] - plan.numeric_shifts).astype(np.float32)
+        values = codes[:, plan.lookup_columns] - plan.lookup_lows
+        index = np.clip(np.nan_to_num(np.floor(values)), 0, plan.lookup_sizes - 1).astype(np.int64)
+        rows = np.zeros((len(codes), len(self.first)), np.float32)
+        rows[:, : numbers.shape[1]] = numbers
+        np.put_along_axis(rows, self.places(index), np.float32(1), axis=1)
+        usable = np.isfinite(numbers).all(axis=1) & (values == index).all(axis=1)
+        return product(rows, self.first, PART)[:, : self.widths[0]] + plan.program.bias, index, usable
+
+    def places(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of the first layer for values of the categorical attributes."""
+        return self.plan.numeric_columns.size + self.plan.lookup_offsets + index
+
+    def layer(self, x: Floats, number: int) -> Floats:
+        """The pre-activation of a layer, from that of the one before it, which is overwritten."""
+        x = product(self.active(x, number - 1), self.weights[number - 1], self.rows)[:, : self.widths[number]]
+        x += self.biases[number - 1]
+        return x
+
+    def active(self, x: Floats, number: int) -> Floats:
+        """The outputs of a layer, from its pre-activation, which is overwritten."""
+        activation = self.activations[number]
+        return np.maximum(x, 0, out=x) if activation.name == "relu" else activation(x)
+
+    def through(self, x: Floats, first: int = 0) -> Floats:
+        """The outputs of the network, from the pre-activation of a layer, which is overwritten."""
+        for number in range(first + 1, len(self.widths)):
+            x = self.layer(x, number)
+        return x
+
+    def tiles(self, codes: NDArray[np.float64]) -> Iterator[tuple[slice, slice, Floats, Truth]]:
+        """People and twins by the tile: which they are, their first pre-activation (rows), and who is usable."""
+        base, _, usable = self.before(codes)
+        for first in range(0, len(codes), self.people):
+            people = slice(first, min(first + self.people, len(codes)))
+            for low in range(0, len(self.twins), self.part):
+                twins = slice(low, min(low + self.part, len(self.twins)))
+                x = base[people, None] + self.twins[twins]
+                yield people, twins, x.reshape(-1, self.widths[0]), usable[people]
+
+    def scores(self, codes: NDArray[np.float64], threshold: np.float32) -> tuple[Floats, Truth, Truth]:
+        """Scores of all twins of people, which are decided favourably, and whose scores are sound."""
+        found = np.empty((len(codes), len(self.twins)), np.float32)
+        favoured, sound = np.empty(found.shape, np.bool_), np.ones(len(codes), np.bool_)
+        for people, twins, x, usable in self.tiles(codes):
+            score, chosen, fine = self.head(self.through(x), threshold)
+            shape = found[people, twins].shape
+            found[people, twins], favoured[people, twins] = score.reshape(shape), chosen.reshape(shape)
+            sound[people] &= usable & fine.reshape(shape).all(axis=1)
+        return found, favoured, sound
+
+    def head(self, outputs: Floats, threshold: np.float32) -> tuple[Floats, Truth, Truth]:
+        """Score, favourable decision, and whether all is finite, of every row of margins."""
+        score, fine = outputs[..., 0], np.asarray(np.isfinite(outputs).all(axis=-1))
+        if self.plan.program.linear:
+            return score, np.zeros(fine.shape, np.bool_), fine
+        if outputs.shape[-1] == 1:
+            score = expit(score)
+            return score, score >= threshold, fine
+        return 1 / (1 + np.exp(-outputs).sum(axis=-1)), outputs.min(axis=-1) >= 0, fine
+
+    def held(
+        self, codes: NDArray[np.float64], layer: int, neurons: NDArray[np.int64], values: Floats
+    ) -> Iterator[tuple[slice, slice, slice, Floats, Truth]]:
+        """Margins (interventions, people, twins, outputs) while one neuron after the other is held at a value.
+
+        With them come which interventions, people and twins they are about, and whose codes are usable.
+        """
+        following = self.weights[layer][neurons, : self.widths[layer + 1]]
+        for people, twins, x, usable in self.tiles(codes):
+            for number in range(1, layer + 1):
+                x = self.layer(x, number)  # noqa: PLW2901 - its memory is used again
+            outputs = self.active(x, layer)
+            shifts = values[:, None] - outputs[:, neurons].T
+            after = product(outputs, self.weights[layer], self.rows)[:, : following.shape[1]] + self.biases[layer]
+            step = max(1, CACHED // (len(after) * max(self.widths[layer + 1 :])))
+            for low in range(0, len(neurons), step):
+                dos = slice(low, min(low + step, len(neurons)))
+                changed = shifts[dos, :, None] * following[dos, None]
+                changed += after
+                margins = self.through(changed.reshape(-1, after.shape[1]), layer + 1)
+                shape = dos.stop - dos.start, people.stop - people.start, twins.stop - twins.start, -1
+                yield dos, people, twins, margins.reshape(shape), usable
+
+    def gradients(
+        self, codes: NDArray[np.float64], twins: NDArray[np.int64], score: bool
+    ) -> tuple[Floats, Floats, Truth]:
+        """Derivatives of people, each as one twin: by its codes, by the first pre-activation; and whose are sound.
+
+        By the codes of a category it is the mean of one step up and one down, as far as there is room.
+        """
+        plan, numeric = self.plan, self.plan.numeric_columns.size
+        x, index, usable = self.before(codes)
+        befores = [x + self.twins[twins]]
+        for number in range(1, len(self.widths)):
+            befores.append(self.layer(befores[-1].copy(), number))
+        slope = self._head_slope(befores[-1], score)
+        for number in range(len(self.widths) - 2, -1, -1):
+            slope = product(slope, self.back[number + 1], self.rows)[:, : self.widths[number]]
+            slope *= self.activations[number].slope(befores[number])
+        by_input = product(slope, self.back[0], PART)
+        up, down = np.minimum(index + 1, plan.lookup_sizes - 1), np.maximum(index - 1, 0)
+        there, here = (np.take_along_axis(by_input, self.places(end), axis=1) for end in (up, down))
+        result = np.zeros(codes.shape, np.float32)
+        result[:, plan.numeric_columns] = by_input[:, :numeric]
+        result[:, plan.lookup_columns] = (there - here) / np.maximum(up - down, 1)
+        return result, slope, usable & np.isfinite(np.hstack([befores[-1], slope, result])).all(axis=1)
+
+    def _head_slope(self, outputs: Floats, score: bool) -> Floats:
+        """The gradient at the margins x: of −log(sum of exp(−x)), or of its sigmoid, the score."""
+        least = outputs.min(axis=1, keepdims=True)
+        powers = np.exp(least - outputs)
+        total = powers.sum(axis=1, keepdims=True)
+        if score and not self.plan.program.linear:  # p (1 − p), in a form that no size of the odds can hurt
+            odds = total * np.exp(-least)
+            total = total * (odds + 1) * (1 / odds + 1)
+        slope: Floats = powers / total
+        return slope
+
+
+def _names() -> Sequence[str]:
+    from fairbits.engine.plan import ActivationCode
+
+    return [code.name.lower() for code in ActivationCode]
+
+
+def _broad(weights: Floats) -> Floats:
+    return np.pad(weights, ((0, 0), (0, max(0, COLUMNS - weights.shape[1]))))
+
+
+def product(rows: Floats, weights: Floats, size: int) -> Floats:
+    """rows @ weights, ``size`` rows at a time: see the head of this module."""
+    missing = -len(rows) % size
+    if missing:
+        rows = np.concatenate([rows, np.zeros((missing, rows.shape[1]), np.float32)])
+    found: Floats = rows.reshape(len(rows) // size, size, rows.shape[1]) @ weights
+    return found.reshape(len(rows), weights.shape[1])[: len(rows) - missing]

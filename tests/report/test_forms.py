@@ -1,0 +1,83 @@
+"""A report as forms that others file: CycloneDX, in-toto, a bias profile, a Word document."""
+
+import io
+import json
+
+import pytest
+
+import fairbits
+from fairbits.report.forms import FORMS
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("forms") / "run"
+    audit = fairbits.Audit.of("german")
+    audit.search(budget="1s", evaluations=2_000, out=folder, threads=1)
+    return fairbits.open_run(folder)
+
+
+@pytest.fixture(scope="module")
+def written(run, tmp_path_factory):
+    out = tmp_path_factory.mktemp("written")
+    run.report(out=out, forms=["bom", "profile", "word"])
+    return out
+
+
+def test_the_bill_of_materials_is_valid(written):
+    validation = pytest.importorskip("cyclonedx.validation.json")
+    from cyclonedx.schema import SchemaVersion
+
+    text = (written / "bom.cdx.json").read_text()
+    assert validation.JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    summary = json.loads((written / "summary.json").read_text())
+    card = json.loads(text)["components"][0]["modelCard"]
+    flips = card["quantitativeAnalysis"]["performanceMetrics"][0]
+    assert float(flips["value"]) == summary["measure"]["flip_rate"]
+    ends = flips["confidenceInterval"]
+    assert float(ends["lowerBound"]) < float(flips["value"]) < float(ends["upperBound"])
+    assert [one["groupAtRisk"] for one in card["considerations"]["fairnessAssessments"]] == [
+        "people by sex",
+        "people by age",
+    ]
+
+
+def test_the_manifest_has_the_forms(written):
+    listed = {one["path"] for one in json.loads((written / "manifest.json").read_text())["files"]}
+    assert {"bom.cdx.json", "profile.html", "report.docx"} <= listed
+
+
+def test_a_statement_needs_a_gate_and_never_passes_where_nothing_was_judged(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(fairbits.FairbitsError, match="no gate has judged"):
+        run.report(out=tmp_path / "out", forms=["statement"])
+    assert not (tmp_path / "out").exists()
+    from click.testing import CliRunner
+
+    from fairbits.cli import app
+
+    for limit, result in ((None, "WARNED"), ("flip_rate=0.9", "PASSED"), ("flip_rate=0.1", "FAILED")):
+        policy = tmp_path / "policy.toml"
+        policy.write_text("" if limit is None else f"[max]\n{limit}\n")
+        command = ["gate", str(run.folder), *([] if limit is None else ["--policy", str(policy)])]
+        CliRunner().invoke(app, command)
+        fairbits.open_run(run.folder).report(out=tmp_path / "out", forms=["statement"])
+        statement = json.loads((tmp_path / "out" / "statement.intoto.json").read_text())
+        assert statement["predicate"]["result"] == result
+        assert statement["subject"][0]["digest"]
+
+
+def test_the_word_document_says_what_the_page_says(written):
+    docx = pytest.importorskip("docx")
+    document = docx.Document(io.BytesIO((written / "report.docx").read_bytes()))
+    summary = json.loads((written / "summary.json").read_text())
+    said = [paragraph.text for paragraph in document.paragraphs]
+    assert summary["report"]["people"] in said
+    assert {"Summary", "Limitations", "Sign-off"} <= set(said)
+    assert len(document.tables) > 3
+
+
+def test_unknown_forms_are_refused(run):
+    with pytest.raises(fairbits.FairbitsError, match="'pdf' is no form; choose from: bom, statement"):
+        run.report(forms=["pdf"])
+    assert list(FORMS) == ["bom", "statement", "profile", "word"]
