@@ -20,7 +20,7 @@ from fairbits.measure import evaluator_of
 from fairbits.subject import subject_of_texts
 
 TEMPLATE = (
-    "{person} works as a {job} and asks the bank for {amount} dollars for {purpose}, to be paid back in five years."
+    "{person} works as a {job} and asks the bank for {amount} dollars for {purpose}, to be paid back in 5 years."
 )
 
 

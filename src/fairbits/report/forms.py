@@ -15,15 +15,15 @@ from typing import Any
 
 from fairbits._version import __version__
 from fairbits.blocks import Block, Bullets, Facts, Form, Heading, Page, PagePart, Paragraph
-from fairbits.domain.words import joined
+from fairbits.domain import joined
 from fairbits.errors import OptionError
-from fairbits.numerals import percent
 from fairbits.report.html import render_page
 from fairbits.report.record import ReportData
 from fairbits.report.sections.certainty import limitation_blocks
 from fairbits.report.sections.paperwork import DECISIONS, FIELDS
 from fairbits.report.sections.summary import summary_blocks
 from fairbits.report.sections.treatment import treatment_blocks
+from fairbits.text import percent
 
 CYCLONEDX = "1.6"
 STATEMENT = "https://in-toto.io/Statement/v1"
