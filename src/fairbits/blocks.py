@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from fairbits.text import number, percent, signed
@@ -281,28 +282,26 @@ class Page:
 class Shown:
     """A result that a notebook shows as the page does, and that becomes a figure or a data frame.
 
-    Results stand in layers below the report, which they must not import: they ask the front of the package, which
-    knows where everything is and loads it when it is asked for (``fairbits.report.notebook``).
+    Results stand in layers below the report, which they must not import: so its module is loaded by name, and only
+    when somebody looks.
     """
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from fairbits import notebook
-
-        return str(notebook.html_of(self))
+        return str(_notebook().html_of(self))
 
     def plot(self) -> Any:
         """The result as a matplotlib figure."""
-        from fairbits import notebook
-
-        return notebook.figure_of(self)
+        return _notebook().figure_of(self)
 
     def to_frame(self) -> Any:
         """The result as a frame: of pandas or polars as the user's own table was, else of whichever is installed."""
-        from fairbits import notebook
+        return _notebook().frame_of(self)
 
-        return notebook.frame_of(self)
+
+def _notebook() -> Any:
+    return import_module("fairbits.report.notebook")
 
 
 def paragraphs(lines: Iterable[str], tone: str = "") -> list[Block]:

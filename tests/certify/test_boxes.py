@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from fractions import Fraction
 from itertools import pairwise, product
 
+import numba
 import numpy as np
 import pytest
 from scipy import special
@@ -14,9 +16,18 @@ from fairbits.certify.boxes import DRAWN, Question, prove
 from fairbits.certify.exact import class_bounds
 from fairbits.domain import Attribute, Encoding, Schema, Twins
 from fairbits.engine import FLIPPING, STEADY, box_network, margin_cuts
-from fairbits.errors import CapabilityError
+from fairbits.engine.boxes import _curve_of
+from fairbits.engine.kernels.boxes import relax
 from fairbits.measure.bits import constrained
-from fairbits.models import Network
+from fairbits.models import Activation, Network
+from fairbits.models.native.network import NAMES
+
+Curves = namedtuple("Curves", ["kinds", "curves"])
+
+
+@numba.njit
+def _relax(layers, low, high, centre, lines, work):
+    relax(layers, 0, len(low), low, high, centre, lines, work)
 
 
 def _schema():
@@ -34,12 +45,13 @@ def _schema():
     )
 
 
-def _network(rng, inputs, hidden, head="sigmoid", favourable=1):
-    widths = [inputs, *hidden, 2 if head == "softmax" else 1]
+def _network(rng, inputs, hidden, head="sigmoid", favourable=1, *, classes=2, activation="relu"):
+    widths = [inputs, *hidden, classes if head == "softmax" else 1]
     weights = [rng.normal(0, 1.5 / np.sqrt(a), (a, b)) for a, b in pairwise(widths)]
     weights[0][0] /= 8
     biases = [rng.normal(0, 0.5, b) for b in widths[1:]]
-    return Network.build(weights, biases, head=head, favourable=favourable)
+    after = Activation(activation, 0.3)
+    return Network.build(weights, biases, activation=after, head=head, favourable=favourable)
 
 
 def _everybody(schema, encoding, twins, network):
@@ -53,9 +65,9 @@ def _everybody(schema, encoding, twins, network):
     value = parts
     for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         value = value @ w.astype(np.float64) + b.astype(np.float64)
-        value = np.maximum(value, 0) if i + 1 < len(network.weights) else value
+        value = network.activations_after[i](value) if i + 1 < len(network.weights) else value
     if network.head == "softmax":
-        margin = value[:, network.favourable] - value[:, 1 - network.favourable]
+        margin = value[:, network.favourable] - np.delete(value, network.favourable, axis=1).max(axis=1)
     else:
         margin = value[:, 0] if network.favourable == 1 or network.head == "linear" else -value[:, 0]
     return people, margin.reshape(len(people), twins.m)
@@ -87,11 +99,21 @@ def _inside(boxes, network, people):
     ("hidden", "head", "coded"), [((6,), "sigmoid", True), ((8, 5), "softmax", False), ((), "sigmoid", False)]
 )
 def test_flips_are_what_brute_force_finds(seed, hidden, head, coded):
+    _flips_are_found(seed, hidden, head, coded)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("activation", NAMES[1:])
+def test_flips_are_found_with_every_activation(activation, classes):
+    _flips_are_found(classes, (5, 3), "softmax", False, classes=classes, activation=activation)
+
+
+def _flips_are_found(seed, hidden, head, coded, **about):
     rng = np.random.default_rng(seed)
     schema = _schema()
     twins = Twins(schema)
     encoding = Encoding.identity(schema) if coded else Encoding.one_hot(schema)
-    network = _network(rng, encoding.width, hidden, head, favourable=seed % 2)
+    network = _network(rng, encoding.width, hidden, head, favourable=seed % 2, **about)
     boxes = box_network(network, schema, encoding, twins)
     people, margin = _everybody(schema, encoding, twins, network)
     distinct = np.unique(margin.round(9))
@@ -147,18 +169,21 @@ def test_people_met_in_open_boxes_are_counted_once_and_flip(seed, monkeypatch):
     assert sum(followed) > 0
 
 
-@pytest.mark.parametrize("head", ["sigmoid", "linear"])
-def test_at_most_k_classes_is_what_brute_force_finds(head):
+@pytest.mark.parametrize(("head", "classes"), [("sigmoid", 2), ("linear", 0), ("softmax", 3)])
+def test_at_most_k_classes_is_what_brute_force_finds(head, classes):
     rng = np.random.default_rng(5)
     schema = _schema()
     twins, encoding = Twins(schema), Encoding.one_hot(schema)
-    network = _network(rng, encoding.width, (7, 4), head)
-    boxes = box_network(network, schema, encoding, twins)
+    network = _network(rng, encoding.width, (7, 4), head, classes=classes)
+    boxes = box_network(network, schema, encoding, twins, scored=True)
     people, margin = _everybody(schema, encoding, twins, network)
     scores = special.expit(margin) if head == "sigmoid" else margin
+    if classes > 2:
+        flat = encoding.encode(twins.expand(people).reshape(-1, len(schema)))
+        scores = network.class_scores(flat)[:, network.favourable].astype(float).reshape(margin.shape)
     k = constrained(scores, 0.1).max(axis=1) + 1
     for limit in range(1, int(k.max()) + 1):
-        question = Question(k=limit, epsilon=0.1, linear=head == "linear")
+        question = Question(k=limit, epsilon=0.1, linear=head == "linear", classes=classes)
         found = prove(boxes, question, seconds=60, threads=1, max_boxes=6000, keep=True)
         inside = _inside(found.kept, boxes, people)
         assert (k[inside[STEADY] > 0] <= limit).all()
@@ -200,21 +225,44 @@ def test_intervals_of_scores_bound_classes():
     assert class_bounds(np.array([[0.0, 0.01]]), np.array([[0.2, 0.05]]), 0.1)[1].tolist() == [2]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [({"activation": "tanh"}, "tanh"), ({"outputs": 3}, "3")],
-)
-def test_networks_without_boxes_are_refused_in_a_sentence(change, words):
-    schema = _schema()
-    encoding = Encoding.one_hot(schema)
-    outputs = change.get("outputs", 1)
-    network = Network.build(
-        [np.ones((encoding.width, 3)), np.ones((3, outputs))],
-        [np.zeros(3), np.zeros(outputs)],
-        activation=change.get("activation", "relu"),
-    )
-    with pytest.raises(CapabilityError, match=words):
-        box_network(network, schema, encoding, Twins(schema))
+def test_every_activation_has_bounds_of_its_curvature():
+    """What `box_network` takes for the largest second derivative, and for how it fades, is no less than that."""
+    for name in NAMES:
+        curve = _curve_of(Activation(name, 0.25))
+        x = np.linspace(-9, 9, 36_001)
+        x = x[np.abs(x) > 1e-3]
+        slope = Activation(name, 0.25).slope(x)
+        bend = np.abs(np.gradient(slope, x))[np.abs(x) > 2e-3]
+        assert np.abs(slope).max() <= curve.steep + 1e-9
+        if curve.bend:
+            assert 0.9 * curve.bend < bend.max() < curve.bend + 1e-6
+            assert (bend <= curve.decay * np.exp(-np.abs(x[np.abs(x) > 2e-3])) + 1e-6)[x[np.abs(x) > 2e-3] < 0].all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lines_enclose_an_activation(name):
+    """Over ranges narrow, wide, on one side and on both; and where the middle lies, they are close to it."""
+    rng = np.random.default_rng(3)
+    curve, activation = _curve_of(Activation(name, 0.25)), Activation(name, 0.25)
+    low = np.concatenate([rng.normal(0, 3, 150), rng.normal(0, 300, 50)])
+    high = low + np.abs(rng.normal(0, 1, 200)) * 10.0 ** rng.integers(-6, 3, 200)
+    centre = rng.uniform(low, high)
+    lines = np.empty((7, 200))
+    layers = Curves(np.full(200, curve.kind), np.tile(curve.row, (200, 1)))
+    work = np.empty(64), np.empty(64), np.empty(64, np.int64)
+    _relax(layers, low, high, centre, lines, work)
+    for k in range(200):
+        x = np.concatenate([np.linspace(low[k], high[k], 500), np.linspace(-5, 5, 501)])
+        x = np.unique(np.clip(x, low[k], high[k]))
+        y = activation(x)
+        room = 1e-12 * (1 + np.abs(y).max())
+        assert (lines[0, k] * x + lines[1, k] <= y + room).all()
+        assert (lines[2, k] * x + lines[3, k] >= y - room).all()
+        assert lines[4, k] <= y.min() + room
+        assert lines[5, k] >= y.max() - room
+        width = high[k] - low[k]
+        apart = (lines[2, k] - lines[0, k]) * centre[k] + lines[3, k] - lines[1, k]
+        assert apart <= np.ptp(y) + min(0.3, 0.2 * width) + room
 
 
 def test_rounded_steps_are_not_taken_for_even_ones():

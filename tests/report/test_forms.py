@@ -54,11 +54,11 @@ def test_a_statement_needs_a_gate_and_never_passes_where_nothing_was_judged(run,
     assert not (tmp_path / "out").exists()
     from click.testing import CliRunner
 
-    from fairbits.cli import app
+    from fairbits.cli.app import app
 
     for limit, result in ((None, "WARNED"), ("flip_rate=0.9", "PASSED"), ("flip_rate=0.1", "FAILED")):
         policy = tmp_path / "policy.toml"
-        policy.write_text("" if limit is None else f"[max]\n{limit}\n")
+        policy.write_text("" if limit is None else f"[checks]\n{limit}\n")
         command = ["gate", str(run.folder), *([] if limit is None else ["--policy", str(policy)])]
         CliRunner().invoke(app, command)
         fairbits.open_run(run.folder).report(out=tmp_path / "out", forms=["statement"])

@@ -1,9 +1,10 @@
-"""Branch and bound over boxes of people, for dense ReLU networks: who certainly does not flip, and who certainly does.
+"""Branch and bound over boxes of people, for dense networks: who certainly does not flip, and who certainly does.
 
-Boxes are bounded by the engine (CROWN over all twins at once); the box with the most open people is split next. What
-is certain inside an open box is counted, so that certified, falsified and open people add up at every moment. A real
-attribute is an interval: then parts of the domain are counted, each with all the reals in it. The statement is about
-the model's own float32 scores, whatever library computes them: bounds are widened by all that rounding can do.
+Boxes are bounded by the engine (CROWN over all twins at once); the box is split next of which most will be settled
+soon, as far as one can tell: many open people, a part that is certain already, few unsettled neurons. What is certain
+inside an open box is counted, so that certified, falsified and open people add up at every moment. A real attribute is
+an interval: then parts of the domain are counted, each with all the reals in it. The statement is about the model's own
+float32 scores, whatever library computes them: bounds are widened by all that rounding can do.
 People who flip, drawn at random from open boxes, falsify, and show where others may be.
 """
 
@@ -191,6 +192,8 @@ def draw_witnesses(
     return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], drawn, int(flips.sum()), estimate)
 
 
+#: What a box promises, per open person: this and its certain share, times this for every neuron that is unsettled.
+PROMISE, UNSETTLED = 0.05, 0.97
 #: Open boxes that are kept; beyond, those with the fewest open people are put aside as they are.
 MAX_BOXES = 600_000
 #: Counts of people so small that the rounding of shares is far below one person.
@@ -240,6 +243,7 @@ class Question:
     k: int | None = None
     epsilon: float = 0.025
     linear: bool = False
+    classes: int = 2
 
     @property
     def under(self) -> float:
@@ -294,6 +298,7 @@ class _Proof:
             "witnesses": np.zeros(size, np.int64),
             "split": np.zeros(size, np.int64),
             "priority": np.zeros(size),
+            "promise": np.zeros(size),
         }
 
     def run(
@@ -313,7 +318,7 @@ class _Proof:
         turn = end - (RECOUNT + FALSIFY) * seconds if about_flips else end
 
         def step(size: int) -> bool:
-            chosen = most_open(self.pool["priority"][: self.n], size)
+            chosen = most_open(self.pool["promise"][: self.n], size)
             if not len(chosen):
                 return False
             self._split(chosen)
@@ -359,17 +364,19 @@ class _Proof:
             places = np.concatenate([places, np.arange(self.n, self.n + more)])
             self.n += more
         else:
-            self.pool["priority"][free[len(going) :]] = 0.0
-            self.pool["people"][free[len(going) :]] = 0
-            self.pool["witnesses"][free[len(going) :]] = 0
+            for name in ("priority", "promise", "people", "witnesses"):
+                self.pool[name][free[len(going) :]] = 0
         pool = self.pool
         pool["witnesses"][places] = 0
         pool["first"][places], pool["last"][places] = first[going], last[going]
         pool["masks"][places], pool["states"][places] = masks[going], states[going]
         pool["people"][places], pool["split"][places] = people[going], split[going]
         pool["certified"][places], pool["flipping"][places] = certified[going], flipping[going]
-        unknown = people[going].astype(np.float64) * np.maximum(0.0, 1.0 - certified[going] - flipping[going])
-        pool["priority"][places] = np.where((split[going] >= 0) & (unknown > 0.5), unknown, 0.0)
+        certain = np.minimum(certified[going] + flipping[going], 1.0)
+        unknown = people[going].astype(np.float64) * (1.0 - certain)
+        pool["priority"][places] = priority = np.where((split[going] >= 0) & (unknown > 0.5), unknown, 0.0)
+        unsettled = (states[going] == 0).sum(axis=1)
+        pool["promise"][places] = priority * (PROMISE + certain) * UNSETTLED**unsettled
         now = np.full(len(first), -1, np.int64)
         now[going] = places
         return now
@@ -441,7 +448,7 @@ class _Proof:
             steepest = special.expit(nearest) * special.expit(-nearest)
             lows, highs, spread = special.expit(lows), special.expit(highs), spread * steepest
         sizes = 1.0 + np.maximum(np.abs(lows), np.abs(highs)).max(axis=1)
-        rounding = SCORE_ROUNDING * np.where(np.isfinite(sizes), sizes, 0.0)
+        rounding = SCORE_ROUNDING * max(1.0, (question.classes + 8) / 16) * np.where(np.isfinite(sizes), sizes, 0.0)
         lows, highs = lows - rounding[:, None], highs + rounding[:, None]
         fewest, most = class_bounds(lows, highs, question.epsilon, spans=spread + 2.0 * rounding)
         return np.where(most <= question.k, STEADY, np.where(fewest > question.k, FLIPPING, OPEN))

@@ -97,7 +97,8 @@ class Asker:
         self.error = score_error(model, schema, evaluator.encoding, evaluator.twins)
         with suppress(CapabilityError, SchemaError):
             if not evaluator.validity.any and evaluator.twins.most == evaluator.twins.m:
-                self.boxes = box_network(model, schema, evaluator.encoding, evaluator.twins)
+                scored = len(schema.classes) <= 2
+                self.boxes = box_network(model, schema, evaluator.encoding, evaluator.twins, scored=scored)
 
     def ask(self, codes: Codes) -> tuple[npt.NDArray[np.int64], Counts, Counts]:
         """Of every person: whether they flip (`FLIPPING`, `STEADY`, `OPEN`), and their fewest and most classes."""
@@ -144,30 +145,37 @@ class Asker:
     def _flips(self, codes: Codes, figures: Evaluation) -> npt.NDArray[np.int64]:
         evaluator = self.evaluator
         assert self.error is not None  # noqa: S101 - the caller's question
-        if len(evaluator.schema.classes) > 2:
-            table = evaluator.class_scores(codes).astype(np.float64)
-            place = evaluator.schema.favourable_index
-            lead = table[..., place] - np.delete(table, place, axis=-1).max(axis=-1)
-            room, valid = 2.0 * self.error.apart(), evaluator.valid_twins(codes)
-            there = np.ones(lead.shape, np.bool_) if valid is None else valid
-            ups, downs = (lead >= room) & there, (lead < -room) & there
-            wanted = there.sum(axis=1)
-            ups, downs = ups.sum(axis=1), downs.sum(axis=1)
-            certified, flipping = (ups == wanted) | (downs == wanted), (ups > 0) & (downs > 0)
+        lead = len(evaluator.schema.classes) > 2
+        if lead:
+            certified, flipping = self._class_flips(codes)
         else:
             down, up = self.error.cuts(evaluator.threshold)
             certified = (figures.low >= up) | (figures.high < down)
             flipping = (figures.low < down) & (figures.high >= up)
         found = np.where(certified, STEADY, np.where(flipping, FLIPPING, OPEN)).astype(np.int64)
         doubtful = np.flatnonzero(found == OPEN)
-        if self.boxes is not None and len(doubtful):
+        if self.boxes is not None and not evaluator.by_vector and len(doubtful):
             # The whole domain's rounding is coarse: these people's own may settle it.
             inside, people = self.boxes.places(codes[doubtful])
             some = np.zeros(int(inside.sum()), np.int64)
-            below, cut = margin_cuts(evaluator.threshold, linear=self.error.linear)
+            below, cut = margin_cuts(evaluator.threshold, linear=self.error.linear, lead=lead)
             ask_people(self.boxes.layers, cut, below, people[inside], some)
             found[doubtful[inside]] = some
         return found
+
+    def _class_flips(self, codes: Codes) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Who certainly keeps one decision among three classes or more, and who certainly does not."""
+        evaluator = self.evaluator
+        assert self.error is not None  # noqa: S101 - the caller's question
+        table, valid = evaluator.class_scores(codes).astype(np.float64), evaluator.valid_twins(codes)
+        # Which class is the most likely one matters where all are compared; else whether it is the favourable one.
+        places = range(table.shape[-1]) if evaluator.by_vector else [evaluator.schema.favourable_index]
+        leads = np.stack([table[..., c] - np.delete(table, c, axis=-1).max(axis=-1) for c in places])
+        room = 2.0 * self.error.apart()
+        there = np.ones(leads.shape[1:], np.bool_) if valid is None else valid
+        ups, downs = ((side & there).sum(axis=2) for side in (leads >= room, leads < -room))
+        wanted = there.sum(axis=1)
+        return ((ups == wanted) | (downs == wanted)).all(axis=0), ((ups > 0) & (downs > 0)).any(axis=0)
 
 
 def vector_classes(

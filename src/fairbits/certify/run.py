@@ -1,6 +1,6 @@
 """The ladder of certificates: the strongest statement that the model and the budget allow, then weaker ones.
 
-Blind by structure, everybody asked, cells of trees, boxes of ReLU networks, and a random sample for every model.
+Blind by structure, everybody asked, cells of trees, boxes of dense networks, and a random sample for every model.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class _Ladder:
             self._attempt(self._boxes)
         else:
             self.notes.append(
-                "proofs need the inside of a model (a dense ReLU network, or trees); this one gives scores only, so "
+                "proofs need the inside of a model (a dense network, or trees); this one gives scores only, so "
                 "beyond those asked the statements are statistical."
             )
         return self._done()
@@ -428,11 +428,12 @@ class _Ladder:
         evaluator, network = self.evaluator, self.evaluator.model
         if not self.decides or not isinstance(network, Network):
             raise CapabilityError(
-                "guaranteed rates need a dense ReLU network that decides; the group figures of the report are measured "
+                "guaranteed rates need a dense network that decides; the group figures of the report are measured "
                 "on the table's own rows for every model."
             )
-        boxes = self._box_network(network)
-        cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear")
+        lead = len(evaluator.schema.classes) > 2
+        boxes = self._box_network(network, scored=not lead)
+        cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear", lead=lead)
         columns = [int(column) for column in evaluator.twins.columns]
         for column in columns:
             attribute = evaluator.schema.attributes[column]
@@ -447,13 +448,19 @@ class _Ladder:
             )
             rng = np.random.default_rng([self.options.seed, column])
             people = [population.draw(boxes, evaluator, group, rng) for group in range(len(found.groups))]
-            favoured = [int((evaluator.row_scores(some) >= evaluator.threshold).sum()) for some in people]
-            self.rates.append(found.met(favoured, DRAWN))
+            rule = evaluator.schema.rule
+            favoured = [
+                rule.favours_row(network.class_scores(evaluator.encoding.encode(some)))
+                if lead
+                else evaluator.row_scores(some) >= evaluator.threshold
+                for some in people
+            ]
+            self.rates.append(found.met([int(some.sum()) for some in favoured], DRAWN))
 
-    def _box_network(self, network: Network) -> BoxNetwork:
+    def _box_network(self, network: Network, *, scored: bool) -> BoxNetwork:
         """The network as boxes are bounded by it; compiling is no part of the budget."""
         evaluator = self.evaluator
-        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins)
+        boxes = box_network(network, evaluator.schema, evaluator.encoding, evaluator.twins, scored=scored)
         begin = time.perf_counter()
         prove(boxes, Question(), seconds=1.0, threads=1, max_boxes=1)
         self.end += time.perf_counter() - begin
@@ -463,56 +470,67 @@ class _Ladder:
         evaluator, k = self.evaluator, self.options.k
         network = evaluator.model
         assert isinstance(network, Network)  # noqa: S101 - the caller's question
-        if evaluator.by_vector:
-            raise CapabilityError("boxes compare one score, but this subject compares those of all classes.")
-        boxes = self._box_network(network)
-        whom = self._domain(count=boxes.people if boxes.countable else None, rules=self._ignored)
-        reason = (
-            "Linear bounds over boxes of people (branch and bound), widened by all that rounding can do to the model's "
-            "own scores, in whatever order its library adds up."
-        )
-        questions: list[Question] = []
+        linear, lead = network.head == "linear", len(evaluator.schema.classes) > 2
+        if k is None and not self.decides:
+            self.notes.append("a regression decides nothing; give --k to have a number of classes proved.")
         if self.decides:
-            below, cut = margin_cuts(evaluator.threshold, linear=network.head == "linear")
-            questions.append(Question(cut=cut, below=below))
+            below, cut = margin_cuts(evaluator.threshold, linear=linear, lead=lead)
+            # Where the most likely class must stay the same, it is asked of every class whether it stays that.
+            asked = range(network.classes) if evaluator.by_vector else [network.favourable]
+            networks = [self._box_network(network.with_favourable(c), scored=not lead) for c in asked]
+            part = 1.0 if k is None or evaluator.by_vector else 0.5
+            self._proved(networks, Question(cut=cut, below=below), part * self.left)
+        if k is not None and evaluator.by_vector:
+            raise CapabilityError("boxes count classes by one score, but this subject compares those of all classes.")
         if k is not None:
-            questions.append(Question(k=k, epsilon=evaluator.epsilon, linear=network.head == "linear"))
-        for place, question in enumerate(questions):
-            what = "flips" if question.k is None else f"k ≤ {k}"
+            question = Question(k=k, epsilon=evaluator.epsilon, linear=linear, classes=network.classes)
+            self._proved([self._box_network(network, scored=True)], question, self.left)
 
-            def on_volumes(now: Volumes, what: str = what) -> None:
-                self.watch(
-                    f"{what}: {now.certified / now.people:.1%} certified, {now.falsified / now.people:.2%} falsified"
-                )
+    def _proved(self, networks: list[BoxNetwork], question: Question, seconds: float) -> None:
+        """A question about one margin, or about several of which all must stay on their sides."""
+        what = "flips" if question.k is None else f"k ≤ {question.k}"
 
-            begin = time.perf_counter()
-            seconds = self.left / (len(questions) - place)
-            found = prove(
+        def on_volumes(now: Volumes) -> None:
+            shares = (now.certified / now.people, now.falsified / now.people, now.open / now.people)
+            self.watch("{}: {:.1%} certified, {:.2%} falsified, {:.1%} open".format(what, *shares))
+
+        begin = time.perf_counter()
+        found = [
+            prove(
                 *(boxes, question),
-                seconds=seconds,
+                seconds=seconds / len(networks),
                 threads=self.options.threads,
                 stop=self.stop,
                 watch=on_volumes,
                 seed=self.options.seed,
             )
-            drawn = (
-                f" About {100 * found.flips_estimate / found.people:.2g} % of everybody flip, as estimated from "
-                f"{found.drawn:,} people drawn from open boxes."
-                if found.drawn and found.open
-                else ""
+            for boxes in networks
+        ]
+        people = networks[0].people
+        # Whoever is certain of each is certain of all, and whoever breaks one breaks all. Who flips is uncertain of two
+        # classes at least, the one left and the one taken, and is counted once too often.
+        falsified = max(one.falsified for one in found)
+        uncertain = sum(people - one.certified for one in found) - (falsified if len(found) > 1 else 0)
+        certified = max(0, people - uncertain)
+        reason = (
+            "Linear bounds over boxes of people (branch and bound), widened by all that rounding can do to the model's "
+            "own scores, in whatever order its library adds up."
+        )
+        if len(found) == 1 and found[0].drawn and found[0].open:
+            reason += (
+                f" About {100 * found[0].flips_estimate / people:.2g} % of everybody flip, as estimated from "
+                f"{found[0].drawn:,} people drawn from open boxes."
             )
-            self._add(
-                "proved",
-                "flips" if question.k is None else "k",
-                whom,
-                (found.certified, found.falsified, found.open),
-                time.perf_counter() - begin,
-                reason + drawn,
-                k=question.k,
-                complete=found.finished,
-            )
-        if not questions:
-            self.notes.append("a regression decides nothing; give --k to have a number of classes proved.")
+        self._add(
+            "proved",
+            "flips" if question.k is None else "k",
+            self._domain(count=people if networks[0].countable else None, rules=self._ignored),
+            (certified, falsified, people - certified - falsified),
+            time.perf_counter() - begin,
+            reason,
+            k=question.k,
+            complete=all(one.finished for one in found),
+        )
 
 
 def _without(subject: Subject) -> tuple[str, ...]:

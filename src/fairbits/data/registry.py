@@ -60,14 +60,7 @@ class BuiltIn:
 
 
 def load_table(name: str, *, network: bool = True) -> Table:
-    """The coded table of a built-in subject, with labels and held-out rows.
-
-    Examples
-    --------
-    >>> table = load_table("german")
-    >>> len(table), int(table.held_out.sum())
-    (1000, 250)
-    """
+    """The coded table of a built-in subject, with labels and held-out rows; ``network``: OpenML may be asked."""
     return load_stored(name, network=network).table
 
 

@@ -344,7 +344,18 @@ class Attribute:
         return np.concatenate([[self.gap], values]) if self._twins_lack else values
 
     def twin_place(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Which of the values that twins take stands for each code: that of its range, or -1 for a missing one."""
+        """Which of the values that twins take stands for each code: that of its range.
+
+        Parameters
+        ----------
+        codes
+            Codes of this attribute, (n,).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions in ``twin_values()``, (n,); −1 for a missing value that none of them is.
+        """
         values = self.twin_values()
         if self.ranges:
             place = np.searchsorted(self.cuts, codes, side="right") + self._twins_lack
@@ -356,7 +367,18 @@ class Attribute:
         return np.where(codes == self.gap, gone[0] if len(gone) else -1, place)
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest valid codes; a missing value stays one."""
+        """The nearest valid codes; a missing value stays one.
+
+        Parameters
+        ----------
+        codes
+            Codes of this attribute, any shape.
+
+        Returns
+        -------
+        Codes
+            The nearest valid codes; the code of a missing value stays as it is.
+        """
         if self.allowed:
             inside = self.values()[nearest(self.values(), codes)]
         else:
@@ -365,7 +387,18 @@ class Attribute:
         return inside if self.gap is None else np.where(codes == self.gap, self.gap, inside)
 
     def valid(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which codes lie in the domain."""
+        """Which codes lie in the domain.
+
+        Parameters
+        ----------
+        codes
+            Codes of this attribute, any shape.
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            True where the code is in the domain; NaN never is, the code of a missing value is where one may be missing.
+        """
         if self.allowed:
             inside = np.isin(codes, self.allowed)
         else:
@@ -401,7 +434,18 @@ class Attribute:
         return str(round(code)) if self.discrete else f"{code:g}"
 
     def read_twin(self, code: float) -> str:
-        """The label of a twin's code: the name of its range where the attribute has ranges."""
+        """The label of a twin's code: the name of its range where the attribute has ranges.
+
+        Parameters
+        ----------
+        code
+            One of ``twin_values()``.
+
+        Returns
+        -------
+        str
+            Name of the range, or the label or number as by ``read``.
+        """
         return next((name for name, value in self.ranges if value == code), None) or self.read(code)
 
     def domain_text(self) -> str:

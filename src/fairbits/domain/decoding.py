@@ -82,7 +82,20 @@ class Decoder:
         self._gaps = [None if a.kind == "category" else a.gap for a in attributes]
 
     def values(self, column: Column, codes: Codes) -> Values:
-        """The values of one column, (n,)."""
+        """The values of one column.
+
+        Parameters
+        ----------
+        column
+            Which column of the model's table.
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        Values
+            The values that the table would hold, (n,).
+        """
         own = codes[:, column.place]
         if column.label is not None:
             return (own == column.label).astype(np.int64)
@@ -159,7 +172,18 @@ class Decoder:
         return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
 
     def mapping(self, codes: Codes) -> dict[str, Values]:
-        """The columns that the model was trained on by name, without pandas."""
+        """The columns that the model was trained on by name, without pandas.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        dict[str, Values]
+            Values by name of the column, (n,) each.
+        """
         return {column.name: self.values(column, codes) for column in self.columns}
 
     @property
@@ -188,7 +212,18 @@ class Decoder:
         return mixed
 
     def numbers(self, codes: Codes) -> Codes:
-        """The codes themselves, for a model that was trained on codes; a missing number is NaN, as in training."""
+        """The codes themselves, for a model that was trained on codes; a missing number is NaN, as it was in training.
+
+        Parameters
+        ----------
+        codes
+            Codes of the attributes that the model sees, (n, seen).
+
+        Returns
+        -------
+        Codes
+            Codes, (n, seen).
+        """
         gaps = np.array([np.nan if gap is None else gap for gap in self._gaps])
         lacking = codes == gaps  # never true of NaN, which stands for attributes that nobody lacks
         return np.where(lacking, np.nan, codes) if lacking.any() else codes
@@ -381,17 +416,7 @@ class HeldValues:
 
 
 class RawTable:
-    """A table before anything was made of it.
-
-    Parameters
-    ----------
-    given
-        A pandas or polars frame, an Arrow table, a dict of columns, or a file.
-    data
-        The same as Arrow, as it was read for the schema.
-    delimiter
-        Of a CSV file.
-    """
+    """A table before anything was made of it: what somebody gave (a file, a frame), and the same as Arrow."""
 
     def __init__(self, given: Any, data: pa.Table, *, delimiter: str = ","):
         import pyarrow as pa

@@ -292,7 +292,18 @@ class Encoding:
         )
 
     def with_gaps(self, schema: Schema) -> Encoding:
-        """The same encoding for a table in which numbers may be missing: the model gets NaN for them."""
+        """The same encoding for a table in which numbers may be missing: the model gets NaN for them.
+
+        Parameters
+        ----------
+        schema
+            Attributes, with the code of a missing value where there may be one.
+
+        Returns
+        -------
+        Encoding
+            A new encoding.
+        """
         parts = [
             replace(part, gap=attribute.gap)
             if isinstance(part, Numeric) and part.gap is None and attribute.kind != "category"
@@ -302,7 +313,18 @@ class Encoding:
         return Encoding(parts, fixed=self.fixed, dtype=self.dtype)
 
     def same_as(self, other: Encoding) -> bool:
-        """Whether two encodings turn every code into the same inputs."""
+        """Whether two encodings turn every code into the same inputs.
+
+        Parameters
+        ----------
+        other
+            The encoding to compare with.
+
+        Returns
+        -------
+        bool
+            True where parts and fixed inputs are equal.
+        """
         mine, theirs = (np.array(sorted(one.fixed.items()), dtype=np.float64) for one in (self, other))
         return np.array_equal(mine, theirs, equal_nan=True) and all(
             np.array_equal(a.columns, b.columns) and a.low == b.low and np.array_equal(a.table, b.table, equal_nan=True)
@@ -339,11 +361,35 @@ class Encoding:
         return inputs
 
     def dtype_rounded(self, inputs: Inputs) -> Inputs:
-        """Inputs in the number type that the model takes."""
+        """Inputs in the number type that the model takes.
+
+        Parameters
+        ----------
+        inputs
+            Inputs of any floating type.
+
+        Returns
+        -------
+        Inputs
+            The same inputs, rounded to ``dtype``.
+        """
         return np.asarray(inputs, dtype=self.dtype)
 
     def encode_twins(self, codes: Codes, twins: Twins) -> Inputs:
-        """Inputs of all twins, (n, m, width); people and protected values are each encoded once."""
+        """Inputs of all twins; people and protected values are each encoded once.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Combinations of protected values.
+
+        Returns
+        -------
+        Inputs
+            Inputs, (n, m, width).
+        """
         inputs = np.repeat(self.encode(codes)[:, None, :], twins.m, axis=1)
         for position, attribute in enumerate(twins.columns):
             part = self.parts[attribute]
@@ -351,14 +397,45 @@ class Encoding:
         return inputs
 
     def pull_back(self, gradients: npt.NDArray[np.floating], codes: Codes) -> Codes:
-        """Gradients with respect to codes, (n, attributes), from gradients with respect to inputs, (n, width)."""
+        """Gradients with respect to codes, from gradients with respect to inputs.
+
+        Parameters
+        ----------
+        gradients
+            Change of the output per unit of each input, (n, width).
+        codes
+            People at whom they were taken, (n, attributes).
+
+        Returns
+        -------
+        Codes
+            Change of the output per unit of each code, (n, attributes).
+        """
         columns = [
             part.pull_back(gradients[:, part.columns], codes[:, attribute]) for attribute, part in enumerate(self.parts)
         ]
         return np.column_stack(columns)
 
     def first_layer(self, weights: npt.NDArray[np.floating], bias: npt.NDArray[np.floating]) -> FirstLayer:
-        """The first layer, (width, neurons), as a function of codes: slopes and tables, one for each attribute."""
+        """The first layer as a function of codes.
+
+        Parameters
+        ----------
+        weights
+            Weights of the first layer, (width, neurons).
+        bias
+            Biases of the first layer, (neurons,).
+
+        Returns
+        -------
+        FirstLayer
+            The layer as slopes and tables, one for each attribute.
+
+        Raises
+        ------
+        ModelError
+            If the number of inputs is another one.
+        """
         if len(weights) != self.width:
             raise ModelError(f"the network takes {len(weights)} inputs, but the encoding makes {self.width}.")
         exact = np.asarray(weights, dtype=np.float64)

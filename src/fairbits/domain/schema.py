@@ -218,7 +218,18 @@ class Schema:
         )
 
     def check_justified(self, names: Iterable[str]) -> None:
-        """Refuse justified attributes that are not there, or that are protected themselves."""
+        """Refuse justified attributes that are not there, or that are protected themselves.
+
+        Parameters
+        ----------
+        names
+            Attributes that may decide.
+
+        Raises
+        ------
+        SchemaError
+            If one is not in the schema, or is protected.
+        """
         guarded = {*self.protected, *(one.name for one in self.observed)}
         for name in names:
             if name in guarded:
@@ -387,7 +398,18 @@ class Schema:
         return np.array([attribute.code_of(person[attribute.name]) for attribute in self.attributes])
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest people inside the domain."""
+        """The nearest people inside the domain.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        Codes
+            People with every code moved to the nearest valid one, (n, attributes).
+        """
         columns = [attribute.clip(codes[:, i]) for i, attribute in enumerate(self.attributes)]
         return np.column_stack(columns)
 

@@ -132,20 +132,55 @@ class Twins:
         )
 
     def as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
-        """People as one of their twins each, (n, attributes)."""
+        """People as one of their twins each.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        twins
+            Positions of the twins among all combinations, (n,).
+
+        Returns
+        -------
+        Codes
+            The twins, (n, attributes).
+        """
         rows = codes.copy()
         chosen = self.patterns[twins]
         rows[:, self.columns] = np.where(np.isnan(chosen), codes[:, self.columns], chosen)
         return rows
 
     def own(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which combinations at their own values people have beside the m that everybody has, (n, most - m)."""
+        """Which combinations at their own values people have beside the m that everybody has.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            Truth values, (n, most − m).
+        """
         known = self._known(codes)
         wanted = np.isnan(self.patterns[self.m :])
         return np.asarray((known.astype(np.int64) @ wanted.T.astype(np.int64)) == 0)
 
     def has_own(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Who has a value of their own that no twin of others takes."""
+        """Who has a value of their own that no twin of others takes.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.bool_]
+            Truth values, (n,).
+        """
         return np.asarray(~self._known(codes).all(axis=1))
 
     def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
@@ -153,7 +188,18 @@ class Twins:
         return np.stack(known, axis=1) if known else np.empty((len(codes), 0), np.bool_)
 
     def place_of(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Position of people as they are among all their combinations, their own values as such, (n,)."""
+        """Position of people as they are among all their combinations, their own values as such.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions from 0 to most − 1, (n,).
+        """
         index = np.zeros(len(codes), dtype=np.int64)
         for i, values, own in zip(self.columns, self._domains, self._open, strict=True):
             place = np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)
@@ -179,7 +225,23 @@ class Twins:
         return twins
 
     def blocks(self, codes: Codes, *, rows: int = 65_536) -> Iterator[tuple[slice, Codes]]:
-        """Rows and their twins, piece by piece, (n, m, attributes), in one buffer that the next piece fills again."""
+        """Twins of a batch of people in pieces, through one buffer.
+
+        The protected columns are written once; each piece only fills in its people. The next piece overwrites the
+        buffer: use a piece or copy it before going on.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+        rows
+            About how many twins a piece holds.
+
+        Yields
+        ------
+        Iterator[tuple[slice, Codes]]
+            The rows of a piece, and its twins, (people, m, attributes).
+        """
         people = max(1, rows // self.m)
         buffer = np.empty((min(people, len(codes)), self.m, codes.shape[1]))
         buffer[:, :, self.columns] = self.values
@@ -191,7 +253,18 @@ class Twins:
             yield slice(start, start + len(batch)), piece
 
     def index_of(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Position of the combination that stands for each person: by the ranges, where twins stand for ranges."""
+        """Position of the combination that stands for each person: by the ranges, where twins stand for ranges.
+
+        Parameters
+        ----------
+        codes
+            People, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions from 0 to m − 1, (n,); a missing value that no twin takes counts as the first value.
+        """
         index = np.zeros(len(codes), dtype=np.int64)
         for i, values in zip(self.columns, self._domains, strict=True):
             index = index * len(values) + np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)

@@ -1,4 +1,4 @@
-"""A subject's ReLU network as the kernel of certificates takes it: its margin, seen from the attributes, in float64;
+"""A subject's network as the kernel of certificates takes it: its margin, seen from the attributes, in float64;
 and how far a network's scores can be from those of real arithmetic, whatever library computes them.
 
 Networks compute in float32, each library in an order of its own: a dot product of n terms is off by at most
@@ -19,9 +19,22 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbits.domain import Attribute, Encoding, Lookup, Numeric, Schema, Twins, Unseen
-from fairbits.engine.kernels.boxes import Doubles, Integers, Layers
+from fairbits.engine.kernels.boxes import (
+    ELU,
+    GELU,
+    GELU_TANH,
+    IDENTITY,
+    LEAKY,
+    RELU,
+    SIGMOID,
+    SOFTPLUS,
+    TANH,
+    Doubles,
+    Integers,
+    Layers,
+)
 from fairbits.errors import CapabilityError
-from fairbits.models import Network
+from fairbits.models import Activation, Network
 
 #: The relative error of one operation in float32 and in float64, and the smallest number of full precision in float32.
 SINGLE, DOUBLE, TINY = 2.0**-24, 2.0**-53, 2.0**-126
@@ -32,8 +45,55 @@ EXTRA = 8
 HEAD, LARGEST = 2.0**-20, 1e37
 #: A margin that nobody has.
 NEVER = 1e300
-#: How steep activations are at most.
-_STEEPEST = {"sigmoid": 0.25, "gelu": 1.13, "gelu_tanh": 1.13}
+#: Between the logits of two classes, what makes every library's probabilities differ in the same direction.
+LEAD = 2.0**-18
+
+
+class _Curve(NamedTuple):
+    """What bounds need to know of an activation f: |f''| is at most ``bend`` and ``decay`` e^-|x|, |f'| at most
+    ``steep``, and f(0) is ``middle``; a library may be off by ``own`` of its size, or of 1.
+    """
+
+    kind: int
+    bend: float = 0.0
+    decay: float = 0.0
+    steep: float = 1.0
+    middle: float = 0.0
+    own: float = HEAD
+    alpha: float = 0.0
+
+    @property
+    def row(self) -> list[float]:
+        """As the kernel takes it."""
+        return [self.alpha, self.bend, self.decay, self.steep, self.own]
+
+
+_CURVES = {
+    "relu": _Curve(RELU, own=0.0),
+    "identity": _Curve(IDENTITY, own=0.0),
+    "leaky_relu": _Curve(LEAKY),
+    "tanh": _Curve(TANH, 0.77, 1.8),
+    "sigmoid": _Curve(SIGMOID, 0.0963, 1.0, 0.25, 0.5),
+    "elu": _Curve(ELU),
+    "gelu": _Curve(GELU, 0.8, 1.2, 1.13),
+    "gelu_tanh": _Curve(GELU_TANH, 0.81, 1.3, 1.13),
+}
+_SOFTPLUS = _Curve(SOFTPLUS, 0.25, 1.0, 1.0, math.log(2.0), own=0.0)
+
+
+def _curve_of(activation: Activation) -> _Curve:
+    curve = _CURVES.get(activation.name)
+    if curve is None:
+        raise CapabilityError(
+            f"boxes have no bounds for {activation.name} layers; the statistical statement holds for them as for every "
+            f"model."
+        )
+    if curve.kind not in (LEAKY, ELU):
+        return curve
+    alpha = float(np.float32(activation.alpha))
+    steep = max(1.0, abs(alpha))
+    bend = max(abs(alpha), TINY) if curve.kind == ELU else 0.0
+    return curve._replace(alpha=alpha, steep=steep, bend=bend, decay=bend, own=HEAD * steep)
 
 
 def gamma(terms: int) -> float:
@@ -133,8 +193,13 @@ class ScoreError:
         return min(1.0, self.logits) + 2.0 * HEAD  # two softmaxes whose logits differ by 2 e, each by a head's rounding
 
 
-def margin_cuts(threshold: float, *, linear: bool = False) -> tuple[float, float]:
-    """Logits below the first certainly give a score under the threshold, from the second on one that reaches it."""
+def margin_cuts(threshold: float, *, linear: bool = False, lead: bool = False) -> tuple[float, float]:
+    """Logits below the first certainly give a score under the threshold, from the second on one that reaches it.
+
+    With ``lead``, the favourable class is certainly not the most likely one, or is, by its lead over the next.
+    """
+    if lead:
+        return -LEAD, LEAD
     single = float(np.float32(threshold))
     low, high = min(threshold, single), max(threshold, single)
     if linear:
@@ -169,17 +234,16 @@ def score_error(network: Network, schema: Schema, encoding: Encoding, twins: Twi
             return ScoreError(math.inf, linear=network.head == "linear")
         activation = network.activations_after[layer - 1]
         low, high = low - 1e-9 * size, high + 1e-9 * size  # float64 rounds as well
-        steepest = _STEEPEST.get(activation.name, max(1.0, abs(activation.alpha)))
+        curve = _curve_of(activation)
         if activation.name.startswith("gelu"):
             below, above = np.full_like(low, -0.2), np.maximum(high, 0.0)
         else:
             below, above = activation(low), activation(high)
             below, above = np.minimum(below, above), np.maximum(below, above)
-        error = steepest * error
-        if activation.name not in ("relu", "identity"):
-            error = error + HEAD * np.maximum(1.0, np.maximum(np.abs(below), np.abs(above)))
-        else:
-            error = np.where((high + error <= 0.0) & (activation.name == "relu"), 0.0, error)
+        error = curve.steep * error
+        error = error + curve.own * np.maximum(1.0, np.maximum(np.abs(below), np.abs(above)))
+        if activation.name == "relu":
+            error = np.where(high + error <= 0.0, 0.0, error)
         w, b = weights[layer], biases[layer]
         up, down = np.maximum(w, 0.0), np.minimum(w, 0.0)
         reach = np.maximum(np.abs(below), np.abs(above)) + error
@@ -273,13 +337,17 @@ class _Numbers(NamedTuple):
 
 
 def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
-    network: Network, schema: Schema, encoding: Encoding, twins: Twins
+    network: Network, schema: Schema, encoding: Encoding, twins: Twins, *, scored: bool = False
 ) -> BoxNetwork:
-    """The margin of a network, over boxes of people."""
-    weights, biases, sizes = _margin(network)
-    first, first_sizes = weights[0], sizes if len(network.weights) == 1 else np.abs(weights[0])
-    bias = biases[0].copy()
-    still = np.abs(bias) if len(network.weights) > 1 else np.array([np.abs(network.biases[-1]).sum(dtype=np.float64)])
+    """The margin of a network, over boxes of people: that of its decision, or of its score where that is another one.
+
+    Between three classes or more, a decision's margin is the favourable class's lead over the next one; that of a score
+    is its logit.
+    """
+    margin = _margin(network, scored=scored)
+    weights, biases = margin.weights, margin.biases
+    first, first_sizes, bias = weights[0], margin.first_sizes, biases[0].copy()
+    still = margin.first_biases
     for column, value in encoding.fixed.items():
         bias += value * first[column]
         still = still + abs(value) * first_sizes[column]
@@ -326,24 +394,21 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
     magnitude = magnitude + added_sizes.max(axis=0)
     still = still + added_sizes.max(axis=0)
     exact = exact_layers(network, schema, encoding, twins)
-    gammas = [gamma(terms_of(encoding)), *(gamma(len(w)) for w in weights[1:])]
-    if len(network.weights) == 1:
-        # Without hidden layers the sum passes through one neuron that is lifted so far that it is always on.
-        lift = 2.0 ** math.ceil(math.log2(2.0 * float(magnitude.max()) + 1.0))
-        bias, magnitude, biases[1] = bias + lift, magnitude + lift, biases[1] - lift
-        exact, gammas = [*exact, True], [gammas[0], 0.0]
-        final, final_bias = np.ones(1), 0.0
-    else:
-        final, final_bias = sizes, float(np.abs(network.biases[-1]).sum(dtype=np.float64))
+    smooth = scored and network.classes > 2
+    exact += [not smooth] * (len(weights) - len(exact))  # what we add ourselves are few numbers of few digits
+    gammas = [gamma(terms_of(encoding)), *(gamma(len(w)) for w in network.weights[1:])]
+    gammas += [0.0] * (len(weights) - len(gammas))
     steps = [one.slope[:, None] for one in numeric] + [rows.T for _, _, rows, _ in lookups]
     spans = [np.abs(first_sizes[encoding.parts[one.column].columns[0]])[:, None] for one in numeric]
     spans += [some.T for *_, some in lookups]
     ends_at = np.cumsum([len(numeric), *(len(values) for _, values, _, _ in lookups)])
-    slacks = _slacks(magnitude, weights, biases, sum(step.shape[1] for step in steps) + twins.m)
+    slacks = _slacks(magnitude, margin, sum(step.shape[1] for step in steps) + twins.m)
     up = np.concatenate([w.ravel() for w in weights[1:]])
     nothing = np.empty((len(bias), 0))
     layers = Layers(
         np.array([len(b) for b in biases[:-1]], dtype=np.int64),
+        np.concatenate([[one.kind for one in curves] for curves in margin.curves]).astype(np.int64),
+        np.concatenate([[one.row for one in curves] for curves in margin.curves]),
         bias,
         np.ascontiguousarray(added),
         np.stack([added.min(axis=0), added.max(axis=0)]),
@@ -362,8 +427,8 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
         still,
         sum((one.drift * spans[i][:, 0] for i, one in enumerate(numeric)), np.zeros(len(bias))),
         np.where(exact, 0.0, gammas),
-        np.ascontiguousarray(final),
-        final_bias,
+        np.ascontiguousarray(margin.final),
+        margin.final_bias,
         0.0 if all(exact) else float(slacks[-1]),
     )
     return BoxNetwork(
@@ -415,34 +480,58 @@ def _numbers(column: int, values: Doubles, parts: int | None, part: Numeric, fir
     )
 
 
-def _margin(network: Network) -> tuple[list[Doubles], list[Doubles], Doubles]:
-    """The network with one output: the logit margin of the favourable class, or the predicted value.
-
-    Also gives the sizes of the weights that the margin is made of: a softmax computes two logits, each with its own
-    rounding, of which the margin is the difference. Of one layer, they are (inputs, 1).
+@dataclass(slots=True)
+class _Margin:
+    """A network with one output, the margin, layer by layer; sizes are those of the weights that the model itself adds
+    up: a softmax computes two logits, each with its own rounding, of which the margin is the difference.
     """
-    strange = next((a for a in network.activations_after if a.name != "relu"), None)
-    if strange is not None:
-        raise CapabilityError(
-            f"boxes need a dense ReLU network, but this one has {strange.name} layers; the statistical statement holds "
-            f"for it as for every model."
-        )
+
+    weights: list[Doubles]
+    biases: list[Doubles]
+    curves: list[list[_Curve]]  # by hidden layer, by neuron
+    first_sizes: Doubles
+    first_biases: Doubles
+    final: Doubles
+    final_bias: float
+
+
+def _margin(network: Network, *, scored: bool) -> _Margin:
+    """The network with one output: the margin of the favourable class, or the predicted value."""
     weights = [w.astype(np.float64) for w in network.weights]
     biases = [b.astype(np.float64) for b in network.biases]
-    sizes = np.abs(weights[-1]).sum(axis=1)
-    if network.head == "softmax":
-        if network.classes != 2:
-            raise CapabilityError(
-                f"boxes need a decision between two classes, but this network has {network.classes}; the statistical "
-                f"statement holds for it as for every model."
-            )
+    after = zip(network.activations_after, biases[:-1], strict=True)
+    curves = [[_curve_of(activation)] * len(b) for activation, b in after]
+    sizes, size = np.abs(weights[-1]), np.abs(biases[-1])
+    if network.classes > 2:
+        # The logits are a layer of their own; the others are taken together in pairs, until one is left. Of two leads,
+        # min(a, b) = b - relu(b - a), and the logit over both is b - softplus(b - a).
+        pairing = _SOFTPLUS if scored else _CURVES["relu"]
+        leads = -np.delete(np.eye(network.classes), network.favourable, axis=0)
+        leads[:, network.favourable] = 1.0
+        curves.append([_CURVES["identity"]._replace(own=HEAD)] * network.classes)  # a softmax subtracts logits
+        while len(leads) > 1:
+            pairs, odd = len(leads) // 2, leads[len(leads) // 2 * 2 :]
+            ones, others = leads[0 : 2 * pairs : 2], leads[1 : 2 * pairs : 2]
+            weights.append(np.concatenate([ones, odd, ones - others]).T)
+            biases.append(np.zeros(len(leads)))
+            curves.append([_CURVES["identity"]] * (len(leads) - pairs) + [pairing] * pairs)
+            leads = np.eye(len(leads) - pairs, len(leads)) - np.eye(len(leads) - pairs, len(leads), len(leads) - pairs)
+        weights.append(leads.T)
+        biases.append(np.zeros(1))
+        sizes, size = np.abs(weights[-1]), np.zeros(1)
+    elif network.head == "softmax":
         signs = np.where(np.arange(2) == network.favourable, 1.0, -1.0)
         weights[-1], biases[-1] = (weights[-1] @ signs)[:, None], np.array([biases[-1] @ signs])
     elif network.head == "sigmoid" and network.favourable == 0:
         weights[-1], biases[-1] = -weights[-1], -biases[-1]
-    if len(weights) == 1:
-        weights, biases, sizes = [weights[0], np.ones((1, 1))], [biases[0], np.zeros(1)], sizes[:, None]
-    return weights, biases, sizes
+    sizes, size = sizes.sum(axis=1), size.sum()
+    if len(weights) > 1:
+        first, still = np.abs(weights[0]), np.abs(biases[0])
+    else:
+        # Without hidden layers the sum passes through one neuron.
+        first, still, sizes, size = sizes[:, None], np.array([size]), np.ones(1), np.zeros(())
+        curves, weights, biases = [[_CURVES["identity"]]], [*weights, np.ones((1, 1))], [*biases, np.zeros(1)]
+    return _Margin(weights, biases, curves, first, still, sizes, float(size))
 
 
 def _twins(first: Doubles, encoding: Encoding, twins: Twins, *, sizes: bool = False) -> Doubles:
@@ -462,21 +551,24 @@ def _by_effect(rows: Doubles) -> Integers:
     return np.argsort(centred @ np.linalg.svd(centred, full_matrices=False)[2][0], kind="stable")
 
 
-def _slacks(magnitude: Doubles, weights: list[Doubles], biases: list[Doubles], inputs: int) -> Doubles:
+def _slacks(magnitude: Doubles, margin: _Margin, inputs: int) -> Doubles:
     """How far rounding can move a bound of each layer's pre-activations.
 
     A bound is a sum of products. Back-substitution passes at most one sum over each layer's width and one over the
     inputs, and a handful of operations per layer for slopes and intercepts, so no term sees more than ``n`` roundings,
     and the computed bound differs from the exact one by at most n u / (1 - n u) times the sum of the terms' sizes
-    (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1). Slopes lie in 0 to 1, so these sizes
-    are at most what the network makes of absolute weights and inputs (``magnitude``), once for the linear function and
-    once for the intercepts of every layer below. The factor 2 covers the roundings of this computation itself.
+    (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1). Slopes are no steeper than
+    activations, so these sizes are at most what the network makes of absolute weights and inputs (``magnitude``), once
+    for the linear function and twice for the intercepts of every layer below. The factor 2 covers the roundings of this
+    computation itself.
     """
     slacks, below = [], 0
-    for depth in range(len(biases)):
+    for depth, (weights, biases) in enumerate(zip(margin.weights, margin.biases, strict=True)):
         if depth:
-            magnitude = np.abs(biases[depth]) + np.abs(weights[depth]).T @ magnitude
+            curves = margin.curves[depth - 1]
+            outputs = np.array([one.steep for one in curves]) * magnitude + [one.middle for one in curves]
+            magnitude = np.abs(biases) + np.abs(weights).T @ outputs
         below += len(magnitude)
         n = inputs + below + 16 * (depth + 2)
-        slacks.append(2.0 * n * DOUBLE * (depth + 2) * float(magnitude.max(initial=0.0)))
+        slacks.append(2.0 * n * DOUBLE * (2 * depth + 2) * float(magnitude.max(initial=0.0)))
     return np.array(slacks)

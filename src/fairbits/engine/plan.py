@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Encoding, Twins
 from fairbits.engine.kernels.lanes import IDENTITY, LEAKY_RELU, PEOPLE, RELU
-from fairbits.engine.wide import FEW, WIDE, Layers
+from fairbits.engine.wide import FEW, WIDE, WideLayers
 from fairbits.errors import ModelError
 from fairbits.models import Network, without_denormals
 
@@ -181,9 +181,9 @@ class Plan:
         return _reversed(self)
 
     @cached_property
-    def layers(self) -> Layers:
+    def layers(self) -> WideLayers:
         """The layers as matrices, for those that are too wide for the kernels."""
-        return Layers(self)
+        return WideLayers(self)
 
     @cached_property
     def fused(self) -> bool:

@@ -54,7 +54,7 @@ def tile_of(m: int) -> tuple[int, int]:
     return max(1, round(ROWS / m)), -(-m // -(-m // ROWS))
 
 
-class Layers:
+class WideLayers:
     """The layers of a plan as matrices."""
 
     def __init__(self, plan: Plan):

@@ -30,6 +30,8 @@ MAX_DESCRIPTION = 32 << 20
 #: Bytes that one number takes while a model is read, whatever its type in the file.
 _NUMBER = 8
 _LAST_POINT = 0x10FFFF
+#: What reads the header of an array, by the version of its format.
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 #: Bytes unpacked at a time.
 _PIECE = 1 << 20
 
@@ -97,7 +99,7 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
                 continue
             fault, name = "", entry.filename
             with file.open(entry) as stream:
-                shape, kind = _header(stream)
+                shape, _, kind = _HEADERS[np.lib.format.read_magic(stream)](stream)
                 count = math.prod(shape)
                 if kind.hasobject:
                     fault = "holds Python objects"
@@ -118,12 +120,6 @@ def _is_text(content: bytes, kind: np.dtype[Any]) -> bool:
     """Texts are read as they stand, even with numbers that are no characters, which break whatever touches them."""
     points = np.frombuffer(content, dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
     return bool((points <= _LAST_POINT).all() and not ((points >= 0xD800) & (points <= 0xDFFF)).any())
-
-
-def _header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    shape, _, kind = readers[np.lib.format.read_magic(stream)](stream)
-    return tuple(shape), kind
 
 
 def too_large(what: Path | str, size: str, limit: int) -> ModelError:

@@ -186,19 +186,17 @@ def chain_of_keras(model: Any) -> Chain:
 
 def rewrite_keras(network: Network, original: Any, path: str | Path) -> None:
     """Write the original model with the weights of a network."""
-    model = read_keras(original) if isinstance(original, str | Path) else _copy(original)
+    if isinstance(original, str | Path):
+        model = read_keras(original)
+    else:
+        model = import_keras("copying Keras models").models.clone_model(original)
+        model.set_weights(original.get_weights())
     chain = chain_of_keras(model)
     chain.network()
     variables = {variable.path: variable for variable in model.weights}
     for name, array in chain.parameters(network).items():
         variables[name].assign(array.reshape(variables[name].shape).astype(np.float32))
     model.save(str(path))
-
-
-def _copy(model: Any) -> Any:
-    twin = import_keras("copying Keras models").models.clone_model(model)
-    twin.set_weights(model.get_weights())
-    return twin
 
 
 class _AsModule:

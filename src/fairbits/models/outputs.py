@@ -146,23 +146,22 @@ def reading_of(
     """How raw outputs in the order of ``order`` become the score of a schema's favourable class."""
     count = len(schema.classes)
     favourable = favourable_output(schema, order) if count else None
-    reverse = is_reversed(schema, options) if own else favourable == 0
+    reverse = favourable == 0
+    if own:  # a single number speaks of the favourable class, unless somebody says otherwise
+        output_order(schema, None, options)  # refuses what makes no sense
+        reverse = bool(count and options.score_of not in (None, schema.favourable))
     columns: Sequence[int] = ()
     if count > 2 and outputs in (None, count) and (order is None or len(order) == count):
         named = order is not None and names_decide(schema, order)
         columns = [order.index(name) for name in schema.classes] if order is not None and named else range(count)
     logits = logits or options.output == "logit"
-    return Reading(favourable, reverse, logits, whole_of(schema, options.output), schema.rule, tuple(columns))
+    whole = 2.0 * (schema.threshold or 0.0) if own_scale(schema, options.output) else 1.0
+    return Reading(favourable, reverse, logits, whole, schema.rule, tuple(columns))
 
 
 def plain_reading(options: ModelOptions) -> Reading:
     """How raw outputs are read where there is no schema: the favourable one by its position."""
     return Reading(options.favourable, options.favourable == 0, options.output == "logit")
-
-
-def whole_of(schema: Schema, output: Output | None) -> float:
-    """What the scores of two classes add up to."""
-    return 2.0 * (schema.threshold or 0.0) if own_scale(schema, output) else 1.0
 
 
 def own_scale(schema: Schema, output: Output | None) -> bool:
@@ -257,14 +256,6 @@ def favourable_output(schema: Schema, classes: Names) -> int:
             f"state the target's classes as the model has them."
         )
     return classes.index(schema.favourable)
-
-
-def is_reversed(schema: Schema, options: ModelOptions) -> bool:
-    """Whether ``score_of`` says that the score speaks of the other class."""
-    if options.score_of is None or not schema.classes:
-        return False
-    output_order(schema, None, options)  # refuses what makes no sense
-    return options.score_of != schema.favourable
 
 
 def order_note(schema: Schema, classes: Names, options: ModelOptions, *, single: bool | None) -> tuple[str, ...]:

@@ -36,7 +36,6 @@ from .record import Portrait as Portrait
 from .record import ReportData as ReportData
 from .scores_only import write_scores_report as write_scores_report
 from .sections.certainty import certificate_blocks as certificate_blocks
-from .sections.families import wording_blocks as wording_blocks
 from .sections.inside import debug_blocks as debug_blocks
 from .sections.paperwork import filing_page as filing_page
 from .sections.people import axes_of as axes_of
@@ -51,6 +50,7 @@ from .sections.subjects import draft_blocks as draft_blocks
 from .sections.subjects import draft_document as draft_document
 from .sections.summary import gate_look as gate_look
 from .sections.summary import waiver_blocks as waiver_blocks
+from .sections.texts import wording_blocks as wording_blocks
 from .sections.treatment import lead as lead
 from .sections.treatment import proxies_of as proxies_of
 from .summary import json_schema as json_schema

@@ -22,7 +22,7 @@ from fairbits.certify import (
 from fairbits.debug import read_debug
 from fairbits.domain import GrantOptions, joined
 from fairbits.language import TextModel
-from fairbits.measure import Evaluator, Progress, evaluator_of
+from fairbits.measure import Evaluator, Progress, WordStudy, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, TwinScores, kind_of
 from fairbits.repair import RepairResult, read_repair
 from fairbits.report import words
@@ -42,9 +42,9 @@ from fairbits.report.evidence import (
 from fairbits.report.evidence import NAME as MEASURED
 from fairbits.report.manifest import FILING, FORMATS, check_stages, files_of
 from fairbits.report.record import About, Measured, Opening, ReportData, Reproduction, Searched
-from fairbits.report.sections.families import words_of
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.summary import gate_of, sources_of
+from fairbits.report.sections.texts import words_of
 from fairbits.report.sections.treatment import lead, proxies_of
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, accepted_subject, note_checks
@@ -136,7 +136,7 @@ def compute_report(
         contradictions=against,
         proxies=study,
         opening=Opening(
-            people=words.people_sentence(measured, facts.people),
+            people=words.people_sentence(measured, facts.people) + _words_alone(wording),
             kind=words.people_kind(facts, measured),
             sources=sources_of(about),
             made_by=run.made_by,
@@ -147,6 +147,13 @@ def compute_report(
         files=files_of(run.folder, leave_out=(*FORMATS, FILING)),
         words=wording,
     )
+
+
+def _words_alone(study: WordStudy | None) -> str:
+    """What the first sentence must not leave unsaid where bits of words are not claimed."""
+    if study is None or study.families[0].found.claimed:
+        return ""
+    return " Single words may do that as well as groups: nothing is claimed of it."
 
 
 def _contradictions(

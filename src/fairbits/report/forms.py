@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from fairbits._version import __version__
-from fairbits.blocks import Block, Bullets, Facts, Form, Heading, Page, PagePart, Paragraph
+from fairbits.blocks import Block, Bullets, Cards, Facts, Form, Heading, Page, PagePart, Paragraph
 from fairbits.domain import joined
 from fairbits.errors import OptionError
 from fairbits.report.html import render_page
 from fairbits.report.record import ReportData
-from fairbits.report.sections.certainty import limitation_blocks
 from fairbits.report.sections.paperwork import DECISIONS, FIELDS
-from fairbits.report.sections.summary import summary_blocks
-from fairbits.report.sections.treatment import treatment_blocks
-from fairbits.text import percent
+from fairbits.report.sections.summary import cards, flip_blocks
+from fairbits.report.sections.treatment import impact_blocks
+from fairbits.text import percent, shortened
 
 CYCLONEDX = "1.6"
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -164,13 +163,18 @@ def test_statement(data: ReportData, folder: Path) -> bytes:
 
 
 def bias_profile(data: ReportData, _: Path) -> bytes:
-    """A bias profile: what was measured under the headings of such a file, and room for what only its owner knows."""
+    """A bias profile: what was measured under the headings of such a file, and room for what only its owner knows.
+
+    At most three printed pages: figures without their explanations, which are in the report.
+    """
+    limits = (*data.not_examined, *(limit.text for limit in data.measured.limits), *data.about.notes)
+    impact = list(impact_blocks(data.proxies))[:3] if data.proxies else [Paragraph("Not measured: fairbits proxies.")]
     parts = [
         PagePart("context", "1 Purpose and context", tuple(_context(data))),
         PagePart("people", "2 Stakeholders and groups", tuple(_groups(data))),
-        PagePart("evaluation", "3 Evaluation", tuple(summary_blocks(data))),
-        PagePart("impact", "4 Treatment, proxies, impact", tuple(treatment_blocks(data))),
-        PagePart("risks", "5 Remaining risks and limits", tuple(limitation_blocks(data))),
+        PagePart("evaluation", "3 Evaluation: treatment", (Cards(cards(data)), *flip_blocks(data.measured))),
+        PagePart("impact", "4 Evaluation: impact", tuple(impact)),
+        PagePart("risks", "5 Remaining risks and limits", (Bullets([shortened(one, 300) for one in limits[:8]]),)),
         PagePart("monitoring", "6 Monitoring and responsibility", tuple(_monitoring())),
     ]
     page = Page(

@@ -19,11 +19,11 @@ from fairbits.report.record import ReportData
 from fairbits.report.sections.affected import affected_blocks
 from fairbits.report.sections.certainty import certainty_blocks, limitation_blocks
 from fairbits.report.sections.details import detail_blocks
-from fairbits.report.sections.families import wording_blocks
 from fairbits.report.sections.paperwork import filing_page, sign_off_blocks
 from fairbits.report.sections.people import people_blocks
 from fairbits.report.sections.repairs import repair_blocks
 from fairbits.report.sections.summary import summary_blocks
+from fairbits.report.sections.texts import wording_blocks
 from fairbits.report.sections.treatment import pictures as period_pictures
 from fairbits.report.sections.treatment import plainly, treatment_blocks
 from fairbits.report.sections.who import who_blocks

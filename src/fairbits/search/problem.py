@@ -93,18 +93,7 @@ class Problem:
         return NearestRow(self.schema, self.rows)
 
     def realism(self, people: Codes) -> dict[str, npt.NDArray[Any]]:
-        """Figures of cases that say how far they are from real people; they need no model.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-
-        Returns
-        -------
-        dict[str, npt.NDArray[Any]]
-            Plausibility (percent), changed attributes and L1 distance, (n,) each.
-        """
+        """How ordinary people are (``plausibility``) and how far from real rows (``changed``, ``l1``), (n,) each."""
         threads = self.evaluator.threads
         near = self.nearest.find(people, threads=threads)
         ordinary = self.plausibility.percentiles(people, threads=threads)
@@ -122,18 +111,7 @@ class Problem:
         return self.min_plausibility is None and not self.evaluator.validity.any
 
     def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
-        """Which people can exist under the rules, and are plausible enough.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            Truth values, (n,).
-        """
+        """Which people can exist under the rules, and are plausible enough, (n,)."""
         fine = np.ones(len(people), dtype=np.bool_)
         if self.evaluator.validity.any:
             fine = self.evaluator.validity.people(people)
@@ -142,18 +120,7 @@ class Problem:
         return fine
 
     def plausible(self, people: Codes) -> npt.NDArray[np.bool_]:
-        """Which people are as ordinary as ``min_plausibility`` demands.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            Truth values, (n,).
-        """
+        """Which people are as ordinary as ``min_plausibility`` demands, (n,)."""
         found = self.plausibility.percentiles(people, threads=self.evaluator.threads)
         return np.asarray(found >= (self.min_plausibility or 0.0))
 
@@ -196,22 +163,7 @@ class Problem:
         return picked
 
     def uniform(self, rng: np.random.Generator, count: int) -> Codes:
-        """Draw values of the free attributes, each uniform over its domain.
-
-        Draws that break a rule about these attributes are drawn again, a few times.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-        count
-            How many people.
-
-        Returns
-        -------
-        Codes
-            Codes, (count, free).
-        """
+        """Draw values of the free attributes, (count, free), uniform over domains and within the rules on them."""
         values = self._drawn(rng, count)
         for _ in range(REDRAWS if self._drawn_rules else 0):
             places = {int(column): place for place, column in enumerate(self.free)}
@@ -259,20 +211,9 @@ class Problem:
         return self._onto_values(moved, people)
 
     def neighbours(self, people: Codes) -> tuple[Codes, Indices]:
-        """Everybody who differs from one of these people in one free attribute.
+        """Everybody who differs from one of these people in one free attribute, and the position of that person.
 
-        Real attributes take the values on their stride. Whoever is not allowed is replaced by the person they differ
-        from.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-
-        Returns
-        -------
-        tuple[Codes, Indices]
-            Neighbours, (count, attributes), and the position of the person that each differs from.
+        Real attributes take the values on their stride; whoever is not allowed is replaced by the person.
         """
         found, origins = [], []
         for position, column in enumerate(self.free):

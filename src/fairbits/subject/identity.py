@@ -116,7 +116,8 @@ def identity_of(
         (a.name, a.kind, a.low, a.upper, a.stride, a.labels, a.allowed, a.columns, a.immutable, a.missing, a.holds)
         for a in schema.attributes
     ]
-    rules = [rule.text for rule in schema.rules]
+    # Plausible twins change no score, but figures that a run keeps.
+    rules = [rule.text for rule in schema.rules] + [f"plausible: {rule.text}" for rule in schema.plausible]
     values = [[schema[name].twin_values().tolist(), schema[name].ranges] for name in schema.protected]
     target = f"{schema.target}: {schema.favourable or 'a number'} of {', '.join(schema.classes)}"
     known = (table.codes, table.labels, table.held_out, table.scores)
@@ -242,7 +243,8 @@ def origin_of(original: Any, options: ModelOptions) -> str:
         found = _referenced(original)
     elif isinstance(original, str | Path):
         file = Path(original)
-        beside = [file.parent / name for name in side_files(file)] if file.is_file() else []
+        onnx = file.suffix.lower() == ".onnx" and file.is_file()  # weights may lie in files beside it
+        beside = [file.parent / name for name in side_files(file)] if onnx else []
         parts = [one.read_bytes() if one.is_file() else b"" for one in (file, *beside)]
         found = f"file {digest(*parts)}" if file.is_file() else NONE
     elif original is not None:

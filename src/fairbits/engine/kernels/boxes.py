@@ -1,4 +1,4 @@
-"""The kernel of certificates: linear bounds of a ReLU network's margin over boxes of people, for every twin.
+"""The kernel of certificates: linear bounds of a network's margin over boxes of people, for every twin.
 
 A box is a range of steps for every numeric attribute and a set of values (a bit mask) for every other one. For each
 twin the margin is bounded from below and above by linear functions of the person, by back-substitution through every
@@ -6,12 +6,17 @@ layer (CROWN: Zhang, Weng, Chen, Hsieh, Daniel, "Efficient Neural Network Robust
 Activation Functions", NeurIPS 2018), intersected with interval bounds. All twins share the first layer but for an
 offset. Neurons that are always on or always off in a box stay so in every part of it: their state is handed down.
 
+An activation is enclosed between two lines over a neuron's range, by one scheme for all: it is evaluated at a few
+points, between which it strays from its chord by at most h² / 8 times its curvature; the lines are those of the convex
+hull of these points that are nearest to the box's middle, moved outwards by so much. Of ReLU that is the triangle.
+
 Of an open box, a part is certain all the same: the people with slopes · person + constant > 0 are counted by dynamic
 programming over steps of the function's range, every contribution rounded down, so that no share is too large.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +28,139 @@ from fairbits.engine.kernels.compiler import compiled, linked
 TINY, LARGEST = 2.0**-126, 1e37
 #: What is known about a box: something may be open in it; nobody flips; everybody flips.
 OPEN, STEADY, FLIPPING = 0, 1, 2
+#: Activations, as neurons have them; the softplus is none of a model, but what adds up the classes of a softmax.
+RELU, IDENTITY, LEAKY, TANH, SIGMOID, ELU, GELU, GELU_TANH, SOFTPLUS = range(9)
+#: Points on each side of 0 at which an activation is evaluated, and where the last of them but the end lies at most.
+POINTS, FAR = 8, 20.0
+#: What libm and the lines' own roundings may be off by, of the largest number involved.
+LINE_ROUNDING = 2.0**-46
+
+
+@linked
+def activated(kind: int, alpha: float, x: float) -> Any:  # noqa: PLR0911 - one for each
+    """An activation, in float64."""
+    if kind == RELU:
+        return max(x, 0.0)
+    if kind == IDENTITY:
+        return x
+    if kind == LEAKY:
+        return x if x > 0.0 else alpha * x
+    if kind == TANH:
+        return math.tanh(x)
+    if kind == SIGMOID:
+        return 1.0 / (1.0 + math.exp(-x))
+    if kind == ELU:
+        return x if x > 0.0 else alpha * math.expm1(x)
+    if kind == GELU:
+        return 0.5 * x * math.erfc(-x / math.sqrt(2.0))
+    if kind == GELU_TANH:
+        return x / (1.0 + math.exp(-2.0 * math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@linked
+def _ray(curve: Any, bent: bool, begin: float, end: float, side: float, at: Any, start: int) -> Any:
+    """Points from ``begin`` to ``end``, of ``side``'s sign, rising, from place ``start`` on; gives the next place, and
+    how far the activation is from the chords between them: its curvature is at most curve[1], and curve[2] e^-|x|.
+    """
+    cells = POINTS if bent else 1
+    last = min(end, max(begin, FAR)) if bent else end
+    count = cells + 1 + (1 if last < end else 0)
+    dense = last > 4.0 and begin < 2.0  # near 0, where the bends are
+    worst, before = 0.0, begin
+    for j in range(count):
+        t = min(j / cells, 1.0)
+        x = end if j == count - 1 else begin + (last - begin) * (t * t if dense else t)
+        at[start + (j if side > 0.0 else count - 1 - j)] = side * x
+        if bent and j > 0:
+            tail = curve[2] * math.exp(-before)
+            worst = max(worst, min(min(curve[1], tail) * (x - before) * (x - before) / 8.0, 2.0 * tail))
+        before = x
+    return start + count, worst
+
+
+@linked
+def _points(curve: Any, kind: int, low: float, high: float, at: Any, values: Any) -> Any:
+    """Evaluate an activation at points from ``low`` to ``high``, 0 among them; gives their number, and how far the
+    activation is from the chords between them at most.
+    """
+    count, worst, bent = 0, 0.0, curve[1] > 0.0
+    if low < 0.0:
+        count, worst = _ray(curve, bent, max(-high, 0.0), -low, -1.0, at, 0)
+    if high >= 0.0:
+        # 0 comes once.
+        begin = count - 1 if count else 0
+        count, more = _ray(curve, bent and kind != ELU, max(low, 0.0), high, 1.0, at, begin)
+        worst = max(worst, more)
+    for j in range(count):
+        values[j] = activated(kind, curve[0], at[j])
+    return count, worst
+
+
+@linked
+def _hull_slope(at: Any, values: Any, count: int, sign: float, centre: float, chain: Any) -> Any:
+    """The slope of the lower hull (of the upper one, where ``sign`` is -1) of points, where it passes ``centre``."""
+    size = 0
+    for j in range(count):
+        while size >= 2:
+            a, b = chain[size - 2], chain[size - 1]
+            if sign * ((values[b] - values[a]) * (at[j] - at[b]) - (values[j] - values[b]) * (at[b] - at[a])) < 0.0:
+                break
+            size -= 1
+        chain[size] = j
+        size += 1
+    for c in range(size - 1):
+        a, b = chain[c], chain[c + 1]
+        if (at[b] >= centre or c == size - 2) and at[b] > at[a]:
+            return (values[b] - values[a]) / (at[b] - at[a])
+    return 0.0
+
+
+@linked
+def relax(layers: Any, begin: int, width: int, low: Any, high: Any, centre: Any, lines: Any, work: Any) -> None:
+    """Enclose the activations of some neurons over their ranges: ``lines`` gets slope and intercept of a lower and an
+    upper line, the least and the most that a neuron puts out, and how loose the lines are by width.
+    """
+    at, values, chain = work[0], work[1], work[2]
+    for k in range(begin, begin + width):
+        floor, roof, kind = low[k], high[k], layers.kinds[k]
+        if kind == RELU:
+            lines[0, k] = lines[1, k] = lines[2, k] = lines[3, k] = lines[6, k] = 0.0
+            if floor >= 0.0:
+                lines[0, k] = lines[2, k] = 1.0
+            elif roof > 0.0:
+                slope = roof / (roof - floor)
+                lines[0, k] = 1.0 if centre[k] > 0.0 else 0.0
+                lines[2, k], lines[3, k] = slope, -slope * floor
+                lines[6, k] = slope * -floor / (roof - floor)
+            lines[4, k], lines[5, k] = max(floor, 0.0), max(roof, 0.0)
+            continue
+        if kind == IDENTITY:
+            lines[0, k] = lines[2, k] = 1.0
+            lines[1, k] = lines[3, k] = lines[6, k] = 0.0
+            lines[4, k], lines[5, k] = floor, roof
+            continue
+        if not roof - floor < LARGEST:
+            lines[0, k] = lines[2, k] = lines[6, k] = 0.0
+            lines[1, k] = lines[4, k] = -np.inf
+            lines[3, k] = lines[5, k] = np.inf
+            continue
+        roof = max(roof, floor)
+        count, off = _points(layers.curves[k], kind, floor, roof, at, values)
+        middle = min(max(centre[k], floor), roof)
+        for side in range(2):
+            sign = 1.0 if side == 0 else -1.0
+            slope = _hull_slope(at, values, count, sign, middle, chain)
+            rest, size, most = np.inf, 0.0, np.inf
+            for j in range(count):
+                rest = min(rest, sign * (values[j] - slope * at[j]))
+                most = min(most, sign * values[j])
+                size = max(size, abs(values[j]) + abs(slope * at[j]))
+            spare = off + LINE_ROUNDING * (1.0 + size)
+            lines[2 * side, k], lines[2 * side + 1, k] = slope, sign * (rest - spare)
+            lines[4 + side, k] = sign * (most - spare)
+        apart = (lines[2, k] - lines[0, k]) * middle + lines[3, k] - lines[1, k]
+        lines[6, k] = apart / (roof - floor) if roof > floor else 0.0
 
 
 @linked
@@ -35,21 +173,31 @@ def next_value(bits: Any, after: int) -> Any:
 
 
 @linked
-def _passed(layers: Any, level: int, start: int, offset: int, heights: Any, errors: Any, spare: Any) -> None:
-    """Carry errors of hidden layer ``level - 1`` to the next one: ``heights`` are the most that its neurons put out.
+def _outgoing(layers: Any, k: int, top: float, error: float) -> Any:
+    """What a neuron puts out at most in size, whatever rounding does, and its error; ``top`` is the most of the
+    pre-activation of a ReLU, of any other neuron the largest size of the output.
 
-    A neuron that is off whatever rounding does is exactly 0 in every library.
+    A ReLU that is off whatever rounding does is exactly 0 in every library.
     """
+    if layers.kinds[k] == RELU:
+        return (0.0, 0.0) if top + error <= 0.0 else (max(top, 0.0) + error, error)
+    curve = layers.curves[k]
+    error = curve[3] * error + curve[4] * max(1.0, top)
+    return top + error, error
+
+
+@linked
+def _passed(layers: Any, level: int, begin: int, start: int, offset: int, tops: Any, errors: Any, spare: Any) -> None:
+    """Carry errors of hidden layer ``level - 1``, whose neurons begin at ``begin``, to the next one."""
     before, width = layers.widths[level - 1], layers.widths[level]
     rate = layers.gammas[level]
     total = 0.0
     for k in range(width):
         spare[k] = rate * abs(layers.biases[offset + k])
     for j in range(before):
-        error = errors[j]
-        if heights[j] + error <= 0.0:
+        height, error = _outgoing(layers, begin + j, tops[j], errors[j])
+        if height == 0.0:
             continue
-        height = max(heights[j], 0.0) + error
         total += height
         base = start + j * width
         for k in range(width):
@@ -64,16 +212,15 @@ def _passed(layers: Any, level: int, start: int, offset: int, heights: Any, erro
 
 
 @linked
-def _last_error(layers: Any, heights: Any, errors: Any) -> Any:
+def _last_error(layers: Any, begin: int, tops: Any, errors: Any) -> Any:
     """The error of the margin, from those of the last hidden layer."""
     last = layers.widths.shape[0] - 1
     rate = layers.gammas[last + 1]
     total, size, heap = 0.0, layers.final_bias, 0.0
     for j in range(layers.widths[last]):
-        error = errors[j]
-        if heights[j] + error <= 0.0:
+        height, error = _outgoing(layers, begin + j, tops[j], errors[j])
+        if height == 0.0:
             continue
-        height = max(heights[j], 0.0) + error
         heap += height
         total += layers.final[j] * error
         size += layers.final[j] * height
@@ -84,13 +231,16 @@ def _last_error(layers: Any, heights: Any, errors: Any) -> Any:
 
 
 @linked
-def margin_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, errors: Any) -> Any:
+def margin_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, lines: Any, errors: Any) -> Any:
     """How far the model's own margin can be from that of real arithmetic for anybody in a box, whatever the library.
 
     ``high`` are upper bounds of all pre-activations over the box and all twins. Sums of sizes are taken layer by layer,
     each times the relative error of a sum of so many terms (see `rounding`).
     """
     widths = layers.widths
+    tops = lines[6]  # no longer needed for what it held
+    for k in range(high.shape[0]):
+        tops[k] = high[k] if layers.kinds[k] == RELU else max(abs(lines[4, k]), abs(lines[5, k]))
     here, there = errors[0], errors[1]
     rate = layers.gammas[0]
     for k in range(widths[0]):
@@ -111,12 +261,12 @@ def margin_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, error
             here[k] = np.inf
     begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
     for level in range(1, widths.shape[0]):
-        _passed(layers, level, start, offset, high[begin : begin + widths[level - 1]], here, there)
+        _passed(layers, level, begin, start, offset, tops[begin : begin + widths[level - 1]], here, there)
         begin += widths[level - 1]
         start += widths[level] * widths[level - 1]
         offset += widths[level]
         here, there = there, here
-    return _last_error(layers, high[begin : begin + widths[widths.shape[0] - 1]], here)
+    return _last_error(layers, begin, tops[begin : begin + widths[widths.shape[0] - 1]], here)
 
 
 @linked
@@ -139,25 +289,38 @@ def _margin(layers: Any, person: Any, z: int, rows: Any, errors: Any) -> Any:
         off[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
         if not size < LARGEST:
             off[k] = np.inf
-    start, offset = np.int64(0), np.int64(0)
+    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
     for level in range(1, widths.shape[0]):
         before, width = widths[level - 1], widths[level]
-        _passed(layers, level, start, offset, here[:before], off, spare)
+        tops = _activate(layers, begin, before, here, rows[2])
+        _passed(layers, level, begin, start, offset, tops, off, spare)
         off, spare = spare, off
         for k in range(width):
             total = layers.biases[offset + k]
             base = start + k * before
             for j in range(before):
-                total += layers.down[base + j] * max(here[j], 0.0)
+                total += layers.down[base + j] * here[j]
             there[k] = total
+        begin += before
         start += width * before
         offset += width
         here, there = there, here
     width = widths[widths.shape[0] - 1]
+    tops = _activate(layers, begin, width, here, rows[2])
     total = layers.biases[offset]
     for j in range(width):
-        total += layers.down[start + j] * max(here[j], 0.0)
-    return total, _last_error(layers, here[:width], off) + layers.point_slack
+        total += layers.down[start + j] * here[j]
+    return total, _last_error(layers, begin, tops, off) + layers.point_slack
+
+
+@linked
+def _activate(layers: Any, begin: int, width: int, values: Any, tops: Any) -> Any:
+    """Activate a layer in place; gives what `_outgoing` asks for."""
+    for j in range(width):
+        kind, x = layers.kinds[begin + j], values[j]
+        values[j] = max(x, 0.0) if kind == RELU else activated(kind, layers.curves[begin + j, 0], x)
+        tops[j] = x if kind == RELU else abs(values[j])
+    return tops
 
 
 @linked
@@ -225,7 +388,7 @@ def ask_people(layers: Any, cut: float, below: float, people: Any, found: Any) -
     widest = 1
     for width in layers.widths:
         widest = max(widest, width)
-    rows, errors, margins = np.empty((2, widest)), np.empty((2, widest)), np.empty(layers.twins.shape[0])
+    rows, errors, margins = np.empty((3, widest)), np.empty((2, widest)), np.empty(layers.twins.shape[0])
     for i in range(people.shape[0]):
         found[i], _ = _verdict(layers, cut, below, people[i], rows, errors, margins)
 
@@ -409,8 +572,8 @@ OFF, EITHER, ON = -1, 0, 1
 
 @linked
 def lower(  # noqa: PLR0912 - one pass through the layers
-    layers: Any, depth: int, row: Any, spare: Any, constant: float, low: Any, high: Any, centre: Any, first: Any,
-    last: Any, masks: Any, slopes: Any, front: Any, blur: Any,
+    layers: Any, depth: int, row: Any, spare: Any, constant: float, lines: Any, first: Any, last: Any, masks: Any,
+    slopes: Any, front: Any, blur: Any,
 ) -> Any:  # fmt: skip
     """Lower bound of row · (outputs of hidden layer ``depth``) + constant by a linear function of the person."""
     widths = layers.widths
@@ -424,22 +587,13 @@ def lower(  # noqa: PLR0912 - one pass through the layers
         width = widths[level]
         for k in range(width):
             factor = here[k]
-            if level == 0 and blur.shape[0]:
-                floor, roof = low[begin + k], high[begin + k]
-                if floor < 0.0 < roof:
-                    blur[k] += abs(factor) * roof * -floor / (roof - floor) / (roof - floor)
             if factor == 0.0:
                 continue
-            floor, roof = low[begin + k], high[begin + k]
-            if roof <= 0.0:
-                here[k] = 0.0
-            elif floor < 0.0:
-                if factor < 0.0:
-                    slope = roof / (roof - floor)
-                    constant -= factor * slope * floor
-                    here[k] = factor * slope
-                elif centre[begin + k] <= 0.0:
-                    here[k] = 0.0
+            if blur.shape[0]:
+                blur[begin + k] += abs(factor) * lines[6, begin + k]
+            side = 0 if factor > 0.0 else 2
+            constant += factor * lines[side + 1, begin + k]
+            here[k] = factor * lines[side, begin + k]
         if level == 0:
             break
         before = widths[level - 1]
@@ -523,8 +677,8 @@ def forward(layers: Any, first: Any, last: Any, masks: Any, centre: Any) -> None
         for k in range(width):
             centre[after + k] = layers.biases[offset + k]
         for j in range(before):
-            value = centre[begin + j]
-            if value > 0.0:
+            value = activated(layers.kinds[begin + j], layers.curves[begin + j, 0], centre[begin + j])
+            if value != 0.0:
                 base = start + j * width
                 for k in range(width):
                     centre[after + k] += value * (layers.positive[base + k] + layers.negative[base + k])
@@ -534,7 +688,7 @@ def forward(layers: Any, first: Any, last: Any, masks: Any, centre: Any) -> None
 
 
 @linked
-def bound_neurons(  # noqa: PLR0912 - one pass through the layers
+def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
     layers: Any,
     first: Any,
     last: Any,
@@ -543,11 +697,14 @@ def bound_neurons(  # noqa: PLR0912 - one pass through the layers
     low: Any,
     high: Any,
     centre: Any,
+    lines: Any,
+    work: Any,
     rows: Any,
     slopes: Any,
     front: Any,
+    tilts: Any,
 ) -> None:
-    """Bounds of every hidden neuron's pre-activation over a box and all twins, and the neurons' states."""
+    """Bounds of every hidden neuron's pre-activation over a box and all twins, their lines, and the neurons' states."""
     widths = layers.widths
     for k in range(widths[0]):
         floor, roof = layers.bias[k] + layers.reach[0, k], layers.bias[k] + layers.reach[1, k]
@@ -572,6 +729,7 @@ def bound_neurons(  # noqa: PLR0912 - one pass through the layers
     none = np.empty(0)
     begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
     _settle(state, low, high, begin, widths[0])
+    relax(layers, begin, widths[0], low, high, centre, lines, work)
     for level in range(1, widths.shape[0]):
         before, width = widths[level - 1], widths[level]
         after = begin + before
@@ -579,32 +737,38 @@ def bound_neurons(  # noqa: PLR0912 - one pass through the layers
             low[after + k] = layers.biases[offset + k] - layers.slacks[level]
             high[after + k] = layers.biases[offset + k] + layers.slacks[level]
         for j in range(before):
-            above = high[begin + j]
-            if above > 0.0:
-                below = max(low[begin + j], 0.0)
+            below, above = lines[4, begin + j], lines[5, begin + j]
+            if below != 0.0 or above != 0.0:
                 base = start + j * width
                 for k in range(width):
                     p, n = layers.positive[base + k], layers.negative[base + k]
                     low[after + k] += p * below + n * above
                     high[after + k] += p * above + n * below
         for k in range(width):
-            if low[after + k] < 0.0 < high[after + k] and state[after + k] == EITHER:
+            kind = layers.kinds[after + k]
+            bent = layers.curves[after + k, 1] > 0.0
+            open_sign = low[after + k] < 0.0 < high[after + k] and state[after + k] == EITHER
+            if bent or (open_sign and kind != IDENTITY):
                 base = start + k * before
+                tilts[after + k] = 0.0
                 for sign in (1.0, -1.0):
                     for j in range(before):
                         rows[0, j] = sign * layers.down[base + j]
                     found, _ = lower(
-                        layers, level - 1, rows[0], rows[1], sign * layers.biases[offset + k], low, high, centre,
-                        first, last, masks, slopes, front, none,
+                        layers, level - 1, rows[0], rows[1], sign * layers.biases[offset + k], lines, first, last,
+                        masks, slopes, front, none,
                     )  # fmt: skip
                     found += _least_twin(layers, front) - layers.slacks[level]
+                    for i in range(slopes.shape[0]):
+                        tilts[after + k, i] += 0.5 * abs(slopes[i])
                     if sign > 0.0:
                         low[after + k] = max(low[after + k], found)
-                        if found >= 0.0:
+                        if found >= 0.0 and not bent:
                             break
                     else:
                         high[after + k] = min(high[after + k], -found)
         _settle(state, low, high, after, width)
+        relax(layers, after, width, low, high, centre, lines, work)
         begin = after
         start += width * before
         offset += width
@@ -620,13 +784,15 @@ SLOPES = 0.3
 
 
 class Layers(NamedTuple):
-    """A ReLU network with one output, its first layer seen from the attributes, in float64.
+    """A network with one output, its first layer seen from the attributes, in float64.
 
     Bounds are those of real arithmetic, widened by ``slacks`` for float64's own rounding; by how much the model's
     float32 can differ from that is another matter (``margin_error``).
     """
 
     widths: Integers
+    kinds: Integers  # by neuron: its activation
+    curves: Doubles  # by neuron: alpha, largest curvature, that by e^-|x|, steepest slope, the library's own error
     bias: Doubles
     twins: Doubles
     reach: Doubles
@@ -680,8 +846,12 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
         widest = max(widest, width)
     inputs = layers.steps.shape[1]
     low, high, centre = np.empty(neurons), np.empty(neurons), np.empty(neurons)
-    rows = np.empty((2, widest))
-    front, blur = np.empty(layers.widths[0]), np.empty(layers.widths[0])
+    lines, work = np.empty((7, neurons)), np.empty((2, 2 * POINTS + 6))
+    chain = np.empty(2 * POINTS + 6, np.int64)
+    rows = np.empty((3, widest))
+    front, blur = np.empty(layers.widths[0]), np.empty(neurons)
+    tilts = np.zeros((neurons, inputs))
+    tilts[: layers.widths[0]] = np.abs(layers.steps)
     slopes, between = np.empty((2, inputs)), np.empty(inputs)
     # Row 0 bounds the margin from below, row 1 its opposite: the margin is at most what that leaves.
     added = np.empty((2, m))  # what each twin adds to the bound
@@ -703,14 +873,19 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
                 gaps[box] = added[0].max() - added[0].min() + 2.0 * error
             continue
         forward(layers, first, last, mask, centre)
-        bound_neurons(layers, first, last, mask, states[box], low, high, centre, rows, slopes[0], front)
+        bound_neurons(
+            layers, first, last, mask, states[box], low, high, centre, lines, (work[0], work[1], chain), rows,
+            slopes[0], front, tilts,
+        )  # fmt: skip
         blur[:] = 0.0
-        error = margin_error(layers, first, last, mask, high, errors)
         for side in range(2):
             floors[side], constants[side] = _side(
-                layers, side, cut if side == 0 else below, error, low, high, centre, first, last, mask, rows,
-                slopes[side], front, blur, added[side],
+                layers, side, cut if side == 0 else below, lines, first, last, mask, rows, slopes[side], front, blur,
+                added[side],
             )  # fmt: skip
+        error = margin_error(layers, first, last, mask, high, lines, errors)
+        for side in range(2):
+            floors[side], constants[side] = floors[side] - error, constants[side] - error
         lowest_below, lowest_above = added[0].min(), added[1].min()
         split[box] = -1
         steady[box], flipping[box] = 0.0, 0.0
@@ -722,14 +897,14 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
                 between[i] = slopes[0, i] + slopes[1, i]
             apart = constants[0] + constants[1] + least_value(layers, between, first, last, mask)
             gaps[box] = max(0.0, below - cut - apart - lowest_below - lowest_above)
-            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur)
+            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur, tilts)
         if floors[0] + lowest_below >= 0.0 or floors[1] + lowest_above > 0.0:
             status[box], steady[box] = STEADY, 1.0
         elif floors[0] + added[0].max() >= 0.0 and floors[1] + added[1].max() > 0.0:
             status[box], flipping[box] = FLIPPING, 1.0
         else:
             status[box] = OPEN
-            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur)
+            split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur, tilts)
             if bins == 0:
                 continue
             calm = 0.0
@@ -746,8 +921,8 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
 
 @linked
 def _side(
-    layers: Any, side: int, cut: float, error: float, low: Any, high: Any, centre: Any, first: Any, last: Any,
-    mask: Any, rows: Any, slopes: Any, front: Any, blur: Any, added: Any,
+    layers: Any, side: int, cut: float, lines: Any, first: Any, last: Any, mask: Any, rows: Any, slopes: Any,
+    front: Any, blur: Any, added: Any,
 ) -> Any:  # fmt: skip
     """Bound the margin over the cut (side 0), or its opposite (side 1), from below by a linear function.
 
@@ -757,12 +932,10 @@ def _side(
     depth = layers.widths.shape[0] - 1
     final = layers.down.shape[0] - layers.widths[depth]
     sign = 1.0 if side == 0 else -1.0
-    constant = sign * (layers.biases[layers.biases.shape[0] - 1] - cut) - layers.slack - error
+    constant = sign * (layers.biases[layers.biases.shape[0] - 1] - cut) - layers.slack
     for k in range(layers.widths[depth]):
         rows[0, k] = sign * layers.down[final + k]
-    floor, constant = lower(
-        layers, depth, rows[0], rows[1], constant, low, high, centre, first, last, mask, slopes, front, blur
-    )
+    floor, constant = lower(layers, depth, rows[0], rows[1], constant, lines, first, last, mask, slopes, front, blur)
     for z in range(added.shape[0]):
         added[z] = 0.0
         for k in range(front.shape[0]):
@@ -771,14 +944,15 @@ def _side(
 
 
 @linked
-def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any) -> Any:
+def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any, tilts: Any) -> Any:
     """The attribute over whose range the two bounds change most; numeric ones first; -1 where the box is one person."""
     best, chosen = -1.0, -1
     for i in range(layers.numeric):
         reach = last[i] - first[i]
         weight = SLOPES * (abs(below[i]) + abs(above[i])) * reach
         for k in range(blur.shape[0]):
-            weight += blur[k] * abs(layers.steps[k, i]) * reach
+            if blur[k] > 0.0:
+                weight += blur[k] * tilts[k, i] * reach
         if reach >= 1.0 and weight > best:
             best, chosen = weight, i
     for a in range(mask.shape[0]):

@@ -15,7 +15,7 @@ from fairbits.errors import ModelError, OptionError, choose_from
 from fairbits.functions import expit, logsumexp, softmax
 from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
 from fairbits.models.black_box import foreign
-from fairbits.models.guards import check_archive, check_arrays, is_archive
+from fairbits.models.guards import check_archive, check_arrays
 
 Values = npt.NDArray[Any]
 _ROOT_2 = float(np.sqrt(2))
@@ -619,8 +619,6 @@ def _own(array: npt.ArrayLike) -> Array:
 def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Network:
     """A network from a .npz file: never runs code from it, and unpacks no more than is allowed."""
     path = Path(path)
-    if not is_archive(path):
-        raise ModelError(f"the network {str(path)!r} is not a readable .npz file: it is no zip archive.")
     kinds = check_arrays(path, check_archive(path, max_model_bytes), max_model_bytes)
     # Opened here and not by NumPy, which would leave a damaged file open.
     with foreign(f"the network {str(path)!r} is not a readable .npz file"), path.open("rb") as stream:

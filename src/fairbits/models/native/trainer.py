@@ -6,7 +6,6 @@ standardised while training and the scaling is folded back afterwards, so that s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,7 +37,6 @@ class Fitting:
     learning_rate: float = 1e-3
     consistency: float = 0.0
     whole: bool = False
-    seconds: float | None = None
     prejudice: float = 0.0
 
     def __post_init__(self) -> None:
@@ -320,11 +318,8 @@ def _with_first(network: Network, weights: Floats, bias: Floats) -> Network:
 
 def _steps(rows: int, fitting: Fitting, rng: np.random.Generator) -> Iterator[tuple[npt.NDArray[np.int64], float]]:
     """Batches of row numbers, everybody once per epoch, with the learning rate of each."""
-    begin = time.monotonic()
     size, order, place = min(fitting.batch, rows), rng.permutation(rows), 0
     for update in range(fitting.updates):
-        if fitting.seconds is not None and time.monotonic() - begin > fitting.seconds:
-            return
         if place + size > rows:
             order, place = rng.permutation(rows), 0
         yield order[place : place + size], fitting.learning_rate * (1 - update / fitting.updates)

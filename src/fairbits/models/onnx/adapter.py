@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import MAX_MODEL_BYTES, Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import ModelError
 from fairbits.models.base import needed
-from fairbits.models.black_box import BlackBox, reason
+from fairbits.models.black_box import BlackBox, foreign
 from fairbits.models.guards import options_after_trial
 from fairbits.models.input_slots import slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
@@ -57,8 +57,6 @@ _COLUMNWISE = _PASS | {
     *("Concat", "Gather", "Reshape", "Unsqueeze", "Squeeze", "Add", "Sub", "Mul", "Div", "Where", "IsNaN", "Split"),
     *("OneHotEncoder", "Scaler", "LabelEncoder", "Imputer", "ArrayFeatureExtractor", "FeatureVectorizer"),
 }  # fmt: skip
-#: What a graph that passes ONNX's own checks can still trip over: missing inputs, constants that do not fit.
-_ODD = (ValueError, TypeError, IndexError, KeyError, OverflowError)
 
 
 def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
@@ -86,18 +84,15 @@ def named(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Graph:
     """The graph in a file; errors name the file."""
     proto = read_proto(path, max_model_bytes)
     try:
-        return Graph(proto)
+        with foreign("its graph is odd"):
+            return Graph(proto)
     except ModelError as error:
         raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {error}") from None
-    except _ODD as error:
-        raise ModelError(f"the ONNX file {str(path)!r} cannot be used: {reason(error)}") from None
 
 
 def _native(graph: Graph, schema: Schema | None, options: ModelOptions, path: Path) -> Loaded:
-    try:
+    with foreign("its graph is odd", NotNative):  # constants that do not fit pass ONNX's own checks
         reader = GraphReader(graph)
-    except _ODD as error:
-        raise NotNative(f"its graph is odd ({reason(error).rstrip('.')}).") from None
     network = read_output(reader.chain.network(stated_favourable(graph, options)), options)
     encoding, notes, feed = None, tuple[str, ...](), None
     if reader.stem and schema is not None:

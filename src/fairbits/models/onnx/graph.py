@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MAX_MODEL_BYTES
-from fairbits.errors import FairbitsError, ModelError
+from fairbits.errors import ModelError
 from fairbits.models.base import needed
-from fairbits.models.black_box import reason
+from fairbits.models.black_box import foreign
 from fairbits.models.guards import check_file
 from fairbits.models.options import ModelOptions
 
@@ -41,25 +41,17 @@ def import_onnx() -> Any:
 def read_proto(path: str | Path, max_model_bytes: int = MAX_MODEL_BYTES) -> Any:
     """A checked ONNX model, within the limits of what it declares."""
     onnx = import_onnx()
-    from google.protobuf.message import DecodeError
-
-    try:
+    with foreign(f"the network {str(path)!r} is not a readable ONNX file"):
         model = onnx.load(str(path), load_external_data=False)
         for tensor in _external(model):
             _check_place(tensor, Path(path), max_model_bytes)
         onnx.load_external_data_for_model(model, str(Path(path).parent))
         onnx.checker.check_model(model)
-    except FairbitsError:
-        raise
-    except (DecodeError, onnx.checker.ValidationError, ValueError, OSError, AttributeError, RuntimeError) as error:
-        raise ModelError(f"the network {str(path)!r} is not a readable ONNX file: {reason(error)}") from None
     return model
 
 
 def side_files(path: Path) -> tuple[str, ...]:
     """Files beside a model that hold some of its weights, as ONNX may; paths from its folder."""
-    if path.suffix.lower() != ".onnx":
-        return ()
     from google.protobuf.message import DecodeError
 
     try:
