@@ -86,7 +86,7 @@ def test_answers_are_counted_where_there_are_no_log_probabilities(fake: Fake, au
     model = fake(lambda _: next(said))
     with pytest.raises(FairbitsError, match="no log-probabilities; write answers = 20"):
         Audit.of(audit_file(model.url)).words()
-    audit = Audit.of(audit_file(model.url, model="answers = 8\nconcurrency = 1"))
+    audit = Audit.of(audit_file(model.url, model="answers = 4\nconcurrency = 1"))
     assert set(audit.words().families[0].means.values()) == {2 / 3}
     assert all(body["temperature"] == 1 and "logprobs" not in body for body in model.asked[-8:])
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from fairbits import Audit
+from fairbits import Audit, Network
+from fairbits.language import EncodedNetwork
+from tests.language.encoder import minilm
 
 #: Of a language model that takes a second for a prompt on a busy machine.
 PEOPLE = "amount\n5000\n20000\n"
@@ -72,3 +75,24 @@ def test_a_shipped_classifier_reacts_to_identity_words() -> None:
     assert found.found.claimed
     assert found.means["gay"] > 2 * found.means["man"]
     assert all(null.bits is not None and null.bits < found.found.bits.value for null in found.found.nulls)
+
+
+def test_neurons_behind_a_sentence_encoder(tmp_path: Path) -> None:
+    encode = minilm()
+    same = encode(["A woman asks for a loan.", "A lady wants to borrow money.", "The train is late."])
+    assert same[0] @ same[1] > same[0] @ same[2] + 0.3
+    women, men = (encode([f"{name} asks for a loan." for name in names]) for names in (["Megan"], ["Brian"]))
+    other = (men - women)[0] / np.linalg.norm(men - women)  # where a man's name leads to
+    weights = [np.column_stack([other, np.eye(384)[0]]) * 8, np.array([[1.0], [0.1]])]
+    network = Network.build(weights, [np.zeros(2), np.zeros(1)], activation="relu", head="sigmoid")
+    made = Audit.from_texts(
+        EncodedNetwork(encode, network),
+        pd.DataFrame({"amount": [2000, 9000]}),
+        template="{person} asks for a loan of {amount} dollars.",
+        families={"names": {"person": "first-names-sex"}},
+        realisations=4,
+    )
+    run = made.search(evaluations=20, out=tmp_path / "run", seed=0)
+    found = run.debug(trainings=0)
+    worst = max(found.neurons, key=lambda one: one.acd)
+    assert (worst.layer, worst.neuron) == (1, 0)

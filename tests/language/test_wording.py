@@ -13,9 +13,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from fairbits import Audit
+from fairbits import Audit, Network
 from fairbits.errors import FairbitsError
-from fairbits.language import BUILT_IN, marked, read_cues, templates_of_texts
+from fairbits.language import BUILT_IN, EncodedNetwork, marked, read_cues, templates_of_texts
 from fairbits.measure import text_model
 
 Write = Callable[..., Path]
@@ -124,6 +124,19 @@ def test_search_moves_through_the_template(tmp_path: Path) -> None:
     assert run.summary["cases"] > 3
 
 
+def test_a_network_behind_an_encoder_is_debugged(tmp_path: Path) -> None:
+    def encode(texts: list[str]) -> np.ndarray:  # man or not, small amount or not
+        return np.array([["Bob" in one or "Leo" in one, " 5 " in one] for one in texts], np.float32)
+
+    weights = [np.array([[4.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [0.5]])]  # the first neuron knows the men
+    network = Network.build(weights, [np.zeros(2), np.array([-1.0])], activation="relu", head="sigmoid")
+    made = audit(EncodedNetwork(encode, network))
+    run = made.search(evaluations=60, out=tmp_path / "run", seed=0)
+    found = run.debug(trainings=0)
+    worst = max(found.neurons, key=lambda one: one.acd)
+    assert (worst.layer, worst.neuron) == (1, 0)
+
+
 def test_what_changed_is_marked() -> None:
     left, right = marked("Ann wants 5.", "Bob wants 5.")
     assert left == [("Ann ", True), ("wants 5.", False)]
@@ -193,3 +206,4 @@ def test_an_audit_file_has_a_page_with_words_and_nulls(audit_file: Write, tmp_pa
     assert found.data.words is not None
     assert found.data.words.families[0].found.claimed
     assert "In names: 1.00 bits of sex on average" in found.data.direct
+    assert "nothing is claimed" not in found.data.opening.people

@@ -22,6 +22,7 @@ from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
 from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError
+from fairbits.language import Chat
 from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators, study_words, text_model
 from fairbits.models import Do, HasActivations, HasTrees, Network, TwinScores
 from fairbits.options import AuditOptions, CertifyOptions, RepairOptions
@@ -183,6 +184,8 @@ REPAIR_MEASURES = 10
 def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: StageClock) -> int | None:
     """How many rows a slow model can be asked about in the time of measuring."""
     table = subject.table
+    if _asks_language_model(subject):
+        return None  # kept answers are quick, new ones are not: who is measured must not depend on it
     if isinstance(subject.model, Network):
         return None  # millions of scores a second: a stopwatch on a busy machine is no reason to leave anybody out
     evaluator.evaluate(table.codes[:1])  # compiles, connects
@@ -365,7 +368,8 @@ class Pipeline:
             # No twin can score otherwise, by structure: 0 bits exactly, for everybody. A search, a cause and a repair
             # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
             self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair"})
-        if isinstance(subject.model, TwinScores):  # nobody but the people of the table can be scored
+        # Nobody but the people of a table of twins can be scored, and a language model is paid for each question.
+        if isinstance(subject.model, TwinScores) or _asks_language_model(subject):
             self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair", "certify"})
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.clock = StageClock(self.shares, self.folder, progress)
@@ -571,3 +575,8 @@ class Pipeline:
         notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.clock.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
         return data, write_report(data, run.folder)
+
+
+def _asks_language_model(subject: Subject) -> bool:
+    model = text_model(subject)
+    return model is not None and isinstance(model.decider, Chat)

@@ -3,6 +3,7 @@ from .chat import ChatOptions as ChatOptions
 from .cues import BUILT_IN as BUILT_IN
 from .cues import CueFamily as CueFamily
 from .cues import read_cues as read_cues
+from .model import EncodedNetwork as EncodedNetwork
 from .model import FunctionDecider as FunctionDecider
 from .model import TextModel as TextModel
 from .template import REALISATIONS as REALISATIONS

@@ -5,7 +5,7 @@ So whatever asks a model about people (measure, search, gate) can ask what decid
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
@@ -15,8 +15,10 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.language.template import Wording, Words
-from fairbits.models import BlackBox, attribute, classes_of, reason
+from fairbits.models import Array, BlackBox, Do, Network, attribute, classes_of, reason
 
+#: Texts whose numbers an encoder need not make again.
+REMEMBERED = 100_000
 Floats = npt.NDArray[np.float64]
 
 
@@ -56,10 +58,50 @@ class FunctionDecider:
         return found
 
 
+class EncodedNetwork:
+    """A network behind a frozen encoder: its layers can be looked into, and its neurons held.
+
+    ``encode`` makes a row of numbers of each text; what it made is remembered, because a network that is debugged is
+    asked about the same texts many times.
+    """
+
+    classes = None
+
+    def __init__(
+        self,
+        encode: Callable[[list[str]], npt.ArrayLike],
+        network: Network,
+        seen: dict[str, npt.NDArray[np.float32]] | None = None,
+    ):
+        self.encode, self.network = encode, network
+        self._seen = {} if seen is None else seen
+
+    def scores(self, texts: Sequence[str], *, again: int = 0) -> Floats:  # noqa: ARG002 - it always answers the same
+        """The network's score of each text."""
+        return np.asarray(self.network.scores(self._encoded(texts)), np.float64)
+
+    def activations(self, texts: Sequence[str]) -> tuple[Array, ...]:
+        """The outputs of every layer for each text."""
+        return self.network.activations(self._encoded(texts))
+
+    def with_interventions(self, interventions: Sequence[Do]) -> EncodedNetwork:
+        """The same encoder before a network with some neurons held."""
+        return EncodedNetwork(self.encode, self.network.with_interventions(interventions), self._seen)
+
+    def _encoded(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        if len(self._seen) > REMEMBERED:
+            self._seen.clear()
+        new = list(dict.fromkeys(text for text in texts if text not in self._seen))
+        if new:
+            self._seen.update(zip(new, np.asarray(self.encode(new), np.float32), strict=True))
+        return np.stack([self._seen[text] for text in texts])
+
+
 class TextModel(BlackBox):
     """A decider about the texts that codes become, in the words of the first of its families.
 
-    A row's score is the mean over the realisations of its combination of protected values.
+    A row's score is the mean over the realisations of its combination of protected values. So are the outputs of
+    layers, where the decider shows them.
     """
 
     def __init__(self, decider: Decider, schema: Schema, wordings: Mapping[str, Wording]):
@@ -67,11 +109,28 @@ class TextModel(BlackBox):
         self.decoder = Decoder(schema)
         self.wording = next(iter(wordings.values()))
         super().__init__(self._scores, len(self.decoder.names), name="the decider", own=True, outputs=1)
+        if isinstance(decider, EncodedNetwork):
+            self.activations, self.with_interventions = self._activations, self._with_interventions
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TextModel, (self.decider, self.schema, self.wordings)
 
+    def _activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
+        assert isinstance(self.decider, EncodedNetwork)  # noqa: S101 - only then it is offered
+        texts, mean = self._texts(np.asarray(inputs, np.float64))
+        return tuple(mean(layer).astype(np.float32) for layer in self.decider.activations(texts))
+
+    def _with_interventions(self, interventions: Sequence[Do]) -> BlackBox:
+        assert isinstance(self.decider, EncodedNetwork)  # noqa: S101 - only then it is offered
+        held = self.decider.with_interventions(interventions)
+        return TextModel(held, self.schema, self.wordings).read_as(self.reading)
+
     def _scores(self, codes: Codes) -> Floats:
+        texts, mean = self._texts(codes)
+        return mean(self.decider.scores(texts))
+
+    def _texts(self, codes: Codes) -> tuple[list[str], Callable[[npt.NDArray[Any]], npt.NDArray[Any]]]:
+        """The texts about people, each once, and what takes the mean over each row's own."""
         rows, back = np.unique(codes, axis=0, return_inverse=True)
         free = rows[:, self.schema.free_columns]
         other = np.concatenate([[True], (free[1:] != free[:-1]).any(axis=1)])  # protected columns are the last
@@ -81,9 +140,12 @@ class TextModel(BlackBox):
             for person, place in zip(np.cumsum(other) - 1, self.wording.places(self.schema, rows), strict=True)
         ]
         sizes = np.array([len(each) for each in texts])
-        found = self.decider.scores(list(chain.from_iterable(texts)))
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        return np.asarray((np.add.reduceat(found, starts) / sizes)[back.ravel()])
+
+        def mean(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return np.asarray((np.add.reduceat(values, starts, axis=0).T / sizes).T[back.ravel()])
+
+        return list(chain.from_iterable(texts)), mean
 
     def text_of(self, codes: Codes, place: int, realisation: int = 0, wording: Wording | None = None) -> str:
         """One text about one person."""

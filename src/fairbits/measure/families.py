@@ -87,10 +87,10 @@ class FamilyBits:
         largest = max((null for null in self.found.nulls if null.bits is not None), key=lambda one: one.bits or 0)
         null = f"{number(largest.bits, 2)} by {largest.null} alone" if largest.bits else "none by the nulls"
         wide = self.found.tolerance
-        apart = f" among scores further apart than {wide:.2g}" if wide > epsilon else ""
+        apart = f", among scores further apart than {wide:.2g}" if wide > epsilon else ""
         ends = f"99 % interval {number(above.low, 2)} to {number(above.high, 2)}"
         verdict = "claimed" if self.found.claimed else f"nothing is claimed{few}"
-        return f"{words}, {null}; {number(above.value, 2)} above that{apart} ({ends}): {verdict}."
+        return f"{words}, {null}; {number(above.value, 2)} above the nulls{apart} ({ends}): {verdict}."
 
 
 @dataclass(frozen=True, slots=True)

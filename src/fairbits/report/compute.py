@@ -22,7 +22,7 @@ from fairbits.certify import (
 from fairbits.debug import read_debug
 from fairbits.domain import GrantOptions, joined
 from fairbits.language import TextModel
-from fairbits.measure import Evaluator, Progress, evaluator_of
+from fairbits.measure import Evaluator, Progress, WordStudy, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, TwinScores, kind_of
 from fairbits.repair import RepairResult, read_repair
 from fairbits.report import words
@@ -136,7 +136,7 @@ def compute_report(
         contradictions=against,
         proxies=study,
         opening=Opening(
-            people=words.people_sentence(measured, facts.people),
+            people=words.people_sentence(measured, facts.people) + _words_alone(wording),
             kind=words.people_kind(facts, measured),
             sources=sources_of(about),
             made_by=run.made_by,
@@ -148,6 +148,13 @@ def compute_report(
         folder=run.folder,
         words=wording,
     )
+
+
+def _words_alone(study: WordStudy | None) -> str:
+    """What the first sentence must not leave unsaid where bits of words are not claimed."""
+    if study is None or study.families[0].found.claimed:
+        return ""
+    return " Single words may do that as well as groups: nothing is claimed of it."
 
 
 def _contradictions(

@@ -20,6 +20,7 @@ from fairbits.language import (
     Chat,
     ChatOptions,
     CueFamily,
+    EncodedNetwork,
     FunctionDecider,
     TextModel,
     Wording,
@@ -150,7 +151,7 @@ def _decider(
     if chat:
         raise SchemaError(f"[model] has {next(iter(chat))!r}, which only a language model takes; leave it out.")
     found = read_decider(decider, options) if isinstance(decider, str | Path) else decider
-    if hasattr(found, "scores") and hasattr(found, "classes"):
+    if isinstance(found, EncodedNetwork):
         return found
     return FunctionDecider(found, favourable=favourable)
 

@@ -55,7 +55,7 @@ def measure(
 
         nearby = f"next  fairbits audit {subject}"
         if twins != TwinsOptions():
-            nearby = 'next  an audit file with kind = "twins" has a page and a gate, see docs/twins.md'
+            nearby = 'next  an audit file with kind = "twins" has a page and a gate, see docs/text.md'
         look = measure_look(audit.subject, found, groups, top=top)
         show(look if words is None else chain(wording_blocks(words), look), nearby)
     return None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from fairbits.blocks import (
     Block,
+    Code,
     Columns,
-    Commands,
     Fold,
     Heading,
     Inline,
@@ -45,7 +45,7 @@ def words_of(folder: Path, subject: Subject) -> WordStudy | None:
 
 def wording_blocks(study: WordStudy) -> Iterator[Block]:
     """Claims, bits and nulls by family, words side by side, and one prompt in full."""
-    yield from paragraphs(study.sentences())
+    yield from (Paragraph(f"{one[:1].upper()}{one[1:]}", kind="statistical") for one in study.sentences())
     nulls = [null.null for null in study.families[0].found.nulls]
     columns = [label("family"), figure("bits", 2), *(figure(one, 2) for one in nulls), figure("tolerance", 3)]
     columns += [figure("above", 2), between("99 % interval", lambda one: number(one, 2)), label("")]
@@ -58,8 +58,9 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
     )
     yield Heading("What was asked")
     yield from paragraphs([f"One text in full{', after what the system says' if study.system else ''}:"])
-    yield Commands([*([study.system, ""] if study.system else []), *study.prompt.splitlines()])
-    yield from paragraphs(study.notes, "small")
+    said = [*study.system.splitlines(), *study.prompt.splitlines()]
+    yield from (Paragraph(Code(line)) for line in said if line.strip())
+    yield from paragraphs((f"Note: {note}" for note in study.notes), "note")
     lacking = {null.reason for one in study.families for null in one.found.nulls if null.reason}
     yield from paragraphs((f"Where a null has no figure: {reason}." for reason in sorted(lacking)), "small")
 
