@@ -4,12 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test matrix fuzz mutants kills lint format bench paper docs clean
+.PHONY: help demo test dist matrix fuzz mutants kills lint format bench paper docs clean
 
 help:
 	@echo "make demo    set up .venv and audit the built-in Census network: one page in runs/"
 	@echo "make test    set up .venv and run all tests"
-	@echo "make matrix  the core of the tests under PYTHONS (3.11 3.12 3.13), with nothing but what fairbits needs"
+	@echo "make dist    the source archive and the wheel, in dist/"
+	@echo "make matrix  the core of the tests with the wheel under PYTHONS (3.11 3.12 3.13 lowest), with nothing but what it needs"
 	@echo "make fuzz    odd files over every loader for MINUTES (5), findings in fuzz-findings/"
 	@echo "make mutants change single steps of the code and see whether the tests notice: 10 minutes or more"
 	@echo "make kills   kill every stage at random instants, 100 times, and compare what it ends with"
@@ -47,15 +48,20 @@ demo: $(VENV)/product
 test: $(VENV)/developer
 	$(BIN)/python -m pytest
 
-# Each Python has an environment of its own, with hard dependencies, data frames and pytest; pyenv's where there is one.
-PYTHONS ?= 3.11 3.12 3.13
+# The wheel, made from the source archive, in an environment of its own for each Python: hard dependencies, data frames
+# and pytest; pyenv's Pythons where there are some. `lowest` is Python 3.11 with the lowest versions that are declared.
+PYTHONS ?= 3.11 3.12 3.13 lowest
 CORE := tests/domain tests/measure tests/store/test_writer.py tests/search/test_climb_steps.py tests/debug/test_study.py \
 	tests/debug/test_neurons.py tests/repair/test_choice.py tests/gates/test_verdict.py \
-	tests/cli/test_measure.py tests/test_errors.py tests/test_text.py tests/test_words.py
+	tests/cli/test_measure.py tests/test_errors.py tests/test_text.py
 matrix: $(PYTHONS:%=matrix-%)
-matrix-%:
-	$(firstword $(wildcard $(HOME)/.pyenv/versions/$*.*/bin/python) python$*) -m venv $(VENV)-$*
-	$(VENV)-$*/bin/python -m pip install --quiet --editable . pandas polars "pytest>=8.4" "pytest-xdist>=3.6" "hypothesis>=6.100"
+dist: $(VENV)/developer
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+matrix-%: dist
+	$(firstword $(wildcard $(HOME)/.pyenv/versions/$(*:lowest=3.11).*/bin/python) python$(*:lowest=3.11)) -m venv $(VENV)-$*
+	$(BIN)/python -m tools.lowest $(filter lowest,$*) > $(VENV)-$*/constraints.txt
+	$(VENV)-$*/bin/python -m pip install --quiet --constraint $(VENV)-$*/constraints.txt dist/*.whl pandas polars "pytest>=8.4" "pytest-xdist>=3.6" "hypothesis>=6.100"
 	$(VENV)-$*/bin/python -m pytest -q $(CORE) -k "not ONNX"
 
 mutants: $(VENV)/developer

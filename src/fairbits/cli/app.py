@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -114,11 +116,21 @@ class CommandGroup(click.Group):
         return super().invoke(ctx)
 
 
+def _commit() -> str:
+    """The commit, where the package lies in a checkout of its own."""
+    home = Path(__file__).parents[3]
+    if not (home / ".git").exists() or not (home / "src" / "fairbits").is_dir():
+        return ""
+    git = ["git", "-C", str(home), "describe", "--always", "--dirty", "--exclude=*"]
+    found = subprocess.run(git, capture_output=True, text=True, check=False)  # noqa: S603 - no word of it is from outside
+    return f" (commit {found.stdout.strip()})" if found.returncode == 0 else ""
+
+
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
         from fairbits._version import __version__
 
-        print(f"fairbits {__version__}")
+        print(f"fairbits {__version__}{_commit()}")
         ctx.exit()
 
 
