@@ -318,7 +318,7 @@ class AcceptOptions:
 
 def protected_option() -> Any:
     """Who counts as protected."""
-    words = "Protected attributes, separated by commas, instead of the subject's own."
+    words = "Protected attributes, separated by commas, instead of those of the audit file."
     return option(None, words, read=names_of, metavar="NAMES")
 
 
@@ -536,7 +536,7 @@ class RepairOptions(ExecutorOptions):
     quick: bool = option(False, "Leave out what takes long: distilling, sets of neurons, training.")
     proposals: Any = option(
         (),
-        "What else to try, by commas: mitigators (or reweigh, …), settings.",
+        "What else to try, by commas: mitigators (or reweigh, …), settings, tree.",
         flag="--with",
         was=("--also", "--proposals"),
         read=_names("--with"),
@@ -623,7 +623,7 @@ class CompareOptions(ExecutorOptions):
 class GateOptions(ThreadOptions):
     """What a model is judged by."""
 
-    policy: Any = option(None, "The policy.", metavar="FILE", shown="fairbits.toml here or beside the subject")
+    policy: Any = option(None, "The policy.", metavar="FILE", shown="fairbits.toml here or beside the audit file")
     suite: Any = option(None, "The frozen people.", metavar="FILE", shown="gate/NAME/suite.parquet, else the table")
     baseline: Any = option(None, "An earlier model's answers.", metavar="FILE", shown="gate/NAME/baseline.parquet")
     update_baseline: bool = option(False, "Take this model as the baseline from now on.")

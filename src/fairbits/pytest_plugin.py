@@ -36,7 +36,7 @@ class GateTest(pytest.Item):
     def runtest(self) -> None:
         """Look up what was judged, once for all checks and workers."""
         outcomes = _outcomes(self.config, self.subject)
-        word, text = outcomes.get(self.check, ("skip", "the subject has nothing that this check could be about"))
+        word, text = outcomes.get(self.check, ("skip", "model and table have nothing that this check could be about"))
         if _MISUSE in outcomes:
             word, text = outcomes[_MISUSE]
         if word == "skip":
@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="SUBJECT",
-        help="Judge this subject (a name or a subject.toml): one test per check. May be given several times.",
+        help="Judge this model (a built-in name or an audit file): one test per check. May be given several times.",
     )
     for name in _OPTIONS:
         group.addoption(f"--fairbits-{name}", metavar="FILE", help=f"The {name}, as of `fairbits gate --{name}`.")

@@ -104,7 +104,7 @@ def unsigned_zero(text: str) -> str:
 
 def number(value: float | None, digits: int = 0) -> str:
     """A number with thousands set apart; a dash for None."""
-    return "–" if value is None else unsigned_zero(f"{value:,.{digits}f}")
+    return "–" if value is None else unsigned_zero(f"{value:,.{digits}f}").replace("-", "−")
 
 
 def power(value: float) -> str:
@@ -123,7 +123,7 @@ def power(value: float) -> str:
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as a percentage; a dash for None."""
-    return "–" if value is None else unsigned_zero(f"{100 * value:.{digits}f} %")
+    return "–" if value is None else unsigned_zero(f"{100 * value:.{digits}f} %").replace("-", "−")
 
 
 def signed(value: float | None, digits: int = 2) -> str:

@@ -35,7 +35,7 @@ def test_everything_follows_from_a_search(tmp_path: Path) -> None:
     assert page.is_file()
     assert len(run.cases(top=5)) == len(run.worst(5)) == 5
     # The model lives in Python only: whoever opens the run has to bring it.
-    with pytest.raises(OptionError, match=r"started from Python; hand over the subject, as Audit\(…\)\.open"):
+    with pytest.raises(OptionError, match=r"started from Python; hand over its model and table, as Audit\(…\)\.open"):
         fairbits.open_run(run.folder).debug()
     for again in (audit.open(run.folder), fairbits.open_run(run.folder, subject=audit.subject)):
         assert again.debug(samples=20, inside=False).subject == "wired"

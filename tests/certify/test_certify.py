@@ -12,11 +12,12 @@ from fairbits.certify import CertifyOptions, Statement, certify_subject
 from fairbits.certify.cells import prove_cells
 from fairbits.certify.exact import Asker, ask, domain_size, everybody, vector_classes, within
 from fairbits.certify.run import _Ladder
+from fairbits.data import load_subject
 from fairbits.domain import Attribute, Encoding, Schema, Table
 from fairbits.engine import tolerance_of, vectors
 from fairbits.engine.tree_bounds import tree_boxes
-from fairbits.errors import OptionError
-from fairbits.measure import evaluator_of
+from fairbits.errors import OptionError, TableError
+from fairbits.measure import evaluator_of, measure_table
 from fairbits.models import Activation, ModelOptions, Network, read_model
 from fairbits.models.trees.ensemble import Ensemble, Tree, TreeModel
 from fairbits.subject import make_subject
@@ -521,3 +522,25 @@ def test_equal_weights_of_one_hot_labels_are_no_structure():
     weights[0][protected] = 0.0
     blind = make_subject("blind", Network.build(weights, biases), schema, subject.table)
     assert evaluator_of(blind, threads=1).blind
+
+
+def test_a_network_and_its_bounds_are_enough(tmp_path):
+    rng = np.random.default_rng(0)
+    network = _network(rng, _schema())
+    layers = {f"W{i}": w for i, w in enumerate(network.weights)} | {f"b{i}": b for i, b in enumerate(network.biases)}
+    np.savez(tmp_path / "network.npz", **layers)
+    about = ['[model]\npath = "network.npz"\nencoding = "codes"\n[table]\nclasses = ["no", "yes"]']
+    for one in _schema().attributes:
+        ends = f"labels = {list(one.labels)}" if one.labels else f"low = {one.low}\nhigh = {one.high}"
+        ends = f'kind = "{one.kind}"\n{ends}'
+        about.append(f"[attributes.{one.name}]\n{ends}\nprotected = {str(one.protected).lower()}")
+    (tmp_path / "net.toml").write_text("\n".join(about))
+    subject = load_subject(tmp_path / "net.toml")
+    found = certify_subject(subject, CertifyOptions(seconds=20, threads=1))
+    truth = _truth(subject)
+    flips = next(one for one in found.statements if one.property == "flips")
+    assert (flips.kind, flips.people, flips.falsified) == ("exact", 13 * 3 * 21, truth.flips)
+    assert all("row" not in one.population and "table" not in one.population for one in found.statements)
+    assert "no table" in subject.lines()[0]
+    with pytest.raises(TableError, match="no table"):
+        measure_table(evaluator_of(subject), subject.table, rng)

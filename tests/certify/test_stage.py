@@ -95,6 +95,7 @@ def test_the_command(audit, tmp_path, monkeypatch):
     shown = CliRunner().invoke(app, ["certify", str(run.folder), "--budget", "3s", "--threads", "1"])
     assert shown.exit_code == 0, shown.output
     assert "Of 80 people, 20 % flip (exact)." in shown.output
+    assert shown.output.splitlines()[-1].startswith("next  fairbits report ")
     assert max(map(len, shown.output.splitlines())) <= 80
     raw = CliRunner().invoke(app, ["certify", str(run.folder), "--budget", "3s", "--threads", "1", "--json"])
     assert {one["property"] for one in json.loads(raw.stdout)["statements"]} == {"flips", "k"}

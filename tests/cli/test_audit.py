@@ -130,7 +130,7 @@ def test_stages_can_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["audit"], "no subject was given"),
+        (["audit"], "nothing to audit was given"),
         (["audit", "german", "--skip", "serach"], "Did you mean 'search'"),
         (["audit", "german", "--budget", "0s"], "budget"),
         (["report", "nowhere"], "does not exist"),

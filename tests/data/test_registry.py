@@ -24,7 +24,7 @@ def test_label_one_is_the_scored_class() -> None:
 
 
 def test_an_unknown_name_is_met_with_a_guess() -> None:
-    with pytest.raises(OptionError, match=r"no built-in subject 'germany'.*Did you mean 'german'"):
+    with pytest.raises(OptionError, match=r"nothing built in is called 'germany'.*Did you mean 'german'"):
         load_table("germany")
 
 

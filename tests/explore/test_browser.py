@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from fairbits.explore import Explorer, build_app, listen
-from fairbits.explore.app import asked_of
-from fairbits.explore.listener import hosts_of, server_of
+from fairbits.explore.app import asked_of, hosts_of, server_of
 
 from ..audit.test_tasks import task
 from ..browsing import launched

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.explore import build_app, listener
-from fairbits.explore.listener import hosts_of, listen, server_of
+from fairbits.explore import app as serving
+from fairbits.explore import build_app
+from fairbits.explore.app import hosts_of, listen, server_of
 
 from .conftest import HOST, TOKEN, Client
 
@@ -151,7 +152,7 @@ HALF_OPEN = {
 def port(explorer) -> Iterator[int]:
     """A real server that loses its patience soon."""
     with pytest.MonkeyPatch.context() as patch, listen() as listening:
-        patch.setattr(listener, "QUESTION_SECONDS", 0.3)
+        patch.setattr(serving, "QUESTION_SECONDS", 0.3)
         server = server_of(build_app(explorer, token=TOKEN, hosts=hosts_of(listening)))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

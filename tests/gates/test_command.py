@@ -39,6 +39,7 @@ def test_the_exit_code_is_the_verdict(project: Path, most: float, code: int, wor
     assert done.returncode == code, done.stderr
     assert done.stdout.startswith(f"{word}  planted")
     assert "there was no baseline" in done.stdout
+    assert done.stdout.splitlines()[-1] == "next  fairbits audit subject.toml"
     assert max(map(len, done.stdout.splitlines())) <= 80
     found = json.loads(fairbits("gate", "subject.toml", "--json").stdout)
     assert found["verdict"] == word.lower()

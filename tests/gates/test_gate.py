@@ -358,7 +358,7 @@ def test_a_regression_decides_nothing(project: Path) -> None:
     Path("table.csv").write_text("\n".join([rows[0], *numbers]) + "\n")
     weights = np.array([[80.0], [30.0], [1.5], [0.0]])
     fairbits.Network.build([weights], [np.zeros(1)], head="linear").save(project / "model.npz")
-    with pytest.raises(OptionError, match="'flip_rate' needs a decision, but the subject predicts a number"):
+    with pytest.raises(OptionError, match="'flip_rate' needs a decision, but the model predicts a number"):
         judged({"flip_rate": 0.5})
     assert judged({"k_max": 99, "bits_mean": {"max": 9, "max_rise": 0.1}, "indirect_bits": 1.0}).verdict == "pass"
     assert fairbits.gate("subject.toml", baseline="other.parquet").pending == ("bits_mean_rise",)

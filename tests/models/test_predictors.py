@@ -157,3 +157,8 @@ def test_a_missing_number_is_missing_for_models_of_codes_too(named) -> None:
     loaded = read_model(predictor, schema, options)
     loaded.model.scores(loaded.encoding.encode(np.array([[attributes[0].gap, 1.0], [2.0, 0.0]])))
     assert np.array_equal(np.asarray(seen[-1], np.float64), [[np.nan, 1.0], [2.0, 0.0]], equal_nan=True)
+
+
+def test_spellings_of_earlier_releases_are_understood():
+    options = ModelOptions.of({"eats": "codes", "output": "logits"})
+    assert (options.input_format, options.output) == ("codes", "logit")

@@ -269,7 +269,7 @@ def test_scores_of_all_twins_are_the_librarys(name: str, way: str, fitted: dict[
 
 
 def test_large_trees_are_walked_and_give_the_same(fitted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairbits.engine import tree_planner
+    from fairbits.engine import trees
 
     for name in (
         "lightgbm many categories",
@@ -281,7 +281,7 @@ def test_large_trees_are_walked_and_give_the_same(fitted: dict[str, Any], monkey
         schema = SCHEMAS[KINDS[name].target]
         model, encoding = load_with_encoding(fit(name, fitted), schema)
         small = Evaluator(model, schema, encoding, threads=1).scores(PEOPLE)
-        monkeypatch.setattr(tree_planner, "SMALL_LEAVES", 0)
+        monkeypatch.setattr(trees, "SMALL_LEAVES", 0)
         walked = Evaluator(model, schema, encoding, threads=1)
         monkeypatch.undo()
         assert len(walked._trees.program.large.roots) == model.ensemble.trees
@@ -305,7 +305,7 @@ def test_more_than_64_twins_and_65_leaves(tmp_path: Path) -> None:
     for walked in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             if walked:
-                patch.setattr("fairbits.engine.tree_planner.SMALL_LEAVES", 0)
+                patch.setattr("fairbits.engine.trees.SMALL_LEAVES", 0)
             evaluator = Evaluator(loaded, schema, encoding, threads=1)
         assert evaluator.m == 215
         twins = evaluator.twins.expand(people[:20]).reshape(-1, 4)

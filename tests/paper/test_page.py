@@ -34,7 +34,7 @@ def test_findings_of_rq1() -> None:
     assert found[1] == "Largest K_F: climb in 1 of 1 subjects."
     assert found[2] == "Largest k max: dice in 1 and climb in 1 of 1 subjects (a tie counts for both)."
     assert found[3] == "K_F above the paper's, which had an hour: dice on 0 and climb on 1 of 1 subjects."
-    assert "50% of its Q∞" in found[4]
+    assert "50 % of its Q∞" in found[4]
 
 
 def test_findings_of_rq2() -> None:

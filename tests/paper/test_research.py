@@ -53,7 +53,7 @@ def test_missing_data_are_named_with_what_stands_in(nothing_added) -> None:
     assert "meps15-synthetic (generated people) stands in" in found.notes[1]
     with pytest.raises(UsageError, match="compas is left out"):
         roster(["compas"])
-    with pytest.raises(OptionError, match="no built-in subject 'gremlin'"):
+    with pytest.raises(OptionError, match="nothing built in is called 'gremlin'"):
         roster(["gremlin"])
     table = datasets(found)
     assert table.rows[0][:4] == ["german", "in the package", 1000, 600]

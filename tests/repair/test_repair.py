@@ -249,7 +249,7 @@ def test_refusals(run: Run, tmp_path: Path) -> None:
         repair_run(run, guarantee=0)
     with pytest.raises(OptionError, match="guarantee is 2 and the repair 'blind' is to be taken"):
         repair_run(run, guarantee=2, choose="blind")
-    with pytest.raises(OptionError, match="started from Python; hand over the subject"):
+    with pytest.raises(OptionError, match="started from Python; hand over its model and table"):
         repair_run(tmp_path / "box")
     nameless = make_subject("nameless", wired(), replace(SCHEMA, target=None), Table(people().codes))
     with pytest.raises(TableError, match="no labels, so nobody can say"):
@@ -415,7 +415,8 @@ def test_a_guarantee(run: Run, guarantee: int) -> None:
     assert 0.9 < distilled.fidelity <= 1  # type: ignore[operator]
     assert 0 < distilled.fidelity_apart < 0.05  # type: ignore[operator]
     told = next(line for line in result.warnings if line.startswith("distilled was taught the average"))
-    assert f"{distilled.fidelity:.1%} are decided alike, and its accuracy is {distilled.held_out.accuracy:.1%}" in told
+    alike, right = (f"{100 * share:.1f} %" for share in (distilled.fidelity, distilled.held_out.accuracy))
+    assert f"{alike} are decided alike, and its accuracy is {right}" in told
     assert {row["fidelity"] for row in rows if row["repair"] == "distilled"} == {distilled.fidelity}
     assert {row["fidelity"] for row in rows if row["repair"] == "blind"} == {None}
     result = repair_run(run, choose="average" if guarantee == 1 else "guard-2", quick=True, threads=1)

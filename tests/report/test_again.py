@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from fairbits import Budget, load_subject
 from fairbits.audit.searches import check, compare, settings_again
 from fairbits.cli.app import app
-from fairbits.report.commands import commands
+from fairbits.report.sections.paperwork import commands
 from fairbits.scale import ExecutorOptions
 from fairbits.scale.run import search
 from fairbits.search import Settings, search_subject, shards

@@ -44,7 +44,7 @@ def opened(browser: Any, address: str, **how: Any) -> tuple[Any, list[str]]:
 
 def test_opens_without_complaint_and_expands(browser: Any, address: str) -> None:
     page, complaints = opened(browser, address)
-    assert page.locator("section").count() == 9
+    assert page.locator("section").count() == 10
     second = page.locator("details.person").nth(1)
     assert not second.locator("dl.facts").is_visible()
     second.locator("summary").focus()

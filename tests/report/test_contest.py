@@ -43,7 +43,7 @@ def address(document: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
 def test_everything_is_on_the_page(document: dict[str, Any]) -> None:
     page = render_contest(contest_of(document, command="fairbits compare small"))
     assert HOSTILE[0] not in page
-    assert page.count("<svg") == page.count("<desc") == 4
+    assert page.count("<svg") == page.count("<desc") == 3
     for heading in (
         "local success",
         "1,000th, s",
@@ -88,7 +88,7 @@ def test_nobody_found_is_said(document: dict[str, Any]) -> None:
 
 def test_the_page_in_a_browser(browser: Any, address: str) -> None:
     page, complaints = opened(browser, address, color_scheme="dark", java_script_enabled=False)
-    assert page.locator("figure svg").count() == 4
+    assert page.locator("figure svg").count() == 3
     assert page.locator("figure svg").first.is_visible()
     assert not page.locator("#look").is_visible()
     assert complaints == []

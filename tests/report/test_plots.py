@@ -25,7 +25,7 @@ from .conftest import HOSTILE, build_subject
 
 @pytest.mark.parametrize(
     "draw",
-    [plot.severity, plot.progress, plot.stakes, plot.shapley, plot.network, plot.pareto],
+    [plot.severity, plot.progress, plot.shapley, plot.network, plot.pareto],
     ids=lambda f: f.__name__,
 )
 def test_pictures_of_a_run(draw: Callable[[Run], Any], audited: Run) -> None:

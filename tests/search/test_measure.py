@@ -12,7 +12,7 @@ from fairbits.data import load_subject
 from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
 from fairbits.measure import MEASURES, check_measure, effective_classes, evaluator_of
-from fairbits.report.commands import commands
+from fairbits.report.sections.paperwork import commands
 from fairbits.search import Budget, Settings, kept_settings, search_subject
 from fairbits.search.strategies.climb import height
 from fairbits.store import Run

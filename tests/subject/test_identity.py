@@ -336,9 +336,9 @@ def test_answers_that_vary_are_the_same_model_and_a_constant_is_not() -> None:
     assert differences(first.document(), again) == []
     assert first.id == again.id
     for other, words in (
-        (lambda rows: np.full(len(rows), 0.5), "answers vary otherwise (100% of those probed there, 0% here)"),
+        (lambda rows: np.full(len(rows), 0.5), "answers vary otherwise (100 % of those probed there, 0 % here)"),
         (lambda rows: rng.random(len(rows)) / 2, "mean score differs by -0.2"),
-        (lambda rows: (rng.random(len(rows)) > 0.5) * 1.0, "answers vary otherwise (100% of those probed there"),
+        (lambda rows: (rng.random(len(rows)) > 0.5) * 1.0, "answers vary otherwise (100 % of those probed there"),
     ):
         found = list(first.probe.differences(boxed(other).subject.identity.probe))
         assert len(found) == 1

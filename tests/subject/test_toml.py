@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from fairbits.subject import parse_toml
+from fairbits import load_subject
+from fairbits.errors import SchemaError
+from fairbits.subject import export_subject, parse_toml
+
+from ..report.conftest import build_subject, ordinary_schema
 
 
 @pytest.mark.parametrize(
@@ -32,3 +38,19 @@ def test_keys_without_end_are_refused_at_once(text: str) -> None:
 def test_dots_in_texts_are_no_keys() -> None:
     words = "A. B. C. " * 15 + "1.5, 2.5." + "." * 500
     assert parse_toml(f'note = "{words}"\na.b.c = 1.5'.encode()) == {"note": words, "a": {"b": {"c": 1.5}}}
+
+
+def test_what_an_owner_says_of_a_model_is_kept_and_moves_no_figure(tmp_path: Path) -> None:
+    plain = build_subject(ordinary_schema(), "said")
+    about = {"purpose": "credit", "owner": "risk", "version": "7"}
+    export_subject(replace(plain, about=about), tmp_path / "said")
+    found = load_subject(str(tmp_path / "said" / "subject.toml"))
+    assert found.about == about
+    file = tmp_path / "said" / "subject.toml"
+    said = file.read_text(encoding="utf-8")
+    file.write_text(said.replace('version = "7"', 'version = "8"'), encoding="utf-8")
+    assert load_subject(str(file)).identity.id == found.identity.id
+    for wrong, words in (("version = 7", r"\[about\] version is '7'"), ('risk = "x"', "unknown key 'risk'")):
+        file.write_text(said.replace('version = "7"', wrong), encoding="utf-8")
+        with pytest.raises(SchemaError, match=words):
+            load_subject(str(file))

@@ -213,7 +213,7 @@ class Audit:
         if source is None:
             raise OptionError(
                 f"the run in {str(folder)!r} does not say where its model is, because it was started from Python; "
-                f"hand over the subject."
+                f"hand over its model and table, as subject=."
             )
         loaded = source if isinstance(source, Subject) else load_subject(source, **grants)
         _check_same_run(kept, loaded, names, where, repeats)

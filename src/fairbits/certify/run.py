@@ -27,6 +27,7 @@ from fairbits.models import HasTrees, Model, Network, answers_vary, load_model
 from fairbits.options import CertifyOptions as CertifyOptions  # noqa: PLC0414 - exported from here, too
 from fairbits.store import json_of, write_json
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 #: The repaired model in our own format, what a repair left in a run's folder, and guaranteed rates of groups.
 RUN, REPAIRED, REPAIR, RATES = "run.json", "repaired.npz", "repair.json", "certify_rates.json"
@@ -143,7 +144,8 @@ class _Ladder:
         pace = exact.people_per_second(self.asker, self.rows)
         if self._whole_domain(size, pace):
             return self._done()
-        self._attempt(lambda: self._near(pace))
+        if not self.subject.table.drawn:
+            self._attempt(lambda: self._near(pace))
         self._sampled(SAMPLE * self.options.seconds)
         # The sample has shown how quick the model really is: perhaps everybody fits the budget after all.
         if self._whole_domain(size, self.sampled_pace):
@@ -432,6 +434,8 @@ class _Ladder:
                 "on the table's own rows for every model."
             )
         lead = len(evaluator.schema.classes) > 2
+        if self.subject.table.drawn:
+            raise CapabilityError("guaranteed rates need a table, to which the population is fitted.")
         boxes = self._box_network(network, scored=not lead)
         cuts = margin_cuts(evaluator.threshold, linear=network.head == "linear", lead=lead)
         columns = [int(column) for column in evaluator.twins.columns]
@@ -491,8 +495,10 @@ class _Ladder:
         what = "flips" if question.k is None else f"k ≤ {question.k}"
 
         def on_volumes(now: Volumes) -> None:
-            shares = (now.certified / now.people, now.falsified / now.people, now.open / now.people)
-            self.watch("{}: {:.1%} certified, {:.2%} falsified, {:.1%} open".format(what, *shares))
+            certified, falsified, still = (part / now.people for part in (now.certified, now.falsified, now.open))
+            self.watch(
+                f"{what}: {percent(certified)} certified, {percent(falsified, 2)} falsified, {percent(still)} open"
+            )
 
         begin = time.perf_counter()
         found = [
@@ -621,7 +627,7 @@ def repaired_model(folder: Path, subject: Subject) -> tuple[Model | None, tuple[
         return None, (f"the repaired model was left out: {error}",)
     if isinstance(model, Network) and isinstance(subject.model, Network):
         return model.with_favourable(subject.model.favourable), ()
-    return None, (f"{REPAIRED} holds no network like the subject's, so it was left out.",)
+    return None, (f"{REPAIRED} holds no network like the one audited, so it was left out.",)
 
 
 def _by_construction(folder: Path, subject: Subject) -> tuple[Statement, ...]:

@@ -24,8 +24,8 @@ from fairbits.text import for_the_shell, one_line
 COMMANDS = {
     "Start": {
         "audit": "Measure, search, debug, repair, certify, report: one page.",
-        "init": "Write a subject.toml for your own table and model.",
-        "data": "The built-in subjects: list, show, export, add, train.",
+        "init": "Write an audit file (subject.toml) for your own table and model.",
+        "data": "The built-in models and tables: list, show, export, add, train.",
     },
     "Look": {
         "report": "Write the page of a run; sign it, verify it; a model card.",

@@ -26,7 +26,7 @@ def read_place(text: str) -> Path:
 
 def subject_argument(default: Any = ...) -> Any:
     """The subject of a command; one that can go on with a run needs none."""
-    words = "A built-in subject (see `fairbits data`) or a subject.toml."
+    words = "A built-in name (see `fairbits data`) or an audit file (subject.toml)."
     return argument(help=words) if default is ... else argument(default, words)
 
 
@@ -37,7 +37,9 @@ def run_argument() -> Any:
 
 def either_argument() -> Any:
     """A run or a subject."""
-    return argument(help="A built-in subject, a subject.toml, or the folder of a run.", metavar="RUN|SUBJECT")
+    return argument(
+        help="A built-in name, an audit file (subject.toml), or the folder of a run.", metavar="RUN|SUBJECT"
+    )
 
 
 def out_option() -> Any:
@@ -88,5 +90,7 @@ def audit_of(subject: str | None, about: AcceptOptions, loading: LoadingOptions,
     if resume is not None:
         return Audit.of_run(resume, subject, **asked)
     if subject is None:
-        raise OptionError("no subject was given; name a built-in (see `fairbits data`) or a subject.toml.")
+        raise OptionError(
+            "nothing to audit was given; name a built-in (see `fairbits data`) or an audit file (subject.toml)."
+        )
     return Audit.of(subject, **asked)

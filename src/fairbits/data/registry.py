@@ -72,7 +72,7 @@ def load_stored(name: str, *, network: bool = True) -> Stored:
 def built_in(name: str) -> BuiltIn:
     """The record of a built-in subject."""
     if name not in BUILT_IN:
-        raise OptionError(f"there is no built-in subject {name!r}; {choose_from(name, BUILT_IN)}")
+        raise OptionError(f"nothing built in is called {name!r}; {choose_from(name, BUILT_IN)}")
     return BUILT_IN[name]
 
 

@@ -32,7 +32,7 @@ def load_subject(name_or_toml: str | Path, **grants: Unpack[GrantOptions]) -> Su
         return subject_of_toml(Path(text), grants)
     raise SchemaError(
         f"subject {text!r} is neither a file nor built in; {choose_from(text, BUILT_IN)}"
-        f" For your own model give a subject.toml."
+        f" For your own model give an audit file (subject.toml)."
     )
 
 

@@ -50,6 +50,7 @@ from fairbits.models import (
     write_npz,
 )
 from fairbits.subject import Subject, balanced_accuracy
+from fairbits.text import percent
 
 NETWORKS = Path(__file__).parent / "networks"
 
@@ -142,7 +143,7 @@ def train(
     if used is None:
         raise FairbitsError(
             f"{ATTEMPTS} networks for {name!r} from seed {seed} on learned nothing beyond the majority class "
-            f"({majority:.1%}); try another --seed."
+            f"({percent(majority)}); try another --seed."
         )
     right = _decided_as_labelled(network, encoding, held_out)
     card = Card(

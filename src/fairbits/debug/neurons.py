@@ -30,6 +30,7 @@ from fairbits.measure import Evaluator, Measure, bounded_ratio, clustered_ratio,
 from fairbits.models import Do, HasActivations, HasInterventions, Model, Network, kind_of
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject, decided
+from fairbits.text import percent
 
 #: A value is a candidate if it costs at most this much accuracy (ε2 of the paper).
 MAX_LOSS = 0.05
@@ -309,7 +310,8 @@ def neuron_sets(
     explained = 0.0
     for size in range(1, MAX_NEURONS + 1):
         if stage is not None:
-            stage(f"looking for the smallest set of neurons: {size - 1} held, {explained:.0%} of the bits explained")
+            share = percent(explained, 0)
+            stage(f"looking for the smallest set of neurons: {size - 1} held, {share} of the bits explained")
         step = search.best_next(dos, explained)
         if step is None:
             break

@@ -30,6 +30,7 @@ from fairbits.store import (
     write_json,
     write_parquet,
 )
+from fairbits.text import percent
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 Units = Literal["layers", "trees"]
@@ -444,11 +445,13 @@ class Origin:
             how = (
                 f"{self.trainings} short trainings of ours on these rows ({self.epochs} epochs; longer ones share less)"
             )
+        shared, single = (
+            f"{percent(some.value, 0)} ({percent(some.low, 0)} to {percent(some.high, 0)})"
+            for some in (one.shared, one.single)
+        )
         return (
-            f"{one.shared.value:.0%} ({one.shared.low:.0%} to {one.shared.high:.0%}) of what a training makes of "
-            f"{what} comes with the data: {how} share it. "
-            f"{one.single.value:.0%} ({one.single.low:.0%} to {one.single.high:.0%}) comes with the single training. "
-            f"Another recipe may share more or less{own}."
+            f"{shared} of what a training makes of {what} comes with the data: {how} share it. {single} comes with the "
+            f"single training. Another recipe may share more or less{own}."
         )
 
 

@@ -60,6 +60,7 @@ from fairbits.models import HasActivations, HasInterventions, HasTrees, Network,
 from fairbits.randomness import generator
 from fairbits.store import Run, check_writable, subject_of
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 WORST_SHARE = 0.2
 
@@ -280,9 +281,9 @@ class _Work:
         vote = vote_of(rho, voting, chosen=ranked if self.rule == "code" else 0, chains=self.chains)
         if self.rule == "code" and vote.close and vote.share is not None and vote.runner_up_share is not None:
             self.notes.append(
-                f"The vote for layer {vote.suspect} is close: it has {vote.share.value:.0%} of the cases, layer "
-                f"{vote.runner_up} has {vote.runner_up_share.value:.0%}; among cases drawn again, layer {vote.suspect} "
-                f"wins {vote.certainty:.0%} of the time."
+                f"The vote for layer {vote.suspect} is close: it has {percent(vote.share.value, 0)} of the cases, "
+                f"layer {vote.runner_up} has {percent(vote.runner_up_share.value, 0)}; among cases drawn again, layer "
+                f"{vote.suspect} wins {percent(vote.certainty, 0)} of the time."
             )
         layers = layer_effects(delta, rho, widths)
         return self._held(layers) if self.rule == "ours" else layers, delta, rho, vote
@@ -350,7 +351,7 @@ class _Work:
                 why = "a score does not say which of several classes is decided"
             self.notes.append(f"Accuracy is not known ({why}): every value that a neuron can take was kept.")
         elif not any(one.acd is not None for one in found):
-            self.notes.append(f"No neuron can be both on and off within {MAX_LOSS:.0%} of the accuracy.")
+            self.notes.append(f"No neuron can be both on and off within {percent(MAX_LOSS, 0)} of the accuracy.")
         return found
 
     def attribution(self) -> Attribution | None:

@@ -428,7 +428,7 @@ def sides_of(
     if shared is None:
         raise OptionError(
             f"{str(a)!r} and {str(b)!r} are models, and nothing says whom they decide about; add --subject with a "
-            f"subject.toml or a built-in subject."
+            f"subject.toml or a built-in name."
         )
     sides = [one or with_model(shared, str(text), **grants) for one, text in zip(found, (a, b), strict=True)]
     return sides[0], sides[1]

@@ -264,6 +264,8 @@ class Table:
         For each attribute that is known as probabilities only: those of its groups, (n, groups); NaN where unknown.
     library
         "pandas" or "polars" where the owner's table is a frame: what results become in ``to_frame()``.
+    drawn
+        Whether nobody gave a table, and people drawn from the domain stand in its place: only `certify` takes those.
     """
 
     codes: Codes
@@ -278,6 +280,7 @@ class Table:
     library: str | None = None  # of the owner's frame
     weight: npt.NDArray[np.float64] | None = None  # survey weights; None where rows count alike
     chances: tuple[npt.NDArray[np.float64], ...] = ()  # (n, groups) for each attribute known as probabilities only
+    drawn: bool = False  # whether nobody gave a table
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -461,7 +464,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     codes = np.full(len(column), np.nan)
     if not there.any():
         raise TableError(
-            f"protected attribute {attribute.name!r} has no value in any row; leave it out of the subject."
+            f"protected attribute {attribute.name!r} has no value in any row; leave it out of the audit file."
         )
     codes[there] = codes_of_column(column.drop_null(), attribute)
     outside = there & ~attribute.valid(codes)

@@ -26,6 +26,7 @@ from fairbits.domain.rule import Rule, Truth, columns_of, evaluated
 from fairbits.domain.schema import Schema
 from fairbits.domain.words import shortened
 from fairbits.errors import SchemaError
+from fairbits.text import percent
 
 
 class Twins:
@@ -519,7 +520,7 @@ def check_rules(schema: Schema, rows: Codes) -> tuple[str, ...]:
         worst = int(possible.mean(axis=0).argmin())
         raise SchemaError(
             f"no row of the table and none of {SAMPLE:,} people drawn at random keep all {len(schema.rules)} rules; "
-            f"the one that excludes most is {schema.rules[worst].text!r} ({1 - possible[:, worst].mean():.1%} of "
+            f"the one that excludes most is {schema.rules[worst].text!r} ({percent(1 - possible[:, worst].mean())} of "
             f"them): change or drop it."
         )
     broken, counts = int((~kept.all(axis=1)).sum()), (~kept).sum(axis=0)

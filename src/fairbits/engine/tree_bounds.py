@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Attribute, Encoding, Numeric, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
-from fairbits.engine.tree_planner import sum_slack
+from fairbits.engine.trees import sum_slack
 from fairbits.errors import CapabilityError
 from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
 

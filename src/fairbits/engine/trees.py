@@ -7,22 +7,539 @@ per person, so that neither threads nor company change a bit of them.
 Where a library adds up in float32, so do the kernels, in its order: scores are its own to the bit. Its float64 sums
 they add up as is quickest, which is off by a few last bits at most and hardly ever another float32; scores at the
 threshold are added up again as the library does, so that decisions are its own.
+
+Nodes of large trees lie in the order in which people walk them together.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.domain import Encoding, Schema, Twins
-from fairbits.engine.kernels.trees import trees_chunk
+from fairbits.domain import Encoding, Numeric, Schema, Twins
+from fairbits.engine.kernels.trees import LEAF, SET, TWIN, trees_chunk
 from fairbits.engine.threads import CHUNK, SHARES, share, thread_count, writeable
-from fairbits.engine.tree_planner import TreePlanner
-from fairbits.engine.tree_program import Floats, Ints, NoPlan, TreePlan, TreeProgram
+from fairbits.engine.tree_leaves import walks_of
+from fairbits.engine.tree_program import (
+    Attributes,
+    Bins,
+    Floats,
+    Ints,
+    LargeTrees,
+    NoPlan,
+    SmallTrees,
+    TreePlan,
+    TreeProgram,
+)
 from fairbits.errors import TableError
-from fairbits.models import HasTrees, apply_link, exact_link
+from fairbits.models import Ensemble, HasTrees, apply_link, exact_link
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """Nodes of some trees as they are walked: a node, then all of its left side, then all of its right side.
+
+    Splits that only the twin decides, and where all twins go the same way, are left out. ``right`` are places among
+    ``nodes`` (0 for a leaf; what is left of a split comes next); ``sets`` numbers the twins that come to a node, and
+    ``members`` (sets, m) says who they are.
+    """
+
+    nodes: Ints
+    roots: Ints
+    right: Ints
+    sets: Ints
+    members: NDArray[np.bool_]
+    depth: int
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, trees: Sequence[int], choice_of: Ints, choices: NDArray[np.bool_]) -> Walk:
+        """The walk through some trees."""
+        sets = _TwinSets(choices)
+        node = ensemble.roots[list(trees)].astype(np.int64)
+        mine = np.zeros(len(node), np.int64)
+        levels: list[tuple[Ints, Ints, Ints]] = []  # nodes, their sets, and which of them are splits
+        while len(node):
+            node, mine, ways = _resolved(ensemble, node, mine, choice_of, sets)
+            split = np.flatnonzero(ensemble.feature[node] >= 0)
+            levels.append((node, mine, split))
+            below = node[split]
+            sides = np.repeat(mine[split, None], 2, axis=1)
+            forked = ways[split] >= 0
+            sides[forked] = sets.children[ways[split][forked]]
+            node = np.stack([ensemble.left[below], ensemble.right[below]], axis=1).ravel().astype(np.int64)
+            mine = sides.ravel()
+        place = _places([len(level[0]) for level in levels], [level[2] for level in levels])
+        count = sum(len(level[0]) for level in levels)
+        whole = np.zeros((3, count), np.int64)
+        for depth, (nodes, twins, split) in enumerate(levels):
+            at = place[depth]
+            whole[0, at], whole[1, at] = nodes, twins
+            if len(split):
+                whole[2, at[split]] = place[depth + 1][1::2]
+        roots = place[0] if levels else np.empty(0, np.int64)
+        return cls(whole[0], roots, whole[2], whole[1], np.array(sets.members), len(levels))
+
+    def twin_steps(self, axes: Ints, kind: str) -> dict[str, Any]:
+        """The sets of twins, as the kernel takes them; without axes as they are."""
+        steps = self.members.astype(np.float64).reshape(len(self.members), *(axes.tolist() or [-1]))
+        for axis in range(1, steps.ndim if len(axes) else 1):
+            steps = np.diff(steps, axis=axis, prepend=0.0)
+        steps = steps.reshape(len(self.members), -1)
+        sets, places = np.nonzero(steps)
+        return {
+            "axes": axes,
+            "set_starts": np.searchsorted(sets, np.arange(len(steps) + 1)).astype(np.int64),
+            "set_places": places.astype(np.int64),
+            "set_steps": steps[sets, places].astype(kind),
+        }
+
+
+class _TwinSets:
+    """Sets of twins by number, and the two parts that a choice makes of each."""
+
+    def __init__(self, choices: NDArray[np.bool_]):
+        self.choices = choices
+        everybody = np.ones(choices.shape[1], np.bool_)
+        self.members = [everybody]
+        self._numbers = {everybody.tobytes(): 0}
+        self._pairs: dict[int, int] = {}
+        self._children: list[tuple[int, int]] = []
+
+    @property
+    def children(self) -> Ints:
+        """By pair: the numbers of its two parts, -1 for an empty one."""
+        return np.array(self._children, np.int64).reshape(-1, 2)
+
+    def pairs(self, sets: Ints, choices: Ints) -> Ints:
+        """The number of every pair of a set and a choice."""
+        keys, inverse = np.unique(sets * len(self.choices) + choices, return_inverse=True)
+        for key in keys.tolist():
+            if key not in self._pairs:
+                there, left = self.members[key // len(self.choices)], self.choices[key % len(self.choices)]
+                self._pairs[key] = len(self._children)
+                self._children.append((self._number(there & left), self._number(there & ~left)))
+        return np.array([self._pairs[key] for key in keys.tolist()], np.int64)[inverse.ravel()]
+
+    def _number(self, twins: NDArray[np.bool_]) -> int:
+        if not twins.any():
+            return -1
+        key = twins.tobytes()
+        if key not in self._numbers:
+            self._numbers[key] = len(self.members)
+            self.members.append(twins)
+        return self._numbers[key]
+
+
+def _resolved(ensemble: Ensemble, node: Ints, mine: Ints, choice_of: Ints, sets: _TwinSets) -> tuple[Ints, Ints, Ints]:
+    """Nodes further down wherever all twins of a node go the same way; and, by node where they part, the pair."""
+    node, ways = node.copy(), np.full(len(node), -1, np.int64)
+    open_ = np.flatnonzero(choice_of[node] >= 0)
+    while len(open_):
+        pairs = sets.pairs(mine[open_], choice_of[node[open_]])
+        left, right = sets.children[pairs].T
+        parted = (left >= 0) & (right >= 0)
+        ways[open_[parted]] = pairs[parted]
+        going, here = open_[~parted], node[open_[~parted]]
+        node[going] = np.where(left[~parted] >= 0, ensemble.left[here], ensemble.right[here])
+        open_ = going[choice_of[node[going]] >= 0]
+    return node, mine, ways
+
+
+def _places(sizes: Sequence[int], splits: Sequence[Ints]) -> list[Ints]:
+    """By level, where each node stands in the walk: after its parent and all that is left of it."""
+    below = [np.ones(size, np.int64) for size in sizes]
+    for depth in range(len(sizes) - 2, -1, -1):
+        below[depth][splits[depth]] += below[depth + 1][0::2] + below[depth + 1][1::2]
+    found = [np.cumsum(below[0]) - below[0]] if sizes else []
+    for depth in range(len(sizes) - 1):
+        parents = found[depth][splits[depth]]
+        children = np.empty(sizes[depth + 1], np.int64)
+        children[0::2] = parents + 1
+        children[1::2] = parents + 1 + below[depth + 1][0::2]
+        found.append(children)
+    return found
+
+
+#: Trees with more leaves than this are walked.
+SMALL_LEAVES = 256
+#: Cells of twins over all small trees: beyond, trees are walked.
+MAX_CELLS = 32_000_000
+#: Sums of one block of people, in bytes: they stay in the second-level cache.
+BLOCK_BYTES, MAX_BLOCK = 800_000, 512
+#: The same where large trees are walked: the more people come to a node, the less it costs each of them. Their numbers
+#: are kept in 16 bits.
+LARGE_BYTES, LARGE_BLOCK = 16_000_000, 16_384
+
+
+class TreePlanner:
+    """Makes a :class:`TreePlan` from a model, a schema and its twins, step by step."""
+
+    def __init__(self, model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins | None):
+        ensemble: Ensemble = model.ensemble
+        self.model = model
+        self.favourable = int(getattr(model, "favourable", 1))
+        if ensemble.width > 1 and ensemble.link == "identity" and len(schema.classes) <= 2:
+            ensemble = ensemble.only_output(self.favourable)  # a forest: no class needs the others
+        self.ensemble, self.encoding, self.schema = ensemble, encoding, schema
+        self.twin_values = np.empty((1, 0)) if twins is None else twins.values
+        self.protected = {} if twins is None else {int(c): i for i, c in enumerate(twins.columns)}
+        gaps = [(i, encoding.gaps[c]) for c, i in self.protected.items() if c in encoding.gaps]
+        if any(gap in self.twin_values[:, i] for i, gap in gaps):
+            raise NoPlan  # a missing number that twins take
+        self.m, self.twins = len(self.twin_values), twins
+        self.in_order = ensemble.adds == "float32"
+        owner = np.full(encoding.width, -1)
+        for column, part in enumerate(encoding.parts):
+            owner[part.columns] = column
+        self.fixed = encoding.fixed
+        self.node_owner = np.where(ensemble.feature >= 0, owner[np.maximum(ensemble.feature, 0)], -2)
+        self.bins: dict[int, Bins] = {}
+        self.node_test = np.full(len(ensemble.feature), -1, np.int64)
+        for column in np.unique(self.node_owner[self.node_owner >= 0]).tolist():
+            nodes = np.flatnonzero(self.node_owner == column)
+            made = Bins(ensemble, schema, encoding, column, nodes)
+            self.bins[column] = made
+            self.node_test[nodes] = made.test_of
+        self.free = [c for c in self.bins if c not in self.protected]
+        self.place = {c: i for i, c in enumerate(self.free)}
+        single = ensemble.precision == "float32"
+        self.twin_bins = {
+            c: self.bins[c].bins_of(self.twin_values[:, self.protected[c]], single)
+            for c in self.protected
+            if c in self.bins
+        }
+        self.single = single
+
+    def plan(self) -> TreePlan:
+        """Everything that the kernels take, small trees and large ones."""
+        shapes = [self._shape(tree) for tree in range(self.ensemble.trees)]
+        small = [tree for tree, shape in enumerate(shapes) if shape.leaves <= SMALL_LEAVES]
+        cells = sum(int(np.prod([self._values(c) for c in shapes[t].protected] or [1])) for t in small)
+        if cells > MAX_CELLS or (self.in_order and len(small) < len(shapes)):  # trees of one kind, in their order
+            small = []
+        large = sorted(set(range(self.ensemble.trees)) - set(small))
+        tables, attributes = self.attributes()
+        parts, cell_of, part_list, total = self._parts([shapes[t] for t in small], small)
+        small_trees = self._small(small, shapes, parts)
+        large_trees = self.large(large)
+        program = TreeProgram(
+            attributes,
+            tables,
+            np.concatenate([np.empty(0), *(self.bins[c].cuts for c in self.free)]),
+            small_trees,
+            large_trees,
+            np.array(self.ensemble.base, dtype=self.ensemble.adds),
+            self.in_order,
+            self.m,
+            total,
+            np.array([part[0] for part in part_list], dtype=np.int64),
+            np.array([part[1] for part in part_list], dtype=np.int64),
+            np.array([part[2] for part in part_list], dtype=np.int64),
+            np.array(cell_of, dtype=np.int64).reshape(-1, self.m),
+        )
+        room = 8 * (total + 2 * self.m * self.ensemble.outputs) + 4 * len(self.free)
+        most = LARGE_BLOCK if large else MAX_BLOCK
+        block = int(np.clip((LARGE_BYTES if large else BLOCK_BYTES) // room, 16, most)) // 16 * 16
+        steps = len(small_trees.split_attributes) // 8 + len(small_trees.group_masks) + len(small_trees.cells) // 8
+        work = 50 * (steps + 40 * len(large) * min(self.m, 8) + self.m * len(program.base) * 4 + 50)
+        one = self.ensemble.outputs == 1 and self.model.ensemble.outputs > 1
+        return TreePlan(
+            program,
+            self.ensemble,
+            self.encoding,
+            self.twins,
+            self.schema.rule,
+            self._error(len(self.protected) if large else 0, len(part_list)),
+            cache(partial(walks_of, self.ensemble)),
+            0 if one else self.favourable,
+            self.model.complement,
+            block,
+            work,
+            self._codes_at_thresholds(),
+            {column: gap for column, gap in self.encoding.gaps.items() if column in self.bins},
+        )
+
+    def _error(self, axes: int, more: int) -> float:
+        """How far predictions can be from those of the library, whose sums are added up in another order."""
+        slack, link = 2 * sum_slack(self.ensemble, axes, more) / self.ensemble.divisor, self.ensemble.link
+        if self.in_order or (slack == 0 and link == "identity"):
+            return -1.0
+        if link not in ("identity", "logistic", "logistic_each", "softmax"):  # the others may be steep
+            return np.inf
+        return slack * max(1.0, abs(self.ensemble.slope)) + 2.0**-48
+
+    def _values(self, column: int) -> int:
+        """How many values of a protected attribute twins take."""
+        return len(np.unique(self.twin_values[:, self.protected[column]]))
+
+    def _axes(self) -> Ints:
+        """How many values each protected attribute has; twins are their grid."""
+        return np.array([self._values(column) for column in self.protected], np.int64)
+
+    def _shape(self, tree: int) -> _Shape:
+        mine = self.ensemble.nodes(tree)
+        used = self.twin_bins if self.in_order else np.unique(self.node_owner[mine]).tolist()
+        return _Shape(int((self.ensemble.feature[mine] < 0).sum()), tuple(c for c in used if c in self.twin_bins))
+
+    def attributes(self) -> tuple[NDArray[np.int32], Attributes]:
+        """How codes become bins: tables of whole numbers, and everything else."""
+        tables, starts, sizes, cut_start, table_start = [np.empty(0, np.int32)], [], [], 0, 0
+        for column in self.free:
+            bins = self.bins[column]
+            starts.append(table_start if bins.tabled else cut_start)
+            sizes.append(len(bins.table) - 1 if bins.tabled else len(bins.cuts))
+            if bins.tabled:
+                tables.append(bins.table)
+                table_start += len(bins.table)
+            else:
+                cut_start += len(bins.cuts)
+        made = [self.bins[column] for column in self.free]
+        return np.concatenate(tables).astype(np.int32), Attributes(
+            np.array(self.free, np.int64),
+            np.array([b.tabled for b in made], np.bool_),
+            np.array([b.low for b in made], np.float64),
+            np.array([b.scale for b in made], np.float64),
+            np.array(starts, np.int64),
+            np.array(sizes, np.int64),
+            self.single,
+        )
+
+    def _parts(self, shapes: list[_Shape], trees: list[int]) -> Any:
+        """Sums are kept by the combinations of protected values that a tree can tell apart at all: by which protected
+        attributes it looks at, and by output."""
+        groups: dict[tuple[int, ...], int] = {}
+        cell_of: list[Ints] = []
+        sizes: list[int] = []
+        starts: dict[tuple[int, int], int] = {}
+        parts: list[tuple[int, int, int]] = []
+        total = 0
+        for shape, tree in zip(shapes, trees, strict=True):
+            if shape.protected not in groups:
+                groups[shape.protected] = len(cell_of)
+                cell, size = np.zeros(self.m, np.int64), 1
+                for column in shape.protected:  # values that no split separates are one
+                    values, place = np.unique(self.twin_bins[column], return_inverse=True)
+                    cell, size = cell * len(values) + place, size * len(values)
+                cell_of.append(cell)
+                sizes.append(size)
+            group = groups[shape.protected]
+            for w in range(self.ensemble.width):
+                output = int(self.ensemble.output[tree]) + w
+                if (group, output) not in starts:
+                    starts[group, output] = total
+                    parts.append((output, total, group))
+                    total += sizes[group]
+        return (groups, starts, cell_of, sizes), cell_of, parts, total
+
+    def _all_tests(self) -> tuple[dict[int, Ints], NDArray[np.bool_]]:
+        """By attribute the rows (low, high, start of the set) of its tests, with the sets of all attributes in one."""
+        rows, members, stored = {}, [np.empty(0, np.bool_)], 0
+        for column, bins in self.bins.items():
+            table = np.array(bins.tests.rows, np.int64).reshape(-1, 3)
+            table[table[:, 2] >= 0, 2] += stored
+            rows[column] = table
+            members += bins.tests.members
+            stored += sum(len(flags) for flags in bins.tests.members)
+        return rows, np.concatenate(members)
+
+    def _small(self, trees: list[int], shapes: list[_Shape], parts: Any) -> SmallTrees:  # noqa: PLR0915 - one array after the other
+        groups, starts, cell_of, _ = parts
+        ensemble, width = self.ensemble, self.ensemble.width
+        rows, members = self._all_tests()
+        made: dict[str, list[Any]] = {name: [] for name in SmallTrees._fields}
+        for name in ("split_starts", "split_masks", "group_starts", "cell_lists"):
+            made[name].append(0)
+        value_start = kept_start = 0
+        for tree in trees:
+            shape, mine = shapes[tree], ensemble.nodes(tree)
+            words = (shape.leaves + 63) // 64
+            inner, first, last, order = _leaf_ranges(ensemble, mine)
+            group = groups[shape.protected]
+            _, someone = np.unique(cell_of[group], return_index=True)  # a twin for every cell
+            kept = np.full((len(someone), words), ~np.uint64(0))
+            by_attribute = np.argsort(self.node_owner[inner], kind="stable")  # a person's bins stay in the cache
+            for i in by_attribute.tolist():
+                node = int(inner[i])
+                column = int(self.node_owner[node])
+                mask = ~_bit_range(int(first[i]), int(last[i]), words)
+                if column < 0:  # a feature that is the same for everybody
+                    if not self._fixed_left(node):
+                        kept &= mask
+                elif column in self.protected:
+                    left = self.bins[column].left(int(self.node_test[node]))[self.twin_bins[column][someone]]
+                    kept[~left] &= mask
+                else:
+                    low, high, start = rows[column][self.node_test[node]].tolist()
+                    if start < 0 and high < low:  # nothing goes left
+                        low, high = -1, -1
+                    made["split_attributes"].append(self.place[column])
+                    made["split_lows"].append(low)
+                    made["split_spans"].append(high - low if start < 0 else 0)
+                    made["split_members"].append(start)
+                    touched = np.flatnonzero(mask != ~np.uint64(0))
+                    made["mask_words"] += touched.tolist()
+                    made["masks"].append(mask[touched])
+                    made["split_masks"].append(made["split_masks"][-1] + len(touched))
+            made["split_starts"].append(len(made["split_attributes"]))
+            made["words"].append(words)
+            made["leaves"].append(len(order))
+            made["value_starts"].append(value_start)
+            made["values"].append(ensemble.values[order].T.ravel())
+            value_start += len(order) * width
+            distinct, inverse = np.unique(kept, axis=0, return_inverse=True)
+            made["group_masks"] += range(kept_start, kept_start + distinct.size, words)
+            made["kept"].append(distinct.ravel())
+            kept_start += distinct.size
+            made["group_starts"].append(len(made["group_masks"]))
+            made["cells"].append(np.argsort(inverse.ravel(), kind="stable"))
+            counts = np.bincount(inverse.ravel(), minlength=len(distinct))
+            made["cell_lists"] += (made["cell_lists"][-1] + np.cumsum(counts)).tolist()
+            made["cell_starts"] += [starts[group, int(ensemble.output[tree]) + w] for w in range(width)]
+        made["members"] = [members]
+        special: dict[str, Any] = {"split_lows": np.int32, "split_spans": np.uint32, "members": np.bool_}
+        special |= {"masks": np.uint64, "kept": np.uint64, "values": ensemble.adds}
+        joined = {"values", "masks", "kept", "members", "cells"}
+        arrays: dict[str, Any] = {}
+        for name, found in made.items():
+            kind = special.get(name, np.int64)
+            whole = np.concatenate([np.empty(0, kind), *found]) if name in joined else np.array(found)
+            arrays[name] = whole.astype(kind)
+        return SmallTrees(**{**arrays, "width": width})
+
+    def _fixed_left(self, node: int) -> bool:
+        """The way that everybody takes at a split on a feature which no attribute fills."""
+        value = self.ensemble.rounded(np.array([self.fixed[int(self.ensemble.feature[node])]]))
+        return bool(self.ensemble.goes_left(np.array([node]), value)[0])
+
+    def large(self, trees: list[int]) -> LargeTrees:
+        """Some trees as arrays of nodes."""
+        ensemble = self.ensemble
+        tests, members = self._all_tests()
+        walk = Walk.of(ensemble, trees, *self._choices())
+        count = len(walk.nodes)
+        rows = np.zeros((count, 4), np.int32)
+        leaf, owners = ensemble.feature[walk.nodes] < 0, self.node_owner[walk.nodes]
+        rows[:, 3] = walk.right
+        rows[leaf, 0], rows[leaf, 1], rows[leaf, 2] = (
+            LEAF,
+            ensemble.width * np.arange(int(leaf.sum())),
+            walk.sets[leaf],
+        )
+        for column in np.unique(owners[~leaf]).tolist():
+            mine = np.flatnonzero(~leaf & (owners == column))
+            if column not in self.place:
+                rows[mine, 0] = TWIN
+                continue
+            ranges = tests[column][self.node_test[walk.nodes[mine]]]
+            in_set, nothing = ranges[:, 2] >= 0, ranges[:, 1] < ranges[:, 0]
+            rows[mine, 0] = np.where(in_set, SET - self.place[column], self.place[column])
+            rows[mine, 1] = np.where(in_set, ranges[:, 2], np.where(nothing, -1, ranges[:, 0]))
+            rows[mine, 2] = np.where(nothing, 0, ranges[:, 1] - ranges[:, 0])
+        return LargeTrees(
+            roots=walk.roots,
+            outputs=np.array(ensemble.output[trees], np.int64),
+            width=ensemble.width,
+            m=self.m,
+            depth=walk.depth,
+            rows=rows.ravel(),
+            members=members,
+            values=ensemble.values[walk.nodes[leaf]].ravel().astype(ensemble.adds),
+            bin_kind=np.empty(0, np.uint16 if all(self.bins[c].size < 2**16 for c in self.free) else np.int32),
+            **walk.twin_steps(np.empty(0, np.int64) if self.in_order else self._axes(), ensemble.adds),
+        )
+
+    def _choices(self) -> tuple[Ints, NDArray[np.bool_]]:
+        """By node that only the twin decides, the row of the table after it that says which twins go left; else -1."""
+        choice_of = np.full(len(self.node_owner), -1, np.int64)
+        choices = [np.zeros((1, self.m), np.bool_), np.ones((1, self.m), np.bool_)]
+        fixed = np.flatnonzero(self.node_owner == -1)  # a feature that is the same for everybody
+        if len(fixed):
+            values = np.array([self.fixed[int(feature)] for feature in self.ensemble.feature[fixed]])
+            choice_of[fixed] = self.ensemble.goes_left(fixed, self.ensemble.rounded(values))
+        for column in self.twin_bins:
+            nodes = np.flatnonzero(self.node_owner == column)
+            distinct, inverse = np.unique(self.node_test[nodes], return_inverse=True)
+            choice_of[nodes] = sum(len(rows) for rows in choices) + inverse.ravel()
+            bins = self.twin_bins[column]
+            choices.append(np.array([self.bins[column].left(test)[bins] for test in distinct.tolist()]))
+        return choice_of, np.concatenate(choices)
+
+    def _codes_at_thresholds(self) -> dict[int, Floats]:
+        """By attribute with an order: the values on which some split turns, as codes."""
+        found = {}
+        for column in self.free:
+            part = self.encoding.parts[column]
+            if not isinstance(part, Numeric) or part.scale == 0:
+                continue
+            nodes = self.bins[column].nodes
+            at = np.unique(self.ensemble.threshold[nodes])
+            codes = at / part.scale + part.shift
+            attribute = self.schema.attributes[column]
+            codes = np.floor(codes) if attribute.discrete and part.scale > 0 else codes
+            inside = (codes >= attribute.low) & (codes < attribute.upper)
+            found[column] = np.unique(codes[inside])
+        return found
+
+
+def sum_slack(ensemble: Ensemble, axes: int, more: int) -> float:
+    """How far rounding can move a sum of leaves in the precision of its library, whatever the order of adding up.
+
+    Each tree adds one leaf of at most its largest size; ``more`` sums of them may be added up in the end. Over ``axes``
+    of protected values, large trees add leaves of some twins as steps between neighbours, one for each corner of their
+    range, and then sum along each axis. Sums of few-bit numbers, such as votes of pure leaves, are exact.
+    """
+    largest = sum(float(np.abs(ensemble.values[ensemble.nodes(t)]).max(initial=0.0)) for t in range(ensemble.trees))
+    corners = 2.0**axes
+    most = corners * (largest + float(np.abs(ensemble.base).max(initial=0.0)))
+    parts = 2.0**20 * np.concatenate([ensemble.values.ravel(), ensemble.base])
+    if ensemble.adds == "float64" and most < 2.0**30 and (parts == np.rint(parts)).all():
+        return 0.0
+    unit = 2.0**-24 if ensemble.adds == "float32" else 2.0**-53
+    operations = ensemble.trees * corners + more + 4
+    return float(operations * unit / (1 - operations * unit) * most) if operations * unit < 1 else np.inf
+
+
+class _Shape(NamedTuple):
+    """What matters about a tree: how many leaves, and which protected attributes it looks at."""
+
+    leaves: int
+    protected: tuple[int, ...]
+
+
+def _bit_range(first: int, last: int, words: int) -> NDArray[np.uint64]:
+    """Bits from `first` to before `last`."""
+    whole = (1 << last) - (1 << first)
+    return np.frombuffer(whole.to_bytes(words * 8, "little"), dtype="<u8").astype(np.uint64)
+
+
+def _leaf_ranges(ensemble: Ensemble, mine: slice) -> tuple[Ints, Ints, Ints, Ints]:
+    """The splits of a tree, for each the range of leaves on its left (leaves count from left to right), and the
+    leaves in that order."""
+    start = mine.start
+    inner = (ensemble.feature[mine] >= 0).tolist()
+    left, right = (ensemble.left[mine] - start).tolist(), (ensemble.right[mine] - start).tolist()
+    below = [1] * len(inner)
+    for node in range(len(inner) - 1, -1, -1):  # children come after their parents
+        if inner[node]:
+            below[node] = below[left[node]] + below[right[node]]
+    first = [0] * len(inner)
+    splits, lows, highs = [], [], []
+    order = np.empty(below[0], np.int64)
+    for node, splits_here in enumerate(inner):
+        if not splits_here:
+            order[first[node]] = start + node
+            continue
+        first[left[node]], first[right[node]] = first[node], first[node] + below[left[node]]
+        splits.append(start + node)
+        lows.append(first[node])
+        highs.append(first[right[node]])
+    return tuple(np.array(found, np.int64) for found in (splits, lows, highs, order))  # type: ignore[return-value]
+
 
 _NOBODY = (np.empty(0, np.int64), np.empty(0, np.int64))
 

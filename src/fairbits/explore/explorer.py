@@ -183,7 +183,7 @@ class Explorer:
             codes = asked.codes[None]
             valid = self.evaluator.valid_twins(codes)
             if valid is not None and not valid.any():
-                raise OptionError("no twin of this person can exist under the subject's rules; change an attribute.")
+                raise OptionError("no twin of this person can exist under the rules; change an attribute.")
             found = figures_of(portrait_of(held.evaluator, asked.codes), held.evaluator)
             before = (
                 figures_of(portrait_of(plain.evaluator, asked.codes), plain.evaluator) if dos or asked.guard else None

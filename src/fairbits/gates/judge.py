@@ -44,7 +44,7 @@ def lacking(requirement: Requirement, schema: Schema, suite: Suite, answers: Ans
     """Why a subject cannot be held to a check, or None."""
     needs = requirement.kind.needs
     if "decision" in needs and schema.regression:
-        return "needs a decision, but the subject predicts a number"
+        return "needs a decision, but the model predicts a number"
     if "decision" in needs and requirement.kind.name != "flip_rate" and not answers.decides:
         return "needs decisions, but the model tells the score of one class among several only"
     if "labels" in needs and (suite.table.labels is None or np.isnan(suite.table.labels).all()):

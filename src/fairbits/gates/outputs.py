@@ -13,7 +13,7 @@ from fairbits.errors import MissingDependencyError, OptionError
 from fairbits.gates.policy import CHECKS, KINDS, Waiver
 from fairbits.gates.result import CheckResult, Finding, GateResult
 from fairbits.store import Run, plain, read_json, write_whole
-from fairbits.text import harmless, json_text
+from fairbits.text import harmless, json_text, number, percent
 
 
 def junit_text(result: GateResult) -> str:
@@ -192,7 +192,7 @@ def gate_markdown(result: GateResult) -> str:
         f"## {word}: fairbits gate, {_safe(result.subject)}",
         "",
         f"{suite['people']:,} frozen people (suite `{suite['id']}`), model `{_code(result.identity)}`, confidence "
-        f"{result.policy['confidence']:.0%}.",
+        f"{percent(result.policy['confidence'], 0)}.",
         "",
         *([] if result.quality is None else [_safe(" ".join(result.quality.lines())), ""]),
         "| check | value | interval | allowed | verdict |",
@@ -340,7 +340,7 @@ def card_section(folder: str | Path, *, level: int = 2) -> str:
     ):
         value = figures.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            shown = f"{value:.1%}" if key == "flip_rate" else f"{value:,.2f}" if key == "k_mean" else f"{value:,.0f}"
+            shown = percent(value) if key == "flip_rate" else number(value, 2 if key == "k_mean" else 0)
             lines.append(f"| {words} | {shown} | exact |")
     for key, words in (("cases", "people that the search examined"), ("id_cases", "of them, decision flips")):
         if isinstance(summary.get(key), int):

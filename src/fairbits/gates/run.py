@@ -291,7 +291,7 @@ def _notes(subject: Subject, suite: Suite, before: Answers | None, answers: Answ
     if not (suite.origin == 0).any():
         found.append("the suite has no rows of a table: rates and means are about cases that a search chose.")
     if subject.name != suite.subject:
-        found.append(f"the suite was frozen for a subject called {suite.subject!r}.")
+        found.append(f"the suite was frozen for a model and table called {suite.subject!r}.")
     if before is not None and before.identity == answers.identity:
         found.append("the baseline is of this very model.")
     if before is not None and before.rule and before.rule != answers.rule:

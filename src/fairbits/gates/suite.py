@@ -359,7 +359,7 @@ def _check_schema(path: Path, stored: Mapping[str, Any], subject: Subject) -> No
     if other:
         raise OptionError(
             f"the suite {str(path)!r} was frozen for another schema (other {joined(other)}); freeze one from a run of "
-            f"this subject, or name the same attributes with --protected."
+            f"this model and table, or name the same attributes with --protected."
         )
 
 

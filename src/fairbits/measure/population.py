@@ -43,6 +43,7 @@ from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
 from fairbits.measure.tail import Tail, tail_of
 from fairbits.models import HasClassScores, TwinScores, fresh_scores
+from fairbits.text import percent
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject
@@ -79,10 +80,11 @@ class Noise:
     def notes(self, epsilon: float) -> tuple[str, ...]:
         """Notes that a reader needs to read the figures."""
         mean = f", each the mean of {self.repeats} answers" if self.repeats > 1 else ""
-        flips = "" if self.null_flip_rate is None else f", and {self.null_flip_rate:.0%} of their decisions flip"
+        flipped = self.null_flip_rate
+        flips = "" if flipped is None else f", and {percent(flipped, 0)} of their decisions flip"
         found = [
-            f"the model's answers vary: of {self.rows:,} rows asked twice{mean}, {self.varied:.0%} came out otherwise, "
-            f"95 % of all by at most {self.quantile:.3g}, the largest by {self.largest:.3g}.",
+            f"the model's answers vary: of {self.rows:,} rows asked twice{mean}, {percent(self.varied, 0)} came out "
+            f"otherwise, 95 % of all by at most {self.quantile:.3g}, the largest by {self.largest:.3g}.",
             f"null bits, of one and the same twin asked {self.m} times: {self.null_q_inf_mean:.2f} on average and "
             f"{self.null_q_inf_max:.2f} at most among {self.people} people{flips}; only bits beyond these can come "
             f"from protected attributes.",
@@ -423,7 +425,7 @@ class Measurement(Shown):
         return len(self.evaluation.k)
 
     def __repr__(self) -> str:
-        flips = "" if self.flip_rate is None else f", decisions flip for {self.flip_rate.value:.1%}"
+        flips = "" if self.flip_rate is None else f", decisions flip for {percent(self.flip_rate.value)}"
         return (
             f"<Measurement of {len(self):,} people × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
         )
@@ -571,6 +573,10 @@ def measure_table(
     progress: Progress | None = None,
 ) -> Measurement:
     """Evaluate everybody in a table."""
+    if table.drawn:
+        raise TableError(
+            "the subject has no table, and only certify can do without; name one with path = … under [table]."
+        )
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
     rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows

@@ -282,7 +282,7 @@ class Recorded:
 def no_model() -> CapabilityError:
     """What to say where a model is needed and only its scores are there."""
     return CapabilityError(
-        "this subject has the scores of its rows only ([table] score), so nobody else can be scored; use "
+        "the table has the scores of its rows only ([table] score), so nobody else can be scored; use "
         "`fairbits measure` or `fairbits proxies`, or name the model with path under [model]."
     )
 

@@ -16,6 +16,10 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 Output = Literal["probability", "logit", "value"]
 InputFormat = Literal["frame", "array", "codes"]
 
+#: Spellings of earlier releases that audit files still have.
+_OLD_OUTPUTS = {"probabilities": "probability", "logits": "logit"}
+_OLD_NAMES = {"eats": "input_format"}
+
 #: Rows that a foreign model gets at once: large enough to keep it busy, small enough to stay in the caches.
 BATCH = 65_536
 #: What only whoever runs fairbits can say; a subject file cannot.
@@ -108,6 +112,8 @@ class ModelOptions:
         if isinstance(given, Mapping):
             lists = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
             object.__setattr__(self, "inputs", lists)
+        if isinstance(self.output, str):
+            object.__setattr__(self, "output", _OLD_OUTPUTS.get(self.output, self.output))
         if self.score_of is not None:
             object.__setattr__(self, "score_of", text_of(self.score_of))
         if self.trust:
@@ -151,7 +157,8 @@ class ModelOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:
-        """Options from keywords."""
+        """Options from keywords; old names are understood."""
+        given = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
         known = [entry.name for entry in fields(cls)]
         for name in given:
             if name not in known:

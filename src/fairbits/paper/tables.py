@@ -19,6 +19,7 @@ from fairbits.domain import Twins, joined
 from fairbits.paper.subjects import Roster, number, published, row_of
 from fairbits.store import unwritable
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 Cell = str | int | float | None
 
@@ -137,7 +138,8 @@ def rq1_findings(rows: Rows) -> list[str]:
         says.append(f"Largest {name}: {_tally(wins, len(cells), 'subjects')}.")
     ahead = joined([f"{who} on {above[who]}" for who in strategies])
     says.append(f"K_F above the paper's, which had an hour: {ahead} of {len(cells)} subjects.")
-    return [*says, *([f"Q1 of {REFERENCE} is {np.mean(shares):.0%} of its Q∞ on average."] if shares else [])]
+    mean = percent(float(np.mean(shares)), 0) if shares else ""
+    return [*says, *([f"Q1 of {REFERENCE} is {mean} of its Q∞ on average."] if shares else [])]
 
 
 def rq2_findings(rows: Rows) -> list[str]:

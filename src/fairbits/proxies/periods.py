@@ -178,7 +178,7 @@ def _column_of_file(subject: Subject, by: str) -> list[str | None]:
     table = subject.table
     if table.file is None:
         raise OptionError(
-            f"--by names {by!r}, which is no attribute of the subject; {choose_from(by, subject.schema.names)}"
+            f"--by names {by!r}, which is no attribute of the table; {choose_from(by, subject.schema.names)}"
         )
     stated = read_document(subject.source) if subject.source and subject.source.endswith(".toml") else {}
     delimiter = str(stated.get("table", {}).get("delimiter", ","))

@@ -38,6 +38,7 @@ from fairbits.repair.margins import TWO_SIDED, Loss
 from fairbits.repair.proposals.guard import Guard, proved_classes
 from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer
 from fairbits.repair.records import Figures, Proof, RepairCandidate
+from fairbits.text import percent
 
 #: Rounding must not make a candidate that costs exactly the budget too expensive.
 SLACK = 1e-9
@@ -85,7 +86,7 @@ def raised(before: Figures, after: Figures, epsilon: float) -> str:
         ("rows", before.id_rate_rows, after.id_rate_rows),
     ):
         if was is not None and now is not None and now > was:
-            worse.append(f"flips of {name} {was:.1%} → {now:.1%}")
+            worse.append(f"flips of {name} {percent(was)} → {percent(now)}")
     if after.k_mean_rows > before.k_mean_rows:
         worse.append(f"mean k of rows {before.k_mean_rows:.3g} → {after.k_mean_rows:.3g}")
     return ", ".join([*worse, *worse_tail(before, after, epsilon)])
@@ -222,7 +223,7 @@ def contradicted(proof: Proof, *seen: Figures) -> str:
     if largest > proof.bound:
         return f"somebody has k = {largest}, above the {proof.bound} that was proved"
     if proof.property == "flips" and flips > 0:
-        return f"{flips:.2%} of decisions flip, where it was proved that none does"
+        return f"{percent(flips, 2)} of decisions flip, where it was proved that none does"
     return ""
 
 

@@ -19,6 +19,7 @@ from fairbits.errors import OptionError, TableError
 from fairbits.repair.records import RepairEvidence
 from fairbits.store import Run
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 #: At most so many cases are measured: the mean over them is within a percent of the mean over all.
 PLAN_CASES, HELD_OUT_CASES = 2_000, 5_000
@@ -93,7 +94,7 @@ def _few(rows: int, *, regression: bool) -> list[str]:
     """What must be known about figures on few rows."""
     if rows >= FEW_ROWS:
         return []
-    one = "" if regression else f", so one of them moves accuracy by {1 / rows:.1%}"
+    one = "" if regression else f", so one of them moves accuracy by {percent(1 / rows)}"
     return [f"only {rows} rows are held out{one}: differences of a few points may be chance."]
 
 
@@ -132,7 +133,7 @@ def _rows(subject: Subject, rng: np.random.Generator) -> tuple[list[Table], bool
     quarter = len(known) // 4
     parts = np.split(order, [len(order) - 2 * quarter, len(order) - quarter])
     note = (
-        "the subject holds no rows out, so candidates learn from half of its table, and a quarter each was set aside "
+        "the table marks no rows as held out, so candidates learn from half of it, and a quarter each was set aside "
         "to choose and to judge on. But the model may have been trained on them: then it looks better there than it "
         "is, and losses look larger; rows that it has not seen would tell."
     )

@@ -39,6 +39,7 @@ from fairbits.repair.writers import Export, export, remove_old
 from fairbits.shape import reading
 from fairbits.store import Run, check_writable, note_checks, read_parquet, subject_of
 from fairbits.subject import Subject
+from fairbits.text import number, percent
 
 MAX_ACCURACY_LOSS = 0.02
 #: A repair that lowers mean k by a smaller share than this is hardly one.
@@ -199,13 +200,13 @@ def repair_run(
         else:
             candidates = [kept if one is chosen else one for one in candidates]
             chosen = kept
-    for number, one in enumerate(candidates if write_all else ()):
+    for rank, one in enumerate(candidates if write_all else ()):
         if one is chosen or not one.on_front:
             continue
         watch(f"writing and checking {one.name}")
         place = folder / OTHERS / _folder_name(one.name)
         place.mkdir(parents=True, exist_ok=True)
-        other, candidates[number] = write_model(one, place)
+        other, candidates[rank] = write_model(one, place)
         found.notes.extend(f"{one.name}: {line}" for line in other.warnings)
     result = RepairResult(
         subject=about.name,
@@ -271,14 +272,14 @@ def _faithful(repairs: Sequence[RepairCandidate], rows: int) -> list[str]:
     for one in repairs:
         if one.fidelity_apart is None:
             continue
-        alike = "" if one.fidelity is None else f", {one.fidelity:.1%} are decided alike"
+        alike = "" if one.fidelity is None else f", {percent(one.fidelity)} are decided alike"
         average = next((r.held_out.accuracy for r in repairs if r.name == "average"), None)
-        beside = "" if average is None else f" (the average's: {average:.1%})"
+        beside = "" if average is None else f" (the average's: {percent(average)})"
         by = quality(regression=one.fidelity is None)
         found.append(
             f"{one.name} was taught the average over twins: on {rows:,} held-out rows its scores lie "
             f"{one.fidelity_apart:.3g} from it on the mean{alike}, and its {by} is "
-            f"{one.held_out.accuracy:.1%}{beside}."
+            f"{percent(one.held_out.accuracy)}{beside}."
         )
     return found
 
@@ -297,16 +298,17 @@ def cautions(chosen: RepairCandidate, before: tuple[Figures, Figures], budget: f
     if lost > budget + SLACK:
         low, high = chosen.held_out_loss_low, chosen.held_out_loss_high
         beyond = low is not None and low > budget + SLACK
-        ends = "" if low is None or high is None else f" (95 %: {low:.1%} to {high:.1%})"
+        ends = "" if low is None or high is None else f" (95 %: {number(100 * low, 1)} to {percent(high)})"
         found.append(
-            f"on held-out rows the chosen repair loses {lost:.1%} {by}{ends}, more than the {budget:.1%} allowed"
-            f"{'' if beyond else ', though not beyond chance'}."
+            f"on held-out rows the chosen repair loses {percent(lost)} {by}{ends}, more than the {percent(budget)} "
+            f"allowed{'' if beyond else ', though not beyond chance'}."
         )
     k, start = symbol_of(measure), before[0].lowered(measure)
     if start - chosen.plan.lowered(measure) < LITTLE * start:
         found.append(
-            f"the chosen repair lowers mean {k} by less than {LITTLE:.0%}: there is little to gain within a loss "
-            f"of {budget:g} in {by}; see what others cost, and take one with --choose or a larger --max-accuracy-loss."
+            f"the chosen repair lowers mean {k} by less than {percent(LITTLE, 0)}: there is little to gain within a "
+            f"loss of {budget:g} in {by}; see what others cost, and take one with --choose or a larger "
+            f"--max-accuracy-loss."
         )
     if chosen.held_out.lowered(measure) >= before[1].lowered(measure):
         found.append(f"on held-out cases the chosen repair does not lower mean {k}: it was fitted to the cases it saw.")

@@ -32,9 +32,9 @@ from .manifest import verify as verify
 from .page import render_html as render_html
 from .page import render_markdown as render_markdown
 from .page import write_report as write_report
+from .page import write_scores_report as write_scores_report
 from .record import Portrait as Portrait
 from .record import ReportData as ReportData
-from .scores_only import write_scores_report as write_scores_report
 from .sections.certainty import certificate_blocks as certificate_blocks
 from .sections.inside import debug_blocks as debug_blocks
 from .sections.paperwork import filing_page as filing_page

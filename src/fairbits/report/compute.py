@@ -26,7 +26,6 @@ from fairbits.measure import Evaluator, Progress, WordStudy, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, TwinScores, kind_of
 from fairbits.repair import RepairResult, read_repair
 from fairbits.report import words
-from fairbits.report.commands import commands
 from fairbits.report.evidence import (
     FIELDS,
     FLIPS_BY,
@@ -42,6 +41,7 @@ from fairbits.report.evidence import (
 from fairbits.report.evidence import NAME as MEASURED
 from fairbits.report.manifest import FILING, FORMATS, check_stages, files_of
 from fairbits.report.record import About, Measured, Opening, ReportData, Reproduction, Searched
+from fairbits.report.sections.paperwork import commands
 from fairbits.report.sections.people import axes_of, found_people, real_people
 from fairbits.report.sections.summary import gate_of, sources_of
 from fairbits.report.sections.texts import words_of
@@ -145,6 +145,7 @@ def compute_report(
         gate=gate,
         gate_of_another=gate_of_another,
         files=files_of(run.folder, leave_out=(*FORMATS, FILING)),
+        folder=run.folder,
         words=wording,
     )
 

@@ -24,7 +24,7 @@ from fairbits.blocks import (
     label,
     shown,
 )
-from fairbits.report.figures.charts import Effect, dots, effects, over_time
+from fairbits.report.figures.charts import dots, over_time
 from fairbits.report.figures.svg import inline_svg
 from fairbits.report.html import render_page
 from fairbits.store import write_whole
@@ -60,7 +60,7 @@ class Contender:
     strategy: str
     figures: Mapping[str, tuple[float | None, float | None]]
     runs: Sequence[Mapping[str, Any]]
-    effect: Effect | None
+    effect: tuple[float, float] | None  # A12 against the reference, and p
 
     @property
     def found(self) -> float:
@@ -166,13 +166,7 @@ def _parts(data: ContestData, *, drawn: bool) -> Iterator[PagePart]:
         yield PagePart("pace", "ID cases over time", [Drawing("pace", caption, "wide sideways", key)])
         many = Drawing("ids", "A dot is a run: dots far apart mean that luck decides much.")
         severe = "The largest number of classes that the scores of one person's twins fall into: a lower bound."
-        told = (
-            "By the number of ID cases. Filled: told apart, p < 0.05 (Mann-Whitney, two-sided, corrected for the "
-            "number of tests by Holm). With few runs p cannot be small."
-        )
         columns: list[list[Block]] = [[Heading("How many"), many], [Heading("How severe"), Drawing("k", severe)]]
-        if any(one.effect for one in data.contenders):
-            columns.append([Heading(f"Better than {YARDSTICK}?"), Drawing("effect", told)])
         yield PagePart("runs", "Run by run", [Columns(columns)])
     mean = " (mean ± standard deviation)" if data.repeats > 1 else ""
     about = (
@@ -181,6 +175,11 @@ def _parts(data: ContestData, *, drawn: bool) -> Iterator[PagePart]:
         f"{number(data.leaves)} leaves of a decision tree fitted to the decisions about real rows. Attributes "
         "changed, L1: from the nearest real row."
     )
+    if any(one.effect for one in data.contenders):
+        about += (
+            f" A12: the chance that a run finds more ID cases than one of {YARDSTICK}; p: Mann-Whitney, two-sided, "
+            "corrected for the number of tests by Holm. With few runs p cannot be small."
+        )
     kind = f"What kind of people: severity, how different from each other and from real rows{mean}"
     tables = (_table(data, FOUND, f"What was found, and how fast{mean}", tested=True), _table(data, KIND, kind))
     yield PagePart("figures", "All figures", [*tables, Paragraph(about, tone="small")])
@@ -201,14 +200,14 @@ def _table(
     if tested and any(one.effect for one in data.contenders):
         heads[2:2] = [figure("A12", 2), figure("p", 3)]
         for row, one in zip(rows, data.contenders, strict=True):
-            row[2:2] = (None, None) if one.effect is None else (one.effect.a12, one.effect.p)
+            row[2:2] = one.effect or (None, None)
     return TableBlock(heads, rows, caption)
 
 
 def _contender(row: Mapping[str, Any]) -> Contender:
     figures = {key: (row[key]["mean"], row[key]["deviation"]) for key, *_ in (*FOUND, *KIND)}
     verdict = row["against_dice"]
-    effect = None if verdict is None else Effect(row["strategy"], verdict["a12"], verdict["p_holm"])
+    effect = None if verdict is None else (verdict["a12"], verdict["p_holm"])
     return Contender(row["strategy"], figures, row["runs"], effect)
 
 
@@ -232,11 +231,6 @@ def _pictures(data: ContestData) -> dict[str, str]:
         values = [[float(run[key] or 0) for run in one.runs] for one in data.contenders]
         words = "; ".join(f"{who} {_range(some)}" for who, some in zip(names, values, strict=True))
         found[name] = inline_svg(dots(names, values, title), f"pic-{name}", title, f"{words}.")
-    against = [one.effect for one in data.contenders if one.effect is not None]
-    if against:
-        words = "; ".join(f"{one.strategy} {one.a12:.2f}, p {one.p:.3f}" for one in against)
-        title = f"A12 against {YARDSTICK}"
-        found["effect"] = inline_svg(effects(against, YARDSTICK), "pic-effect", title, f"{words}.")
     return found
 
 

@@ -85,19 +85,16 @@ def hash_file(path: Path) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def files_of(folder: Path, *, leave_out: Iterable[str] = ()) -> tuple[FileHash, ...]:
+def files_of(folder: Path, *, leave_out: Iterable[str] = (), hashed: Iterable[FileHash] = ()) -> tuple[FileHash, ...]:
     """All files of a folder with their hashes, by path; half-written and hidden ones do not count."""
-    skipped = {MANIFEST, SIGNATURE, *leave_out}
-    found = []
-    for name, path in sorted(_paths(folder)):
-        if name not in skipped:
-            found.append(FileHash(name, *hash_file(path)))
-    return tuple(found)
+    skipped, known = {MANIFEST, SIGNATURE, *leave_out}, {one.path: one for one in hashed}
+    there = [(name, path) for name, path in sorted(_paths(folder)) if name not in skipped]
+    return tuple(known.get(name) or FileHash(name, *hash_file(path)) for name, path in there)
 
 
-def write_manifest(folder: Path, *, about: Mapping[str, Any]) -> Path:
+def write_manifest(folder: Path, *, about: Mapping[str, Any], hashed: Iterable[FileHash] = ()) -> Path:
     """Write manifest.json for what lies in a folder now; a signature of an earlier one goes."""
-    entries = [asdict(one) for one in files_of(folder)]
+    entries = [asdict(one) for one in files_of(folder, hashed=hashed)]
     (folder / SIGNATURE).unlink(missing_ok=True)
     write_json(folder / MANIFEST, {"format": FORMAT, "fairbits": __version__, **about, "files": entries})
     return folder / MANIFEST

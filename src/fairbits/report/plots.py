@@ -104,31 +104,6 @@ def progress(run: Run) -> Picture:
     return charts.progress(_filled(searched_of(run, summary_of_run(run)).progress, run))
 
 
-def stakes(of: Run | Measurement) -> Picture:
-    """Per protected value: how often it gets the lowest and the highest score of its twins.
-
-    Parameters
-    ----------
-    of
-        The run or measurement.
-
-    Returns
-    -------
-    Picture
-        The picture.
-
-    Raises
-    ------
-    OptionError
-        If there is nothing to show, or too much.
-    """
-    values = of.stakes() if isinstance(of, Measurement) else searched_of(of, summary_of_run(of)).stakes
-    made = charts.stakes(values)
-    if made is None:
-        raise OptionError(f"{len(values)} protected values cannot be drawn, or nobody has more than one class.")
-    return made
-
-
 def shapley(of: Run | DebugResult) -> Picture:
     """Bits of each protected attribute, from debugging.
 
@@ -176,27 +151,6 @@ def network(run: Run) -> Picture:
     if found.units == "trees":
         return insides.trees(found)
     return insides.network(found)[0]
-
-
-def origin(run: Run) -> Picture:
-    """What share of what a training makes of twins comes with the data, and what with the single training.
-
-    Parameters
-    ----------
-    run
-        The run.
-
-    Returns
-    -------
-    Picture
-        The picture.
-
-    Raises
-    ------
-    OptionError
-        If the run was not debugged, or the share is not known.
-    """
-    return charts.origin(_filled(_debugged(run).origin.shares, run))
 
 
 def curves(run: Run) -> Picture:
@@ -313,12 +267,10 @@ __all__ = [
     "Portrait",
     "curves",
     "network",
-    "origin",
     "pareto",
     "progress",
     "severity",
     "shapley",
-    "stakes",
     "statements",
     "steps",
     "twins",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fairbits.certify import Contradiction, Statement
@@ -200,4 +201,5 @@ class ReportData:
     gate: Mapping[str, Any] | None = None
     gate_of_another: str = ""
     files: tuple[FileHash, ...] = ()
+    folder: Path | None = None  # where these files lie
     words: WordStudy | None = None

@@ -67,6 +67,9 @@ def examined(about: About, measured: Measured, searched: Searched) -> tuple[str,
     if removed:
         why = "cannot exist under the rules" if measured.figures["rules"] else "are not in the table"
         found.append(f"Left out: {removed:,} twins of these rows that {why}.")
+    plausible = measured.figures.get("plausible")
+    if plausible:
+        found.append(f"Plausible twins also keep: {'; '.join(shortened(rule, 120) for rule in plausible)}.")
     figures = searched.figures
     if figures.get("strategy") != "exhaustive":
         asked, seconds = figures.get("evaluations"), figures.get("seconds")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbits.engine import work_time
-from fairbits.errors import FairbitsError
+from fairbits.errors import FairbitsError, TableError
 from fairbits.search.budget import Tally
 from fairbits.search.oracle import Clock
 from fairbits.search.problem import Problem
@@ -188,6 +188,10 @@ def search_subject(
     began: float | None = None,
 ) -> Run:
     """Search, keep everything on disk, and give back the run."""
+    if subject.table.drawn:
+        raise TableError(
+            "the subject has no table, and only certify can do without; name one with path = … under [table]."
+        )
     place = None if folder is None else place_of(folder)
     runner = runner or Here(settings.threads)
     problem, strategy = problem_of(subject, settings)

@@ -409,7 +409,7 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
     if given is None and source is None:
         raise OptionError(
             f"the run in {str(run.folder)!r} does not say where its model is, because it was started from Python; "
-            f"hand over the subject, as Audit(…).open(folder) does."
+            f"hand over its model and table, as Audit(…).open(folder) does."
         )
     subject = given if given is not None else load_subject(str(source), **grants)
     subject = subject.with_protected(run.manifest["protected"]).within(run.manifest.get("where"))
@@ -418,7 +418,7 @@ def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOpt
     check_identity(run.manifest, subject.identity, what=f"the run in {str(run.folder)!r}")
     if document_of_schema(run.schema) != document_of_schema(subject.schema):
         raise OptionError(
-            f"the schema in run.json of {str(run.folder)!r} is not that of its subject, although both have the same "
+            f"the schema in run.json of {str(run.folder)!r} is not that of its audit file, although both have the same "
             f"identity: it is damaged; restore it from a copy."
         )
     return subject

@@ -98,7 +98,7 @@ def export_subject(subject: Subject, folder: Path, *, codes: bool = False, force
     """Write tables, model and subject file into a folder; held-out rows stay marked, or in a table of their own."""
     from pyarrow import csv
 
-    require(subject.model, CanSave, "exporting a subject")
+    require(subject.model, CanSave, "exporting a model with its table")
     word = encoding_word(subject)
     if word is None:
         raise OptionError("the model has encoders of its own, which model.npz cannot hold; pass on its own file.")

@@ -45,6 +45,7 @@ from fairbits.models import (
     side_files,
 )
 from fairbits.shape import fits
+from fairbits.text import percent
 
 #: What can differ, as it is called in a sentence.
 INGREDIENTS = {
@@ -365,7 +366,8 @@ class Probe:
         noise = max(self.spread, other.spread)
         share = (self.varied + other.varied) / 2
         if abs(self.varied - other.varied) > STANDARD_ERRORS * sqrt(2 * share * (1 - share) / n + 1 / n**2):
-            yield f"answers vary otherwise ({self.varied:.0%} of those probed there, {other.varied:.0%} here)"
+            there, here = percent(self.varied, 0), percent(other.varied, 0)
+            yield f"answers vary otherwise ({there} of those probed there, {here} here)"
         elif abs(moved.mean()) > STANDARD_ERRORS * noise / sqrt(n):
             yield f"mean score differs by {moved.mean():+.3g}, more than its varying answers explain"
         elif sqrt(float((moved**2).mean())) > 2 * noise:

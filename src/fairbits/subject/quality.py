@@ -290,7 +290,7 @@ def another_unit(scores: Floats, target: Floats) -> str | None:
         return None
     return (
         f"ranks people as the target does (rank correlation {rank:.2f}) but is far off in amount (variance explained "
-        f"{explained:.0%}): it predicts {_around(scores)}, and the target is {_around(target)}"
+        f"{percent(explained, 0)}): it predicts {_around(scores)}, and the target is {_around(target)}"
     )
 
 

@@ -228,6 +228,8 @@ class Subject:
         tuple[str, ...]
             Sentences.
         """
+        if self.table.drawn:
+            return (*self.notes, *self.asked_lines())
         return (*(() if self.quality is None else self.quality.lines()), *self.asked_lines())
 
     def asked_lines(self) -> tuple[str, ...]:

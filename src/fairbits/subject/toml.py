@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairbits.domain import (
     MAX_TWINS,
     Attribute,
@@ -38,6 +40,8 @@ from fairbits.subject.twins import subject_of_twins
 #: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
 #: probabilities of its groups only.
 OBSERVED, PROBABILITIES = "observed", "probabilities"
+#: People who stand in the place of rows where there is no table.
+DRAWN_ROWS = 256
 #: The group of what probabilities leave of 1.
 REST = "(rest)"
 
@@ -167,7 +171,7 @@ def parse_toml(content: bytes) -> dict[str, Any]:
 
 
 def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
-    """The schema in a subject document; an Arrow table gives the target's values where the document names none."""
+    """The schema in an audit file; an Arrow table gives the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
     chances = tuple(_chances_of_section(name, fields) for name, fields in described.items() if _is_soft(fields))
@@ -251,7 +255,7 @@ _TABLE_KEYS = (
 )
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
-    *("path", "encoding", "columns", "output", "score_of", "input_format", "factory", "layers", "batch"),
+    *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
     "inputs",
     *(
         "authorization_env",
@@ -284,8 +288,10 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
-    place, delimiter = Path(_source(table_section, "table", file)), str(table_section.get("delimiter", ","))
     granted = ModelOptions.of(grants)
+    if not {"path", "score", "test", "split"} & set(table_section) and "path" in model_section:
+        return replace(_without_table(document, granted, file), about=about)
+    place, delimiter = Path(_source(table_section, "table", file)), str(table_section.get("delimiter", ","))
     data = read_arrow(place, delimiter=delimiter, max_rows=granted.max_rows)
     _check_described(document, data.column_names, file)
     schema = schema_of_document(document, data)
@@ -301,11 +307,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         table = table_from_arrow(data, schema, file=place, split=split, **whose)
         return replace(_of_scores(document, data, schema, table, file), about=about)
     source = _source(model_section, "model", file)
-    try:
-        stated = ModelOptions.of({key: model_section[key] for key in model_section if key not in ("path", "encoding")})
-    except OptionError as error:
-        raise SchemaError(f"[model] is wrong: {error}") from None
-    options = replace(stated, **granted.grants())
+    options = _options(model_section, granted)
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
     table, test = table_from_arrow(data, schema, file=place, split=split, **whose), None
     raw = RawTable(place, data, delimiter=delimiter)
@@ -345,6 +347,40 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         raw=raw,
     )
     return replace(made, about=about)
+
+
+def _options(section: Any, granted: ModelOptions) -> ModelOptions:
+    """What [model] says about itself, within what is granted."""
+    try:
+        stated = ModelOptions.of({key: section[key] for key in section if key not in ("path", "encoding")})
+    except OptionError as error:
+        raise SchemaError(f"[model] is wrong: {error}") from None
+    return replace(stated, **granted.grants())
+
+
+def _without_table(document: Any, granted: ModelOptions, file: Path) -> Subject:
+    """A model and its bounds: enough to certify. People drawn from the domain stand where rows are asked for."""
+    section = section_of(document, "model")
+    schema, options = schema_of_document(document), _options(section, granted)
+    source = _source(section, "model", file)
+    rng = np.random.default_rng(0)
+    codes = [
+        rng.uniform(one.low, one.upper, DRAWN_ROWS)
+        if not (one.discrete or one.allowed)
+        else rng.choice(one.domain_values(), DRAWN_ROWS)
+        for one in schema.attributes
+    ]
+    return make_subject(
+        str(document.get("name", file.stem)),
+        read_model(source, schema, options),
+        schema,
+        Table(np.stack(codes, axis=1), drawn=True),
+        encoding=_stated_encoding(section.get("encoding"), schema, options, list(schema.names)),
+        options=options,
+        notes=("There is no table: only certify has something to say, about everybody within the bounds.",),
+        source=str(file.resolve()),
+        original=source,
+    )
 
 
 def _about(document: Mapping[str, Any]) -> dict[str, str]:

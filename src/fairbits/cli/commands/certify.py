@@ -36,7 +36,7 @@ def certify(
         from fairbits.audit import AuditRun
 
         if about.protected is not None or about.where is not None:
-            raise OptionError("--protected and --where are for a subject; a run has its own, so leave them out.")
+            raise OptionError("--protected and --where are for an audit file; a run has its own, so leave them out.")
         door: Audit | AuditRun = AuditRun.open(subject, **loading.given())
     else:
         door = audit_of(subject, about, loading)

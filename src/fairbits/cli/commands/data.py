@@ -11,6 +11,7 @@ from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
 from fairbits.errors import OptionError, choose_from
 from fairbits.options import option
+from fairbits.text import percent
 
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn
@@ -36,7 +37,7 @@ def data(
     *,
     action: str = argument(
         "list",
-        "list (all subjects), show NAME, export NAME (files: table, model, subject.toml), add NAME FILE (a table that "
+        "list (all of them), show NAME, export NAME (files: table, model, subject.toml), add NAME FILE (a table that "
         "may not be shipped: compas, diabetes, meps15 or meps16), forget NAME, train NAME... (from a seed; or all).",
     ),
     names: tuple[str, ...] = argument((), "", metavar="[NAME]...", many=True),
@@ -48,7 +49,7 @@ def data(
     seed: int = option(0, "Train: seed of the first attempt.", low=0),
     as_json: bool = JSON,
 ) -> None:
-    """The built-in subjects: list, show, export, add, forget and train."""
+    """The built-in models and tables: list, show, export, add, forget and train."""
     if action not in ACTIONS:
         raise OptionError(f"{action!r} is nothing that can be done with data; {choose_from(action, ACTIONS)}")
     words, count, allowed = ACTIONS[action]
@@ -133,9 +134,9 @@ def _train(names: tuple[str, ...], seed: int, out: Path) -> None:
         network, card = train_built_in(name, seed=seed)
         path = save_network(network, card, out)
         print(
-            f"{path}: accuracy {card.accuracy_trained:.1%} on {card.rows_trained:,} training rows, "
-            f"{card.accuracy_held_out:.1%} on {card.rows_held_out:,} held-out rows "
-            f"(majority {card.majority_share:.1%})",
+            f"{path}: accuracy {percent(card.accuracy_trained)} on {card.rows_trained:,} training rows, "
+            f"{percent(card.accuracy_held_out)} on {card.rows_held_out:,} held-out rows "
+            f"(majority {percent(card.majority_share)})",
             flush=True,
         )
 

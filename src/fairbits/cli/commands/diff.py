@@ -9,7 +9,7 @@ from fairbits.cli.flags import argument
 from fairbits.cli.output import print_json
 from fairbits.options import DiffOptions, LoadingOptions, option, protected_option
 
-_WHAT = "A run, a subject, or a model (file, address, reference)."
+_WHAT = "A run, an audit file, a built-in name, or a model (file, address, reference)."
 
 
 def diff(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def fleet(
     *,
-    folder: Path = argument(help="A folder with subject.toml files, in it or below."),
+    folder: Path = argument(help="A folder with audit files (subject.toml), in it or below."),
     options: AuditOptions,
     out: Path | None = option(None, "Folder of the page and all runs.", metavar="FOLDER", shown="runs/…"),
     rank: str = option(
@@ -66,7 +66,7 @@ def _say(done: int, total: int, entry: FleetMember | None) -> None:
     from fairbits.text import harmless
 
     if entry is None:
-        print(f"{total} subjects", file=sys.stderr)
+        print(f"{total} audit files", file=sys.stderr)
     else:
         bits = "scores only" if entry.bits is None else f"{entry.bits:.2f} of {entry.bits_limit:.2f} bits"
         how = "failed" if entry.error is not None else bits

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def gate(
     *,
     subject: str | None = argument(
-        None, "A built-in subject, a subject.toml, or the folder of a run; with --waivers a policy.", metavar="SUBJECT"
+        None, "A built-in name, an audit file, or the folder of a run; with --waivers a policy.", metavar="SUBJECT"
     ),
     options: GateOptions,
     out: Path | None = option(
@@ -53,7 +53,7 @@ def gate(
     if waivers:
         return _waivers(options.policy or subject, as_json=as_json)
     if subject is None:
-        raise OptionError("no subject was given; name a built-in, a subject.toml or the folder of a run.")
+        raise OptionError("nothing to judge was given; name a built-in, a subject.toml or the folder of a run.")
     check_subject(subject)
     if freeze:
         return _freeze(subject, out, freezing, loading, as_json=as_json)

@@ -45,7 +45,7 @@ def init(
     as_json: bool = JSON,
     loading: LoadingOptions,
 ) -> None:
-    """Infer what people are made of from a table, ask what it cannot tell, and write a commented subject.toml."""
+    """Infer what people are made of from a table, ask what it cannot tell, and write a commented audit file."""
     from fairbits.audit import check_draft, check_ignored, draft_subject
     from fairbits.domain import read_arrow
     from fairbits.models import ModelOptions

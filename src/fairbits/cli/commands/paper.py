@@ -36,9 +36,9 @@ def paper(
     *,
     question: str = argument(
         help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation, mitigation; or compare SUBJECT: all "
-        "strategies on one subject at equal seconds."
+        "strategies on one model and table at equal seconds."
     ),
-    subject: str | None = argument(None, "Of compare: a built-in subject or a subject.toml."),
+    subject: str | None = argument(None, "Of compare: a built-in name or an audit file (subject.toml)."),
     subjects: str | None = option(None, "Subjects, separated by commas.", metavar="NAMES", shown="the paper's ten"),
     strategies: str | None = option(None, "Strategies, separated by commas, or all.", metavar="NAMES"),
     budget: str | None = option(None, "How long each search may take.", metavar="DURATION", shown="5s, of compare 15s"),
@@ -47,7 +47,7 @@ def paper(
     queries: int = option(5_000_000, "Model queries of each run of the ablation.", rare=True),
     networks: Path | None = option(
         None,
-        "rq3: a folder of subjects (subject.toml files) in place of the built-in ones.",
+        "rq3: a folder of audit files (subject.toml) in place of the built-in ones.",
         metavar="FOLDER",
         rare=True,
     ),
@@ -75,9 +75,7 @@ def paper(
     if question not in QUESTIONS:
         raise OptionError(f"question {question!r} is not known; {choose_from(question, QUESTIONS)}")
     if (question == "compare") != (subject is not None):
-        raise OptionError(
-            "a subject is what `fairbits paper compare SUBJECT` is about; other questions have --subjects."
-        )
+        raise OptionError("a name is for `fairbits paper compare SUBJECT`; other questions have --subjects.")
     if subject is not None:
         asked = CompareOptions(
             budget="15s" if budget is None else budget,

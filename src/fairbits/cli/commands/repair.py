@@ -26,7 +26,10 @@ def repair(
     place: str = either_argument(),
     options: RepairOptions,
     evaluations: int = option(
-        20_000, "Of a subject, which is searched shortly first: at most so many people asked about.", low=1, rare=True
+        20_000,
+        "Without a run a short search comes first: at most so many people asked about.",
+        low=1,
+        rare=True,
     ),
     about: RegionOptions,
     out: Path | None = out_option(),
@@ -45,7 +48,7 @@ def repair(
     of_run = not is_subject(place)
     if of_run and (about.protected is not None or about.where is not None or out is not None or force):
         flags = "--protected, --where, --out and --force"
-        raise OptionError(f"{flags} are for a subject; a run has its own, so leave them out.")
+        raise OptionError(f"{flags} are for an audit file; a run has its own, so leave them out.")
     opened = open_run(place, "repair", loading) if of_run else None
     quality = None
     with working(shown=not as_json) as progress:

@@ -16,7 +16,7 @@ def serve(
     options: ThreadOptions,
     loading: LoadingOptions,
 ) -> None:
-    """Serve a subject's model behind its guard, to this machine alone. Ctrl-C ends it.
+    """Serve a model behind its guard, to this machine alone. Ctrl-C ends it.
 
     POST /scores takes {"people": [{"age": "30–39", …}]}; GET / says what is proved.
     """

@@ -33,6 +33,7 @@ from fairbits.models import Fitting, Network, refit
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.proposals.thresholds import Coding, coding_of
 from fairbits.subject import Subject
+from fairbits.text import percent
 
 #: Fewer training rows than this teach a model nothing that could be told from chance.
 MIN_ROWS = 60
@@ -372,7 +373,7 @@ class ExponentiatedGradients:
             averaged = "log-odds" if isinstance(trainer, NetworkTrainer) else "probability"
             text = f"the average {averaged} of {len(members)} models from a game that bounds gaps in {words}"
             if dropped >= MIN_WEIGHT:
-                text += f" ({dropped:.0%} of it, one decision for everybody, left out)"
+                text += f" ({percent(dropped, 0)} of it, one decision for everybody, left out)"
             yield data.proposal(f"expgrad-{alike}", text, fitted)
 
     def _members(

@@ -10,6 +10,7 @@ from fairbits.repair.proposals.mitigators import Adversarial, ExponentiatedGradi
 from fairbits.repair.proposals.proposer import Proposer
 from fairbits.repair.proposals.settings import TRIALS, Tuning
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup
+from fairbits.repair.proposals.tree import FairTree
 from fairbits.repair.proposals.weights import Surgery
 
 #: What every repair tries.
@@ -22,7 +23,7 @@ MITIGATORS: tuple[Proposer, ...] = (
     Adversarial(),
     ThresholdsByGroup(),
 )
-PROPOSERS: dict[str, Proposer] = {one.name: one for one in (*STANDARD, *MITIGATORS, Tuning())}
+PROPOSERS: dict[str, Proposer] = {one.name: one for one in (*STANDARD, *MITIGATORS, Tuning(), FairTree())}
 #: Stands for all mitigators.
 ALL = "mitigators"
 

@@ -34,6 +34,7 @@ from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, HeldSet, held_
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.records import neurons_in_words
 from fairbits.subject import balanced_accuracy, decided
+from fairbits.text import percent
 
 #: Found cases added for every row of the table: more would teach the network its own opinions.
 CASES_PER_ROW = 0.5
@@ -185,7 +186,7 @@ class FromScratch:
         return (
             f"a network of the same shape without weights on protected inputs, taught the mean of {STARTS} that were "
             f"trained anew on the labels: {self.updates} updates, chosen by cross-validation on training rows "
-            f"({self.accuracy:.1%} there, balanced {self.balanced_accuracy:.1%})"
+            f"({percent(self.accuracy)} there, balanced {percent(self.balanced_accuracy)})"
         )
 
 
@@ -425,4 +426,4 @@ def _shrink_name(share: float) -> str:
 
 
 def _shrink_words(share: float) -> str:
-    return f"protected inputs moved {share:.0%} of the way to their mean"
+    return f"protected inputs moved {percent(share, 0)} of the way to their mean"

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from fairbits.debug import DebugResult
 from fairbits.domain import joined, shortened
-from fairbits.measure import Stake
 from fairbits.repair import RepairResult
 from fairbits.report.figures import charts, network, portraits
 from fairbits.report.figures.svg import Picture, inline_svg
@@ -33,10 +32,6 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
     words = _histogram_words([(k, people) for k, people, _ in rows], "rows")
     yield "severity-rows", charts.severity(rows, "rows"), "Rows of the table by number of classes k", words
     yield from _searched(data.searched)
-    words = joined(
-        [f"{s.attribute} {s.value} lowest {percent(s.lowest)}, highest {percent(s.highest)}" for s in _extremes(data)]
-    )
-    yield "stakes", charts.stakes(data.measured.stakes), "Who gets the lowest and the highest score", words
     if data.debugged is not None:
         yield from _causes(data.debugged)
     if data.repaired is not None and data.repaired.repairs:
@@ -45,21 +40,9 @@ def _spread(data: ReportData) -> Iterator[Drawn]:
 
 
 def _causes(found: DebugResult) -> Iterator[Drawn]:
-    shares = found.origin.shares
-    if shares:
-        parts = [
-            f"{shortened(' and '.join(one.attributes), 60)}: {percent(one.shared.value, 0)} with the data "
-            f"({percent(one.shared.low, 0)} to {percent(one.shared.high, 0)})"
-            for one in shares
-        ]
-        title = "What comes with the data and with the single training"
-        yield "origin", charts.origin(shares), title, joined(parts)
     drawn = charts.drawn_neurons(found)
     words = joined([f"neuron {one.neuron} (ACD {signed(one.acd, 3)})" for one in drawn])
     yield "curves", charts.curves(found), "Mean k over the value that a neuron is held at", words
-    if found.sets is not None and found.sets.curve:
-        words = joined([f"{len(one.neurons)}: {percent(one.explained.value, 0)}" for one in found.sets.curve])
-        yield "sizes", charts.sizes(found.sets), "Bits explained by sets of neurons, by their size", words
 
 
 def _searched(searched: Searched) -> Iterator[Drawn]:
@@ -103,14 +86,6 @@ def _network(debugged: DebugResult) -> str:
     ]
     words = f"{joined(layers)}." + (f" The suspect is layer {debugged.suspect}." if debugged.suspect else "")
     return inline_svg(made, "pic-network", "The network as layers", words, parts=parts if suspects_of(debugged) else {})
-
-
-def _extremes(data: ReportData) -> list[Stake]:
-    """Of each protected attribute, the value that is lowest most often."""
-    best = {}
-    for stake in sorted(data.measured.stakes, key=lambda stake: stake.lowest):
-        best[stake.attribute] = stake
-    return [best[name] for name in data.about.protected if name in best]
 
 
 def _histogram_words(counts: list[tuple[int, int]], what: str) -> str:

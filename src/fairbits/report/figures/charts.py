@@ -10,7 +10,6 @@ Pictures of a comparison: the pace of each strategy, its single runs, and how it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,8 @@ from matplotlib.axes import Axes as Frame
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fairbits.certify import Statement
-from fairbits.debug import Attribution, DebugResult, NeuronEffect, NeuronSets, OriginShare
+from fairbits.debug import Attribution, DebugResult, NeuronEffect
 from fairbits.domain import shortened
-from fairbits.measure import Stake
 from fairbits.repair import RepairResult
 from fairbits.report.figures.palette import BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say, ticks
@@ -31,8 +29,6 @@ from fairbits.text import percent
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
 MAX_BARS = 45
-#: Rows of bars that can still be read.
-MAX_VALUES = 40
 _COUNTS = FuncFormatter(lambda value, _: f"{value / 1e6:g} M" if value >= 1e6 else f"{value:,.0f}")
 
 
@@ -106,44 +102,6 @@ def shapley(found: Attribution) -> Picture:
     return made
 
 
-def stakes(values: Sequence[Stake]) -> Picture | None:
-    """Per protected value: how often it gets the lowest score (left) and the highest (right)."""
-    if not values or len(values) > MAX_VALUES or not any(v.lowest or v.highest for v in values):
-        return None
-    places, place, last = [], 0.0, values[0].attribute
-    heads = {0: 0.0}
-    for i, value in enumerate(values):
-        if value.attribute != last:
-            place += 1.1
-            heads[i] = place
-            last = value.attribute
-        place += 1
-        places.append(place)
-    height = 76 + 22 * place
-    made = picture(640, height)
-    ax = frame(made, (170, 40, 632, height - 30), grid="x")
-    ax.barh(places, [-v.lowest for v in values], 0.72, color=ORANGE)
-    ax.barh(places, [v.highest for v in values], 0.72, color=BLUE)
-    ax.axvline(0, color=INK, linewidth=1)
-    reach = max(max(v.lowest, v.highest) for v in values) * 1.34  # room for the words of a full bar
-    for where, value in zip(places, values, strict=True):
-        for share, side in ((value.lowest, -1), (value.highest, 1)):
-            if share >= 0.0005:
-                words = {"ha": "left" if side > 0 else "right", "va": "center", "color": MUTED}
-                say(ax, side * (share + 0.012 * reach), where, f"{share:.1%}", **words)
-    for i, where in heads.items():
-        name = shortened(values[i].attribute, 22)
-        say(ax, -0.02, where, name, transform=ax.get_yaxis_transform(), ha="right", va="center", weight="bold")
-    ax.set_xlim(-reach, reach)
-    ax.set_ylim(place + 0.6, -0.6)
-    ticks(ax, "y", places, [value.value for value in values], max_labels=MAX_VALUES)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(share):.0%}"))
-    middle = {"transform": ax.get_xaxis_transform(), "va": "bottom"}
-    say(ax, -0.02 * reach, 1.0, "← lowest score of its twins", ha="right", color=ORANGE, weight="bold", **middle)
-    say(ax, 0.02 * reach, 1.0, "highest score of its twins →", ha="left", color=BLUE, weight="bold", **middle)
-    return made
-
-
 def statements(found: Sequence[Statement]) -> Picture:
     """A bar for each statement: certified, open, falsified."""
     height = 70 + 34 * len(found)
@@ -214,40 +172,6 @@ def _name_points(ax: Frame, points: Sequence[tuple[float, float, str]]) -> None:
 
 #: Neurons whose curves are drawn.
 MAX_CURVES = 6
-_SHARE = FuncFormatter(lambda share, _: f"{share:.0%}")
-
-
-def origin(shares: Sequence[OriginShare]) -> Picture:
-    """Bars of length one: what comes with the data in blue, with the single training in grey.
-
-    The whisker is the interval of the share; the triangle is how far the model under test agrees with the other
-    trainings.
-    """
-    height = 84 + 42 * len(shares)
-    made = picture(420, height)
-    ax = frame(made, (118, 46, 404, height - 32), grid="x")
-    places = np.arange(len(shares))
-    shared = np.array([one.shared.value for one in shares])
-    ax.barh(places, shared, 0.56, color=BLUE)
-    ax.barh(places, 1 - shared, 0.56, left=shared, color=GREY)
-    for place, one in zip(places, shares, strict=True):
-        ax.plot([one.shared.low, one.shared.high], [place, place], color=INK, linewidth=2, solid_capstyle="butt")
-        ax.plot([one.shared.low, one.shared.high], [place, place], "|", color=INK, markersize=9, markeredgewidth=2)
-        if one.own is not None:
-            ax.plot(np.clip(one.own.value, 0, 1), place + 0.36, "^", color=ORANGE, markersize=7, clip_on=False)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(len(shares) - 0.4, -0.6)
-    ax.xaxis.set_major_formatter(_SHARE)
-    ticks(ax, "y", places, [_named(one) for one in shares])
-    above = {"transform": ax.get_xaxis_transform(), "va": "bottom", "weight": "bold", "fontsize": SMALL}
-    say(ax, 0.0, 1.02, "with the data", ha="left", color=BLUE, **above)
-    say(ax, 1.0, 1.02, "with the single training", ha="right", color=MUTED, **above)
-    name_axes(ax, "share of the differences between twins' scores")
-    return made
-
-
-def _named(one: OriginShare) -> str:
-    return "all together" if len(one.attributes) > 1 else shortened(one.attributes[0], 18)
 
 
 def drawn_neurons(found: DebugResult) -> list[NeuronEffect]:
@@ -291,25 +215,6 @@ def curves(found: DebugResult) -> Picture | None:
         what = "Q1" if found.measure == "q_1" else "k"
         words = f"neuron {one.neuron}: {lowers} {what}"
         say(ax, 0.0, 1.04, words, transform=ax.transAxes, ha="left", va="bottom", weight="bold")
-    return made
-
-
-def sizes(sets: NeuronSets) -> Picture:
-    """The share of the bits explained over the number of neurons held, with its interval."""
-    made = picture(420, 240)
-    ax = frame(made, (58, 46, 412, 214))
-    counts, shares = [len(one.neurons) for one in sets.curve], [one.explained for one in sets.curve]
-    low, high = [one.low for one in shares], [one.high for one in shares]
-    ax.fill_between(counts, low, high, color=BLUE, alpha=0.2, linewidth=0)
-    ax.plot(counts, [one.value for one in shares], "o-", color=BLUE, linewidth=2, ms=5)
-    ax.axhline(0.5, color=RULE, linewidth=1, linestyle=(0, (4, 3)))
-    if sets.minimal is not None:
-        ax.plot(len(sets.minimal.neurons), sets.minimal.explained.value, "o", ms=11, color="none", mec=ORANGE, mew=2)
-    ax.set_xlim(0.5, max(counts) + 0.5)
-    ax.set_ylim(0, 1)
-    ax.yaxis.set_major_formatter(_SHARE)
-    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    name_axes(ax, "neurons held together", "bits explained")
     return made
 
 
@@ -393,20 +298,9 @@ def _spread_names(ax: Frame) -> None:
 
 #: Panels side by side, and the height of each.
 ACROSS, PANEL = 4, 118
-#: Below this a difference is called significant.
-LEVEL = 0.05
 _SHORT = FuncFormatter(
     lambda value, _: f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k" if value >= 1e4 else f"{value:,.0f}"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """How a strategy compares with the yardstick."""
-
-    strategy: str
-    a12: float
-    p: float
 
 
 def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yardstick: str) -> Picture:
@@ -452,21 +346,6 @@ def dots(names: Sequence[str], values: Sequence[Sequence[float]], what: str) -> 
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.xaxis.set_major_formatter(_SHORT)
     name_axes(ax, f"{what}; bar: the mean")
-    return made
-
-
-def effects(found: Sequence[Effect], yardstick: str) -> Picture:
-    """A row per strategy: A12 from 0 (never finds more) to 1 (always does), filled where it is significant."""
-    made, ax = _rows([one.strategy for one in found])
-    ax.axvline(0.5, color=MUTED, linewidth=1)
-    for place, one in enumerate(found):
-        colour = BLUE if one.a12 >= 0.5 else ORANGE
-        ax.plot([0.5, one.a12], [place, place], color=colour, linewidth=1.4)
-        inner = colour if one.p < LEVEL else GROUND
-        ax.plot(one.a12, place, "o", markersize=8, color=inner, markeredgecolor=colour, markeredgewidth=1.6)
-    ax.set_xlim(-0.04, 1.04)
-    ax.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
-    name_axes(ax, f"A12: chance that a run finds more than one of {yardstick}")
     return made
 
 

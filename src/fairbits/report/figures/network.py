@@ -12,11 +12,10 @@ from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 from matplotlib.ticker import MaxNLocator
 
 from fairbits.debug import DebugResult, LayerEffect, NeuronEffect
-from fairbits.domain import shortened
 from fairbits.measure import symbol_of
 from fairbits.report.figures.palette import BAND, BLUE, GREY, INK, MUTED, ORANGE, RULE
-from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say, ticks
-from fairbits.report.sections.inside import foremost, mean_reported, split_name, suspects_of
+from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say
+from fairbits.report.sections.inside import mean_reported, suspects_of
 from fairbits.text import number, percent, signed
 
 #: Neurons drawn in one column; the others are in the table.
@@ -142,15 +141,13 @@ def _foot(ax: Frame, place: float, layer: LayerEffect, total: int, *, last: bool
     ax.plot([place - 30, place + 30], [74, 74], color=RULE, linewidth=1)
 
 
-_WIDTH, _UPPER, _ROW = 640, 190, 24
+_WIDTH, _UPPER = 640, 190
 
 
 def trees(found: DebugResult) -> Picture:
-    """Above, a bar per tree in the order of the ensemble, the suspect in orange; below, what holding lowers most."""
-    ranked = foremost(found)
-    lower = 60 + _ROW * len(ranked) if ranked else 0
-    made = picture(_WIDTH, _UPPER + lower)
-    ax = frame(made, (64, lower + 46, _WIDTH - 12, lower + _UPPER - 16))
+    """A bar per tree in the order of the ensemble, the suspect in orange."""
+    made = picture(_WIDTH, _UPPER)
+    ax = frame(made, (64, 46, _WIDTH - 12, _UPPER - 16))
     numbers = np.array([tree.layer for tree in found.layers])
     colours = [ORANGE if tree.layer == found.suspect else BLUE if tree.votes else GREY for tree in found.layers]
     ax.bar(numbers, [tree.delta for tree in found.layers], 0.8 if len(numbers) < 120 else 1.0, color=colours)
@@ -158,18 +155,4 @@ def trees(found: DebugResult) -> Picture:
     ax.xaxis.set_major_locator(MaxNLocator(9, integer=True, min_n_ticks=1))
     ax.yaxis.set_major_locator(MaxNLocator(4))
     name_axes(ax, "tree", "δ: largest difference it makes between two twins")
-    if ranked:
-        below = frame(made, (270, 44, _WIDTH - 70, lower - 20), grid="x")
-        places = np.arange(len(ranked))
-        values = [one.acd or 0.0 for one in ranked]
-        below.barh(places, values, 0.62, color=[ORANGE if value > 0 else BLUE for value in values])
-        reach = max(map(abs, values)) or 1.0
-        for place, value in zip(places, values, strict=True):
-            side, at = "left" if value >= 0 else "right", value + np.copysign(0.02 * reach, value)
-            say(below, at, float(place), f"{value:+.3f}", va="center", ha=side, color=INK)
-        below.set_xlim(min(0.0, 1.3 * min(values)), 1.25 * reach)
-        below.set_ylim(len(ranked) - 0.4, -0.6)
-        ticks(below, "y", places, [shortened(split_name(one), 40) for one in ranked])
-        below.tick_params(labelsize=SMALL, labelcolor=MUTED)
-        name_axes(below, "ACD: fall of mean k, as a share, with all twins on one side")
     return made

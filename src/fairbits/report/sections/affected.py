@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairbits.blocks import Bar, Block, Drawing, Fold, Paragraph, TableBlock, change, label, share
+from fairbits.blocks import Bar, Block, Fold, Paragraph, TableBlock, change, label, share
 from fairbits.text import number
 
 if TYPE_CHECKING:
@@ -61,9 +61,15 @@ def affected_blocks(data: ReportData) -> Iterator[Block]:
         "with the lowest score, and of the one with the highest.",
         tone="small",
     )
-    cases = [(f"{case.attribute}: {case.value}", case.lowest, case.highest) for _, case, _ in found]
-    heads = [label("protected value"), share("lowest, cases"), share("highest, cases")]
-    yield Fold(
-        "How often, as a picture, and among the cases of the search",
-        [Drawing("stakes", size="wide sideways"), TableBlock(heads, cases)],
-    )
+    cases = [
+        (
+            f"{case.attribute}: {case.value}",
+            case.lowest,
+            Bar(case.lowest),
+            case.highest,
+            Bar(case.highest),
+        )
+        for _, case, _ in found
+    ]
+    heads = [label("protected value"), share("lowest"), label(""), share("highest"), label("")]
+    yield Fold("How often, among the cases of the search", [TableBlock(heads, cases)])

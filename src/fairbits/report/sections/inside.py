@@ -94,20 +94,16 @@ def origin_blocks(found: DebugResult) -> Iterator[Block]:
             (
                 " and ".join(one.attributes),
                 one.shared.value,
+                Bar(one.shared.value),
                 (one.shared.low, one.shared.high),
                 one.single.value,
                 None if one.own is None else one.own.value,
             )
             for one in origin.shares
         ]
-        columns = [label("attributes"), share("comes with the data"), between("95 %", percent)]
+        columns = [label("attributes"), share("comes with the data"), label(""), between("95 %", percent)]
         columns += [share("with the single training"), share("this model agrees")]
-        yield TableBlock(columns, rows)
-    yield Drawing(
-        "origin",
-        "Whisker: 95 % interval over people and trainings. Triangle: how far this model agrees with the others.",
-        "narrow",
-    )
+        yield TableBlock(columns, rows, "Of the differences between twins' scores; intervals over people and trainings")
     yield from paragraphs(_labels(origin))
     yield from paragraphs(found.notes, "note")
 
@@ -293,12 +289,10 @@ def _sets(found: DebugResult) -> Iterator[Block]:
             f"Smallest set found that explains most of the bits: {_held(sets.minimal)}. Held together they explain "
             f"{percent(explained.value)} ({percent(explained.low)} to {percent(explained.high)})."
         )
-    yield Drawing(
-        "sizes", "Chosen on one half of the cases, drawn for the other; the band is a 95 % interval.", "narrow"
-    )
-    rows = [(len(s.neurons), s.explained.value, (s.explained.low, s.explained.high)) for s in sets.curve]
-    columns = [figure("neurons held together"), share("bits explained"), between("95 %", percent)]
-    yield Fold("As a table", [TableBlock(columns, rows)])
+    explained_by = [(len(one.neurons), one.explained) for one in sets.curve]
+    rows = [(count, some.value, Bar(some.value), (some.low, some.high)) for count, some in explained_by]
+    columns = [figure("neurons held together"), share("bits explained"), label(""), between("95 %", percent)]
+    yield TableBlock(columns, rows, "Chosen on one half of the cases, reported on the other")
 
 
 def _held(one: NeuronSet) -> str:

@@ -90,8 +90,6 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
         pieces = (
             proxy_blocks,
             impact_blocks,
-            carriers,
-            matches,
             lambda found: lead(found, blind=True),
             lambda found: plainly(found, blind=True),
             summary,
@@ -144,40 +142,6 @@ def _rates(table: Mapping[str, Any]) -> Iterator[str]:
         parts = [*parts[: MAX_RATES // 2], "…", *parts[-MAX_RATES // 2 :]]
     what = "Decided favourably" if decided else "Scored above the median of everybody"
     yield f"{what}, by {shortened(table['attribute'], 40)}: {'; '.join(parts)}."
-
-
-def carriers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For every attribute that was asked about, the columns that carry it, those that carry most first."""
-    return [
-        {"attribute": one["attribute"], "columns": one["by_column"][:MAX_COLUMNS]}
-        for one in document["attributes"]
-        if one["by_column"]
-    ]
-
-
-def matches(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pairs alike on the justified attributes and most differently scored.
-
-    Only of attributes whose groups are scored further apart than people of one group are: other pairs show no group.
-    """
-    found = []
-    for entry in document["attributes"]:
-        matched = entry["matched"]
-        pairs = [] if matched is None or matched["excess"]["low"] <= 0 else matched["pairs"][:MAX_PAIRS]
-        if pairs:
-            found.append({"attribute": entry["attribute"], "pairs": [_pair(pair, document) for pair in pairs]})
-    return found
-
-
-def _pair(pair: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """Two people side by side: first what they share a reason in, then the rest; differences are marked."""
-    lower, higher = pair["lower"], pair["higher"]
-    names = sorted(lower["attributes"], key=lambda name: name not in document["justified"])
-    facts = [
-        (name, lower["attributes"][name], higher["attributes"].get(name, ""), name in document["justified"])
-        for name in names
-    ]
-    return {"lower": lower, "higher": higher, "gap": higher["score"] - lower["score"], "facts": facts}
 
 
 def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
@@ -314,12 +278,17 @@ def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     yield Paragraph(WHAT_A_BIT_IS, tone="small")
     if crossed:
         yield Fold("Intersections", crossed)
-    for one in carriers(document):
-        yield Fold(f"Columns that carry {one['attribute']}", [_carriers(one["columns"])])
-    for entry in matches(document):
-        yield Paragraph(Strong(f"Alike on the justified attributes, not in {entry['attribute']}"))
-        for rank, pair in enumerate(entry["pairs"], 1):
-            yield _pair_fold(rank, pair)
+    for entry in document["attributes"]:
+        if entry["by_column"]:
+            yield Fold(f"Columns that carry {entry['attribute']}", [_carriers(entry["by_column"][:MAX_COLUMNS])])
+    for entry in document["attributes"]:
+        # Only where groups are scored further apart than people of one group are: other pairs show no group.
+        matched = entry["matched"]
+        pairs = [] if matched is None or matched["excess"]["low"] <= 0 else matched["pairs"][:MAX_PAIRS]
+        if pairs:
+            yield Paragraph(Strong(f"Alike on the justified attributes, not in {entry['attribute']}"))
+        for rank, pair in enumerate(pairs, 1):
+            yield _pair_fold(rank, pair, document["justified"])
     yield from _periods(document)
     yield from paragraphs((f"Note: {line}" for line in document["notes"]), "note")
 
@@ -357,7 +326,7 @@ def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
             ends = (ratio["low"], ratio["high"])
             ratios.append((one["group"], ratio["value"], ends, one["ratio_bounds"], one["likely_ratio"]))
     yield Paragraph(
-        f"{name} is known as probabilities only. Rates weigh each person by them: they are right where the decision "
+        f"{name[:1].upper()}{name[1:]} is known as probabilities only. Rates weigh each person by them: they are right where the decision "
         f"tells nothing about {name} beyond what the probabilities were made of. The bounds hold without that. Both take "
         f"the probabilities to be calibrated. In the last column everybody is in their most likely group.",
         kind="statistical",
@@ -461,7 +430,8 @@ def _carriers(columns: Iterable[Mapping[str, Any]]) -> Block:
     return TableBlock([*heads, between("95 % interval", lambda end: number(end, 3))], rows)
 
 
-def _pair_fold(rank: int, pair: Mapping[str, Any]) -> Block:
+def _pair_fold(rank: int, pair: Mapping[str, Any], justified: Sequence[str]) -> Block:
+    """Two people side by side: first what they share a reason in, then the rest."""
     lower, higher = pair["lower"], pair["higher"]
     title = tuple(
         piece
@@ -469,8 +439,10 @@ def _pair_fold(rank: int, pair: Mapping[str, Any]) -> Block:
         for piece in (Strong(number(side["score"], 3)), f" {side['group']} ({side['place']}){end}")
     )
     rows: list[tuple[Text, str, str]] = [("score", number(lower["score"], 3), number(higher["score"], 3))]
-    for name, low, high, justified in pair["facts"]:
-        rows.append(((name, Small("justified")) if justified else name, low, "the same" if low == high else high))
+    for name in sorted(lower["attributes"], key=lambda name: name not in justified):
+        low, high = lower["attributes"][name], higher["attributes"].get(name, "")
+        told = (name, Small("justified")) if name in justified else name
+        rows.append((told, low, "the same" if low == high else high))
     columns = [label("attribute"), label(lower["group"]), label(higher["group"])]
     return Fold((f"{rank}. ", *title), [TableBlock(columns, rows)], open=rank == 1)
 

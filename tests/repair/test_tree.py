@@ -1,0 +1,54 @@
+"""Fair trees: the optimum where it is known or by brute force, and k = 1 by structure."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairbits.repair.proposals.registry import PROPOSERS
+from fairbits.repair.proposals.tree import FairTree, _cuts, built, ignoring, optimal_tree
+from fairbits.repair.run import study
+from tests.repair import planted
+
+
+def test_a_planted_set_is_separated(rng: np.random.Generator) -> None:
+    inputs = rng.integers(0, 3, (90, 2)).astype(np.float64)
+    labels = ((inputs[:, 0] > 1) ^ (inputs[:, 1] > 0)).astype(np.int64)
+    found = optimal_tree(inputs, labels, np.arange(2))
+    assert (found.right, found.bound) == (90, pytest.approx(90))
+    tree = built(found, inputs, np.array(["no", "yes"])[labels])
+    assert tree.predict(inputs).tolist() == np.array(["no", "yes"])[labels].tolist()
+    assert tree.get_depth() == 2
+
+
+def test_no_tree_has_more_than_the_optimal_one(rng: np.random.Generator) -> None:
+    inputs, labels = rng.integers(0, 3, (60, 3)).astype(np.float64), rng.integers(0, 2, 60)
+    columns = np.array([0, 2])
+    found = optimal_tree(inputs, labels, columns)
+    most = 0
+    for first, left, right in product(_cuts(inputs, labels, columns), repeat=3):
+        above = [inputs[:, column] > cut for column, cut in (first, left, right)]
+        leaf = 2 * above[0] + np.where(above[0], above[2], above[1])
+        ones = np.bincount(leaf, weights=labels, minlength=4)
+        most = max(most, int(np.maximum(ones, np.bincount(leaf, minlength=4) - ones).sum()))
+    assert (found.right, found.bound) == (most, pytest.approx(most))
+    assert {column for column, _ in found.splits} <= {0, 2}
+    assert ignoring(inputs[:, columns], labels) >= most
+    names = np.array(["no", "yes"])[labels]
+    assert int((built(found, inputs, names).predict(inputs) == names).sum()) == most
+
+
+def test_trees_are_judged_with_a_proof(tmp_path: Path) -> None:
+    subject = planted.network_subject()
+    run = planted.searched(subject, tmp_path / "run")
+    found = study(run, subject, [FairTree(seconds=0.5)], quick=True, threads=1)
+    assert [one.name for one in found.candidates] == ["tree-2", "tree-4"]
+    for one in found.candidates:
+        assert one.proof is not None
+        assert (one.proof.bound, one.proof.property) == (1, "flips")
+        assert (one.held_out.k_max, one.held_out.id_rate) == (1, 0.0)
+        assert "on training rows" in one.words
+    assert PROPOSERS["tree"] == FairTree()
