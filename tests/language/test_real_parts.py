@@ -19,7 +19,7 @@ from fairbits.language import EncodedNetwork
 from tests.language.encoder import minilm
 
 #: Of a language model that takes a second for a prompt on a busy machine.
-PEOPLE = "amount\n5000\n20000\n"
+PEOPLE = "amount\n5000\n"
 
 
 @pytest.fixture(scope="module")
