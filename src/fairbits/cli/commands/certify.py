@@ -53,7 +53,7 @@ def certify(
         from fairbits.report import certificate_blocks
 
         head = [Paragraph(Strong(f"{loaded.name}: what can be said about everybody"))]
-        nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}"
+        nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}{loading.typed}"
         show([*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)], nearby)
     if found.contradictions:
         raise ContradictionError(found.contradictions[0].said())
