@@ -25,7 +25,7 @@ from fairbits.domain import Attribute, Codes, Rule, Schema, Table, people_of
 from fairbits.measure import Estimate, Evaluator, rate_of
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject
-from fairbits.text import number, percent
+from fairbits.text import percent
 
 Flags = npt.NDArray[np.bool_]
 
@@ -135,8 +135,8 @@ class Description:
         return (
             f"{'One rule tells' if many == 1 else f'{many} rules tell'} people {self.what}: "
             f"{'it holds' if many == 1 else 'they hold'} for {share} of people. Among those {such} for {precision} "
-            f"({_ends(one.precision)}), against {percent(self.base.value, 0)} of all {number(self.judged)} rows that they "
-            f"were judged on; {coverage} ({_ends(one.coverage)}) of all such people are among them."
+            f"({_ends(one.precision)}), against {percent(self.base.value, 0)} of all {self.judged:,} rows that "
+            f"they were judged on; {coverage} ({_ends(one.coverage)}) of all such people are among them."
         )
 
     def __str__(self) -> str:

@@ -205,8 +205,8 @@ class Schema:
         same = next((one for one in self.attributes if one.protected and one.twin_count == 1 and not one.open), None)
         if same is not None:
             raise SchemaError(
-                f"protected attribute {same.name!r} has the single value {same.read(same.first)!r}, so it has no twins; "
-                f"describe its other values under [attributes], or protect another one."
+                f"protected attribute {same.name!r} has the single value {same.read(same.first)!r}, so it has no "
+                f"twins; describe its other values under [attributes], or protect another one."
             )
         self._settle_target()
         if self.justified:
