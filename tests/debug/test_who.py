@@ -34,8 +34,6 @@ def people(rng: np.random.Generator, rows: int) -> np.ndarray:
 def described(codes: np.ndarray, hits: np.ndarray, rng: np.random.Generator) -> Description:
     lots, nobody = rng.random(len(codes)), Description("flips", None, None)
     return _described(nobody, SCHEMA, Table(codes), hits, (lots < 0.5, lots < 0.25), None, rng)
-        Description("flips", None, None), SCHEMA, Table(codes), hits, (lots < 0.5, lots < 0.25), None, rng
-    )
 
 
 def test_survey_weights_count(rng: np.random.Generator) -> None:

@@ -54,7 +54,8 @@ def certify(
 
         head = [Paragraph(Strong(f"{loaded.name}: what can be said about everybody"))]
         nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}{loading.typed}"
-        show([*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)], nearby)
+        blocks = [*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)]
+        show(blocks, *([nearby] if len(loaded.table) else []))  # without a table there is nothing else to do
     if found.contradictions:
         raise ContradictionError(found.contradictions[0].said())
     if found.stopped:
