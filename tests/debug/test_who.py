@@ -95,7 +95,7 @@ def test_people_of_a_network_and_the_rule_as_a_region(rng: np.random.Generator) 
     audit = Audit.of(subject)
     found = audit.describe()
     assert found.words.startswith("One rule tells people whose decision flips")
-    assert f"of all {found.judged:,} rows that they were judged on" in found.words  # the half, not everybody
+    assert f"of all {found.judged:,} rows judged" in found.words  # the half, not everybody
     (rule,) = found.rules
     assert rule.text.startswith("skill >= 5")
     whole, some = audit.measure(), Audit.of(subject, where=rule.text).measure()

@@ -135,8 +135,8 @@ class Description:
         return (
             f"{'One rule tells' if many == 1 else f'{many} rules tell'} people {self.what}: "
             f"{'it holds' if many == 1 else 'they hold'} for {share} of people. Among those {such} for {precision} "
-            f"({_ends(one.precision)}), against {percent(self.base.value, 0)} of all {self.judged:,} rows that "
-            f"they were judged on; {coverage} ({_ends(one.coverage)}) of all such people are among them."
+            f"({_ends(one.precision)}), against {percent(self.base.value, 0)} of all {self.judged:,} rows judged; "
+            f"{coverage} ({_ends(one.coverage)}) of all such people are among them."
         )
 
     def __str__(self) -> str:

@@ -55,7 +55,7 @@ def certify(
         head = [Paragraph(Strong(f"{loaded.name}: what can be said about everybody"))]
         nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}{loading.typed}"
         blocks = [*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)]
-        show(blocks, *([nearby] if len(loaded.table) else []))  # without a table there is nothing else to do
+        show(blocks, *([] if loaded.table.drawn else [nearby]))  # all else needs a table
     if found.contradictions:
         raise ContradictionError(found.contradictions[0].said())
     if found.stopped:

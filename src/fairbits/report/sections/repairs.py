@@ -64,7 +64,7 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
         named: list[Inline] = ["Written, loaded again and compared: "]
         for i, file in enumerate(result.files):
             named += [", "] * bool(i) + [Code(file.name)]
-        yield Paragraph((*named, "."))
+        yield Paragraph((*named, "."), tone="small")
     if result.repairs:
         yield table(result)
     evidence = result.evidence
