@@ -220,13 +220,15 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     yield from tail_blocks(measured.tail, measured.kind)
     for limit in measured.limits:
         yield Paragraph(limit.text, tone="small")
-    yield bound_paragraph(measured)
+    yield from bound_blocks(measured)
 
 
-def bound_paragraph(measured: Measured) -> Block:
-    """What nobody examined exceeds, and how many others do at most."""
+def bound_blocks(measured: Measured) -> Iterator[Block]:
+    """What nobody examined exceeds, and how many others do at most; nothing where there are no more bits."""
     bound = measured.bound
-    return Paragraph(
+    if bound["bits"] >= measured.figures["bits_limit"]:
+        return
+    yield Paragraph(
         f"None of the {number(measured.rows)} rows exceeds {number(bound['bits'], 2)} bits; with "
         f"{percent(bound['confidence'], 0)} confidence, at most {percent(bound['rate'], 4)} of people drawn like them "
         "do.",
@@ -309,7 +311,7 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
         if not is_single(one):
             large = [group for group in one["groups"] if not group["small"]]
             left = len(one["groups"]) - len(large)
-            small = f"{number(left)} groups of fewer than 30 people are left out here; proxies.json has them."
+            small = f"{number(left)} groups of fewer than 30 people are left out here; the JSON has them."
             said = [Paragraph(small, tone="small")] if left else []
             yield Fold(f"By {one['attribute']}", [_groups([{**one, "groups": large}]), *said])
 
@@ -328,7 +330,8 @@ def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
     yield Paragraph(
         f"{name[:1].upper()}{name[1:]} is known as probabilities only. Rates weigh each person by them: they are right where the decision "
         f"tells nothing about {name} beyond what the probabilities were made of. The bounds hold without that. Both take "
-        f"the probabilities to be calibrated. In the last column everybody is in their most likely group.",
+        f"the probabilities to be calibrated. In the last column people are in the group of probability one half or "
+        f"more; who has none is left out.",
         kind="statistical",
     )
     interval, apart = "95 % interval", "most likely"
