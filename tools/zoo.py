@@ -1,4 +1,4 @@
-"""docs/zoo.md and its tables, from those that the tests run over: `python -m tools.zoo` writes them, a test compares."""
+"""docs/zoo.md and its tables, made of those that the tests run over: `python -m tools.zoo`; a test compares them."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
         lost = median(100 * (one["accuracy"]["value"] - guard["accuracy"]["value"]) for guard, one in level)
         lines.append(
             f"{family}: as accurate as the guard on {len(level)} of {len(pairs)} subjects; there more direct bits on "
-            f"{more} (median {bits:.2f} to {own:g}), a smaller selection gap on {closer}, held-out accuracy "
+            f"{more} (median {bits:.2f}, the guard {own:g}), a smaller selection gap on {closer}, held-out accuracy "
             f"{lost:+.1f} points (median)."
         )
     return lines
