@@ -309,9 +309,10 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
         if not is_single(one):
             large = [group for group in one["groups"] if not group["small"]]
             left = len(one["groups"]) - len(large)
-            small = f"{number(left)} groups of fewer than 30 people are left out here; proxies.json has them."
-            said = [Paragraph(small, tone="small")] if left else []
-            yield Fold(f"By {one['attribute']}", [_groups([{**one, "groups": large}]), *said])
+            all_small = f"All {number(left)} groups have fewer than 30 people; proxies.json has them."
+            some = f"{number(left)} groups of fewer than 30 people are left out here; proxies.json has them."
+            said = [Paragraph(some if large else all_small, tone="small")] if left else []
+            yield Fold(f"By {one['attribute']}", [*([_groups([{**one, "groups": large}])] if large else []), *said])
 
 
 def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
