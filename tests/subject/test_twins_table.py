@@ -119,6 +119,8 @@ def test_a_page_and_a_gate(folder: Path) -> None:
     assert run.exit_code == 0, run.output
     page = (folder / "run" / "report.md").read_text()
     assert "of these 48 rows of 12 people would get a different decision" in page
+    near = json.loads((folder / "run" / "summary.json").read_text())["report"]["near"]
+    assert [one["people"] for one in near] == ["real rows"]  # nobody else can be scored
     gate = [*("gate", str(folder / "twins.toml"), "--out", str(folder / "gate"))]
     assert CliRunner().invoke(app, gate).exit_code == 0
 

@@ -226,10 +226,10 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
 def bound_paragraph(measured: Measured) -> Block:
     """What nobody examined exceeds, and how many others do at most."""
     bound = measured.bound
+    rate = percent(bound["rate"], 1 if bound["rate"] >= 0.01 else 4)
     return Paragraph(
         f"None of the {number(measured.rows)} rows exceeds {number(bound['bits'], 2)} bits; with "
-        f"{percent(bound['confidence'], 0)} confidence, at most {percent(bound['rate'], 4)} of people drawn like them "
-        "do.",
+        f"{percent(bound['confidence'], 0)} confidence, at most {rate} of people drawn like them do.",
         kind="statistical",
         tone="small",
     )
