@@ -30,3 +30,8 @@ def test_a_versions_changes_take_two_pages_at_most():
     text = (HOME / "CHANGELOG.md").read_text()
     for section in re.split(r"^## ", text, flags=re.M)[1:]:
         assert len(section.splitlines()) <= 120, section[:40]
+
+
+def test_types_are_checked_in_all_of_the_source() -> None:
+    project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["mypy"]["files"] == ["src"]

@@ -1,14 +1,17 @@
-"""docs/zoo.md from the tables that the tests run over: `python -m tools.zoo` writes it, a test holds it to them."""
+"""docs/zoo.md and its tables, made of those that the tests run over: `python -m tools.zoo`; a test compares them."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "zoo.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def page() -> str:
-    """The page, as the tests' tables have it now."""
+def files() -> dict[Path, str]:
+    """The page and its tables, as the tests have them now."""
     from tests.models.test_input_files import FILES as MODULE_FILES
     from tests.models.test_inputs import INPUTS
     from tests.models.test_reasons import REASONS
@@ -22,67 +25,55 @@ def page() -> str:
     def yes(said: bool) -> str:
         return "yes" if said else "–"
 
+    written: dict[Path, str] = {}
+
+    def table(name: str, head: str, rows: Iterable[tuple[str, ...]]) -> list[str]:
+        file = DOCS / "tables" / f"zoo-{name}.csv"
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([tuple(head.split(", ")), *rows])
+        written[file] = text.getvalue()
+        return ["", "```{csv-table}", f":file: tables/{file.name}", ":header-rows: 1", "```", ""]
+
+    marks = {name: (each.native, each.gradients, each.activations, each.written_back) for name, each in ZOO.items()}
     lines = [
         "# What was tried",
         "",
-        "Every line is a test. This page is made from their tables (`python -m tools.zoo`); see [models](models.md)",
-        "for how each is read.",
+        "Every line is a test. This page and its [tables](tables/zoo-models.csv) are made from those of the tests",
+        "(`python -m tools.zoo`); see [models](models.md) for how each is read.",
         "",
         "## Models and files",
         "Scores equal the framework's own. A *network* is read into arrays and run by our kernels, and so are trees",
         "where they say it all; others are asked through their own library.",
-        "",
-        "| model | network | gradients | activations | a repair is written back |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for name, kind in ZOO.items():
-        marks = (kind.native, kind.gradients, kind.activations, kind.written_back)
-        lines.append(f"| {name} | {' | '.join(yes(mark) for mark in marks)} |")
-    lines += [
-        "",
+        *table(
+            "models",
+            "model, network, gradients, activations, a repair is written back",
+            ((name, *map(yes, said)) for name, said in marks.items()),
+        ),
         "## Trees",
         "Read into arrays, from the object and from its own file; scores of all twins of 50 people equal the",
         "library's, missing values and native categories among them. CatBoost models that take categories are",
         "asked through CatBoost.",
-        "",
-        "| model | target |",
-        "| --- | --- |",
-        *(f"| {name} | {_target(kind.target)} |" for name, kind in KINDS.items()),
-        "",
+        *table("trees", "model, target", ((name, _target(kind.target)) for name, kind in KINDS.items())),
         "## Real tables",
         "Each file with each table, and nothing but the names of the target and of the protected attribute:",
-        "",
-        "| file | was trained on |",
-        "| --- | --- |",
-        *(f"| {name} | {rows} |" for name, (_, rows) in FILES.items()),
-        "",
+        *table("files", "file, was trained on", ((name, rows) for name, (_, rows) in FILES.items())),
         *(f"- {text}" for _, text in REAL.values()),
         "",
         "## Which way round",
         "Each with the favourable class first and last, by words and by numbers: the direction is right or asked for.",
-        "",
-        *(f"- {name}" for name in MAKERS),
-        "",
+        *table("directions", "model", ((name,) for name in MAKERS)),
         "## Tables with missing numbers and categories, truth values, dates and identifiers",
-        "Scores of all twins equal the library's on its own frames.",
-        "",
-        "| model | takes |",
-        "| --- | --- |",
-        *(f"| {name} | {_takes(categories)}, gaps as they are |" for name, (_, categories) in MODELS.items()),
-        "",
+        "Scores of all twins equal the library's on its own frames; gaps go in as they are.",
+        *table("gaps", "model, takes", ((name, _takes(categories)) for name, (_, categories) in MODELS.items())),
         f"The same table, the same schema: pandas, {', '.join(TABLES.values())}.",
         "",
         "## Inputs of PyTorch and Keras modules",
-        "",
-        *(f"- {name}" for name in INPUTS),
-        *(f"- two inputs, numbers with truth values and codes, in a file: {name}" for name in MODULE_FILES.values()),
-        "",
+        "The last ones are files: two inputs, numbers with truth values, and codes.",
+        *table("inputs", "model", ((name,) for name in (*INPUTS, *MODULE_FILES.values()))),
         "## Not native, with a note that says why",
-        "",
-        *(f"- {name}: “… {why} …”" for name, (_, why) in REASONS.items()),
-        "",
+        *table("reasons", "model, the note", ((name, f"… {why} …") for name, (_, why) in REASONS.items())),
     ]
-    return "\n".join(lines)
+    return {DOCS / "zoo.md": "\n".join(lines), **written}
 
 
 def _target(kind: str) -> str:
@@ -94,4 +85,5 @@ def _takes(categories: bool) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for file, text in files().items():
+        file.write_text(text, encoding="utf-8")

@@ -96,7 +96,8 @@ def between(head: str, show: Callable[[float | None], str]) -> TableColumn:
     """A column of intervals: pairs of a low and a high end, or None."""
 
     def said(ends: tuple[Any, Any] | None) -> str:
-        return "–" if ends is None or None in ends else f"{show(ends[0]).removesuffix(' %')} to {show(ends[1])}"
+        low, high = ("–", "–") if ends is None or None in ends else map(show, ends)
+        return "–" if low == high == "–" else f"{low.removesuffix(' %')} to {high}"
 
     return TableColumn(head, said, right=True)
 

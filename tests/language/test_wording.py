@@ -150,6 +150,7 @@ def test_what_changed_is_marked() -> None:
         ({"template": "{who} wants {amount"}, "the template is wrong"),
         ({"template": "{who!r}"}, "with a format"),
         ({"template": "{who.object}"}, "have no 'who.object'"),
+        ({"template": "Somebody wants {amount}."}, r"'names' has no slot \{who\}, so its cues would never be said"),
         ({"template": None}, "a template, or the name of a column"),
         ({"families": {}}, "the text names no cues"),
         ({"families": {"names": {"who": {"sex": {"woman": [], "man": ["Bob"]}}}}}, "no words for 'woman'"),

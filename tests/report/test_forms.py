@@ -2,11 +2,13 @@
 
 import io
 import json
+import re
 
 import pytest
 
 import fairbits
 from fairbits.report.forms import FORMS
+from tests.browsing import launched
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +16,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("forms") / "run"
     audit = fairbits.Audit.of("german")
     audit.search(budget="1s", evaluations=2_000, out=folder, threads=1)
+    audit.proxies(out=folder)
     return fairbits.open_run(folder)
 
 
@@ -40,6 +43,17 @@ def test_the_bill_of_materials_is_valid(written):
         "people by sex",
         "people by age",
     ]
+
+
+def test_the_profile_takes_three_pages_of_paper(written):
+    text = (written / "profile.html").read_text(encoding="utf-8")
+    assert "impact ratio" in text
+    assert "By sex × age" not in text
+    with launched() as browser:
+        page = browser.new_page()
+        page.goto((written / "profile.html").as_uri())
+        for paper in ("A4", "Letter"):
+            assert int(re.findall(rb"/Count (\d+)", page.pdf(format=paper))[0]) <= 3, paper
 
 
 def test_the_manifest_has_the_forms(written):

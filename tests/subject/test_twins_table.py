@@ -58,7 +58,9 @@ def test_people_are_measured_over_the_twins_that_are_there() -> None:
     assert not found.evaluation.flips[mine].any()
     assert found.evaluation.twins is not None
     assert found.evaluation.twins[mine].tolist() == [2, 2]
-    assert any("2 of 48 twins are not in the table (1 people lack some)" in note for note in audit.subject.notes)
+    figures = found.summary()
+    assert figures["flip_rate_plausible"] == figures["flip_rate"] > 0  # whoever made the twins meant them
+    assert any("of 48 twins, the table lacks 2 (one person lacks some)" in note for note in audit.subject.notes)
 
 
 def test_repetitions_are_averaged_and_make_the_null() -> None:
@@ -117,6 +119,8 @@ def test_a_page_and_a_gate(folder: Path) -> None:
     assert run.exit_code == 0, run.output
     page = (folder / "run" / "report.md").read_text()
     assert "of these 48 rows of 12 people would get a different decision" in page
+    near = json.loads((folder / "run" / "summary.json").read_text())["report"]["near"]
+    assert [one["people"] for one in near] == ["real rows"]  # nobody else can be scored
     gate = [*("gate", str(folder / "twins.toml"), "--out", str(folder / "gate"))]
     assert CliRunner().invoke(app, gate).exit_code == 0
 
@@ -125,3 +129,10 @@ def test_half_of_the_flags_is_refused(folder: Path) -> None:
     found = CliRunner().invoke(app, ["measure", str(folder / "twins.csv"), "--person", "id"])
     assert isinstance(found.exception, OptionError)
     assert "the columns that say whose twin" in str(found.exception)
+
+
+def test_nobody_else_is_searched_for(folder: Path) -> None:
+    found = CliRunner().invoke(app, ["search", str(folder / "twins.toml"), "--out", str(folder / "run")])
+    assert isinstance(found.exception, OptionError)
+    assert "has scores of its own people only" in str(found.exception)
+    assert not (folder / "run").exists()

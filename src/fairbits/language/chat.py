@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from fairbits.errors import ModelError, OptionError, SchemaError
 from fairbits.models import Client, ModelOptions, headers_for
-from fairbits.text import shortened
+from fairbits.text import percent, shortened
 
 #: Requests between two looks at what may be spent.
 CHUNK = 256
@@ -133,11 +133,11 @@ class Chat:
     def notes(self) -> tuple[str, ...]:
         """What was asked for, what it cost, and how much of the probability the options take."""
         found = [
-            f"{self.requests:,} requests were sent to {self.url}, {sum(self.tokens):,} tokens{self._cost_words()}."
+            f"{self.requests:,} requests were answered by {self.url}, {sum(self.tokens):,} tokens{self._cost_words()}."
         ]
         if self._mass:
             mass = float(np.mean(self._mass))
-            words = f"the options {', '.join(map(repr, self.chat.options))} take {mass:.0%} of the probability"
+            words = f"the options {', '.join(map(repr, self.chat.options))} take {percent(mass, 0)} of the probability"
             warning = "; below half of it, scores say little about what the model does: name what it answers"
             found.append(f"{words}{warning if mass < ENOUGH else ''}.")
         return tuple(found)

@@ -53,7 +53,8 @@ class FunctionDecider:
         found = found[:, self.place] if found.ndim == 2 and found.shape[1] > 1 else found.reshape(-1)
         if found.shape != (len(texts),):
             raise ModelError(
-                f"the decider was asked about {len(texts):,} texts and answered {found.shape[0]:,} scores."
+                f"the decider was asked about {len(texts):,} texts and answered {found.shape[0]:,} scores; give "
+                f"one for each text."
             )
         return found
 

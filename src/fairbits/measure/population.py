@@ -559,9 +559,10 @@ class Measurement(Shown):
         return found
 
 
-def _made_of_twins(table: Table, m: int) -> bool:
-    """Whether everybody is in the table under every combination: somebody made these twins, and meant them all."""
-    return table.person is not None and len(table) == m * len(np.unique(table.person))
+def _made_of_twins(evaluator: Evaluator, table: Table) -> bool:
+    """Whether somebody made these twins and meant them all: a table of twins, or everybody under every combination."""
+    whole = table.person is not None and len(table) == evaluator.m * len(np.unique(table.person))
+    return whole or isinstance(evaluator.model, TwinScores)
 
 
 def measure_table(
@@ -580,7 +581,7 @@ def measure_table(
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
     rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows
-    support = Support(evaluator, rows, least=1 if _made_of_twins(table, evaluator.m) else MIN_ROWS)
+    support = Support(evaluator, rows, least=1 if _made_of_twins(evaluator, table) else MIN_ROWS)
     schema, twins = evaluator.schema, evaluator.twins
     likely = Validity(schema, twins, evaluator.validity.rows, rules=schema.plausible)
     names = schema.protected

@@ -184,9 +184,9 @@ def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
         own = median(guard["bits"]["value"] for guard, _ in level)
         lost = median(100 * (one["accuracy"]["value"] - guard["accuracy"]["value"]) for guard, one in level)
         lines.append(
-            f"{family}: as accurate as the guard on {len(level)} of {len(pairs)} subjects; there it uses more "
-            f"direct bits on {more} (median {bits:.2f}, the guard {own:g}), has the smaller selection gap on {closer}, "
-            f"and its accuracy on held-out rows differs by {lost:+.1f} points at the median."
+            f"{family}: as accurate as the guard on {len(level)} of {len(pairs)} subjects; there more direct bits on "
+            f"{more} (median {bits:.2f}, the guard {own:g}), a smaller selection gap on {closer}, held-out accuracy "
+            f"{lost:+.1f} points (median)."
         )
     return lines
 

@@ -109,6 +109,8 @@ def compute_report(
         blind=facts.blind,
         limit=round(2**evaluator.bits_limit) if measured.noise is None and not measured.bounded else None,
     )
+    if isinstance(evaluator.model, TwinScores):
+        near = near[:1]  # nobody else can be scored
     bits = log2(max(one.k or 1 for one in near))
     note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against])
     gate, gate_of_another = gate_of(run.folder, about.identity.id)

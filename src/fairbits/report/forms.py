@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits._version import __version__
-from fairbits.blocks import Block, Bullets, Cards, Facts, Form, Heading, Page, PagePart, Paragraph
+from fairbits.blocks import Block, Bullets, Cards, Code, Facts, Fold, Form, Heading, Page, PagePart, Paragraph
 from fairbits.domain import joined
 from fairbits.errors import OptionError
 from fairbits.report.html import render_page
@@ -168,12 +168,12 @@ def bias_profile(data: ReportData, _: Path) -> bytes:
     At most three printed pages: figures without their explanations, which are in the report.
     """
     limits = (*data.not_examined, *(limit.text for limit in data.measured.limits), *data.about.notes)
-    impact = list(impact_blocks(data.proxies))[:3] if data.proxies else [Paragraph("Not measured: fairbits proxies.")]
+    impact = [block for block in impact_blocks(data.proxies) if not isinstance(block, Fold)] if data.proxies else []
     parts = [
         PagePart("context", "1 Purpose and context", tuple(_context(data))),
         PagePart("people", "2 Stakeholders and groups", tuple(_groups(data))),
         PagePart("evaluation", "3 Evaluation: treatment", (Cards(cards(data)), *flip_blocks(data.measured))),
-        PagePart("impact", "4 Evaluation: impact", tuple(impact)),
+        PagePart("impact", "4 Evaluation: impact", (*impact,) or (Paragraph("Not measured: fairbits proxies."),)),
         PagePart("risks", "5 Remaining risks and limits", (Bullets([shortened(one, 300) for one in limits[:8]]),)),
         PagePart("monitoring", "6 Monitoring and responsibility", tuple(_monitoring())),
     ]
@@ -215,7 +215,7 @@ def _monitoring() -> Iterator[Block]:
     yield Heading("Measures")
     yield Bullets(
         (
-            "Held in releases by `fairbits gate`: a change for the worse ends the build.",
+            ("Held in releases by ", Code("fairbits gate"), ": a change for the worse ends the build."),
             "To be stated by the owner: how often it is measured again, and on whom.",
         )
     )

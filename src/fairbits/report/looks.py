@@ -173,7 +173,8 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     yield "accuracy", quality[1]
     mean = f"Mean on real rows {number(measured.figures['q_inf_mean'], 2)}"
     largest = [f"{one.k} {'on ' * (i == 0)}{one.people}" for i, one in enumerate(data.near) if one.k is not None]
-    yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {largest[0]}, {largest[-1]}."
+    both = ", ".join(dict.fromkeys((largest[0], largest[-1])))
+    yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {both}."
     if data.debugged is not None:
         yield "cause", "; ".join(_causes(data))
     if data.repaired is not None:

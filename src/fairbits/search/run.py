@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbits.engine import work_time
-from fairbits.errors import FairbitsError, TableError
+from fairbits.errors import FairbitsError, OptionError, TableError
+from fairbits.models import TwinScores
 from fairbits.search.budget import Tally
 from fairbits.search.oracle import Clock
 from fairbits.search.problem import Problem
@@ -191,6 +192,11 @@ def search_subject(
     if subject.table.drawn:
         raise TableError(
             "the subject has no table, and only certify can do without; name one with path = … under [table]."
+        )
+    if isinstance(subject.model, TwinScores) and (settings.options or {}).get("distance") != 0:
+        raise OptionError(
+            f"{subject.name!r} is a table of twins, which has scores of its own people only; `fairbits measure` and "
+            f"`fairbits audit` ask about all of them."
         )
     place = None if folder is None else place_of(folder)
     runner = runner or Here(settings.threads)

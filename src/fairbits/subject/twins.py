@@ -116,8 +116,9 @@ def _notes(model: TwinScores, people: int) -> tuple[str, ...]:
     wanted = people * model.combinations
     if len(model.means) < wanted:
         lacking = people - int((np.bincount(model.pairs[:, 0]) == model.combinations).sum())
+        whose = "one person lacks" if lacking == 1 else f"{lacking:,} people lack"
         found.append(
-            f"{wanted - len(model.means):,} of {wanted:,} twins are not in the table ({lacking:,} people lack some): "
-            f"people are measured over those that are there."
+            f"of {wanted:,} twins, the table lacks {wanted - len(model.means):,} ({whose} some): people are measured "
+            f"over those that are there."
         )
     return tuple(found)

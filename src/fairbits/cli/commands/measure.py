@@ -25,7 +25,7 @@ def measure(
     about: SubjectOptions,
     top: int = option(10, "How many of the worst people to list.", low=0),
     as_json: bool = JSON,
-    dry_run: bool = option(False, "Print three prompts and the number of requests; ask nothing.", rare=True),
+    dry_run: bool = option(False, "Print up to three prompts and the number of requests; ask nothing.", rare=True),
     twins: TwinsOptions,
     loading: LoadingOptions,
 ) -> None:

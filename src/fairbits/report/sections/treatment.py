@@ -228,10 +228,10 @@ def bound_blocks(measured: Measured) -> Iterator[Block]:
     bound = measured.bound
     if bound["bits"] >= measured.figures["bits_limit"]:
         return
+    rate = percent(bound["rate"], 1 if bound["rate"] >= 0.01 else 4)
     yield Paragraph(
         f"None of the {number(measured.rows)} rows exceeds {number(bound['bits'], 2)} bits; with "
-        f"{percent(bound['confidence'], 0)} confidence, at most {percent(bound['rate'], 4)} of people drawn like them "
-        "do.",
+        f"{percent(bound['confidence'], 0)} confidence, at most {rate} of people drawn like them do.",
         kind="statistical",
         tone="small",
     )
@@ -311,9 +311,10 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
         if not is_single(one):
             large = [group for group in one["groups"] if not group["small"]]
             left = len(one["groups"]) - len(large)
-            small = f"{number(left)} groups of fewer than 30 people are left out here; the JSON has them."
-            said = [Paragraph(small, tone="small")] if left else []
-            yield Fold(f"By {one['attribute']}", [_groups([{**one, "groups": large}]), *said])
+            all_small = f"All {number(left)} groups have fewer than 30 people; proxies.json has them."
+            some = f"{number(left)} groups of fewer than 30 people are left out here; proxies.json has them."
+            said = [Paragraph(some if large else all_small, tone="small")] if left else []
+            yield Fold(f"By {one['attribute']}", [*([_groups([{**one, "groups": large}])] if large else []), *said])
 
 
 def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
