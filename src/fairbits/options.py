@@ -439,6 +439,24 @@ class MeasureOptions(ThreadOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What an audit is planned for."""
+
+    rows: int | None = option(None, "How many people there are.", shown="those of the table", low=1, metavar="N")
+    rate: float | None = option(None, "The flip rate to plan for, 0 to 1.", shown="seen in the table, else 0.5")
+    width: float = option(0.02, "How far an interval may reach to each side.", metavar="X")
+    rise: float = option(0.02, "The rise that a gate should notice.", metavar="X")
+    confidence: float = option(0.95, "Confidence of the intervals.", metavar="X")
+    seed: int = _seed(0, "Seed of the people who are tried.")
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "width", "rise", "confidence"):
+            value = getattr(self, name)
+            if value is not None and not (0 <= value <= 1 if name == "rate" else 0 < value < 1):
+                raise OptionError(f"--{name} is {value}; it must lie between 0 and 1, e.g. 0.02.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PeopleOptions(ExecutorOptions):
     """Who is looked for, and by what measure. None is the default, or what the run has that goes on."""
 

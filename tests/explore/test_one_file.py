@@ -158,3 +158,22 @@ def test_the_command_writes_it(explorer: Explorer, tmp_path: Path, monkeypatch: 
     assert done.exit_code == 0
     assert str(tmp_path / "one.html") in done.output
     assert "<script" in (tmp_path / "one.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_in_a_notebook_the_same_page_stands_in_a_frame(browser: Any, explorer: Explorer) -> None:
+    pytest.importorskip("anywidget")
+    from fairbits.explore import explorer_widget
+
+    widget = explorer_widget(explorer.run, subject=explorer.subject, height=500)
+    notebook = browser.new_page()
+    notebook.set_content("<div id=cell></div>")
+    render = widget._esm.replace("export default { render };", "")
+    notebook.evaluate(
+        "([code, page]) => new Function(code + '; return render')()"
+        "({ model: { get: (name) => ({ page, height: 500 })[name] }, el: document.getElementById('cell') })",
+        [str(render), widget.page],
+    )
+    k = notebook.frame_locator("iframe").locator("#k").filter(has_not_text="…")
+    k.wait_for()
+    assert k.inner_text().strip()

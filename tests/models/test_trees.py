@@ -500,3 +500,25 @@ def test_a_catboost_file_of_unnamed_columns_is_read_by_position(ending: str, tmp
     )
     found, encoding = load_with_encoding(tmp_path / f"model.{ending}", schema)
     np.testing.assert_allclose(found.scores(encoding.encode(rows)), model.predict_proba(rows)[:, 1], atol=1e-6)
+
+
+def test_a_lightgbm_file_is_opened_without_what_predictions_do_not_need(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    from fairbits.models.trees.lightgbm import clean_text
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+    for more in ({}, {"linear_tree": True, "objective": "regression"}, {"boosting": "rf", "bagging_freq": 1}):
+        settings = {"objective": "binary", "verbose": -1, "num_leaves": 5, "bagging_fraction": 0.7, **more}
+        booster = lightgbm.train(settings, lightgbm.Dataset(X, y, params=settings), 4)
+        text = booster.model_to_string()
+        cleaned = clean_text(text)
+        assert "parameters" not in cleaned
+        np.testing.assert_array_equal(lightgbm.Booster(model_str=cleaned).predict(X), booster.predict(X))
+    for wrong in (
+        text.replace("left_child=", "left_child=7 "),
+        text.replace("num_leaves=5", "num_leaves=500"),
+        text[:900],
+    ):
+        with pytest.raises(ValueError, match=r"tree 1|cut off"):
+            clean_text(wrong)

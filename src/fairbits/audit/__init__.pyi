@@ -9,6 +9,8 @@ from .fleet import find_subjects as find_subjects
 from .pipeline import AuditResult as AuditResult
 from .pipeline import StageProgress as StageProgress
 from .pipeline import audit_subject as audit_subject
+from .plan import AuditPlan as AuditPlan
+from .plan import plan_audit as plan_audit
 from .run import AuditRun as AuditRun
 from .run import open_run as open_run
 from .scores_only import ScoresAudit as ScoresAudit

@@ -31,6 +31,7 @@ from fairbits.options import (
     CompareOptions,
     DiffOptions,
     MeasureOptions,
+    PlanOptions,
     ProxiesOptions,
     SearchOptions,
     argument_of,
@@ -43,6 +44,7 @@ from fairbits.subject import Subject, make_subject
 
 if TYPE_CHECKING:
     from fairbits.audit.pipeline import AuditResult, StageProgress
+    from fairbits.audit.plan import AuditPlan
     from fairbits.audit.run import AuditRun
     from fairbits.audit.scores_only import ScoresAudit
     from fairbits.certify import Certificate
@@ -428,6 +430,24 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"<Audit of {self.subject.short()}>"
+
+    @takes(PlanOptions)
+    def plan(self, **options: Any) -> AuditPlan:
+        """How many people an interval needs, what a gate would notice, how long it takes, how much is asked.
+
+        Parameters
+        ----------
+        **options
+            Those of :class:`~fairbits.options.PlanOptions`.
+
+        Returns
+        -------
+        AuditPlan
+            The plan.
+        """
+        from fairbits.audit.plan import plan_audit
+
+        return plan_audit(read_options(PlanOptions, options), self.subject)
 
     @takes(MeasureOptions)
     def measure(self, *, repeats: int | None = None, progress: Progress | None = None, **options: Any) -> Measurement:

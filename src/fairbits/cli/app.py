@@ -28,6 +28,7 @@ COMMANDS = {
         "audit": "Measure, search, debug, repair, certify, report: one page.",
         "init": "Write an audit file (subject.toml) for your own table and model.",
         "data": "The built-in models and tables: list, show, export, add, train.",
+        "plan": "How many rows, how long, how many requests an audit takes.",
     },
     "Look": {
         "report": "Write the page of a run; sign it, verify it; a model card.",

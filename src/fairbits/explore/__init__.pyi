@@ -5,3 +5,4 @@ from .app import serve as serve
 from .endpoint import guard_app as guard_app
 from .explorer import Explorer as Explorer
 from .page import write_page as write_page
+from .widget import explorer_widget as explorer_widget

@@ -56,7 +56,15 @@ def served_page(token: str) -> str:
 
 
 def write_page(explorer: Explorer, path: Path) -> Path:
-    """Write the page as one file; only networks and trees can be inside it, and only so large."""
+    """Write the page as one file."""
+    page = page_text(explorer)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, page.encode())
+    return path
+
+
+def page_text(explorer: Explorer) -> str:
+    """The page with the model inside; only networks and trees can be, and only so large."""
     content = json_text(document_of(explorer), indent=None).replace("<", "\\u003c")
     code, look = script("model.js"), style()
     allowed = f"script-src '{_hash(code)}'; style-src '{_hash(look)}'; img-src data:"
@@ -71,9 +79,7 @@ def write_page(explorer: Explorer, path: Path) -> Path:
             f"the page would have {size / 2**20:,.0f} MB, more than {MAX_BYTES // 2**20}; serve it instead with: "
             f"fairbits explore {explorer.run.folder}"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, page.encode())
-    return path
+    return page
 
 
 def document_of(explorer: Explorer) -> dict[str, Any]:

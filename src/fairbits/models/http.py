@@ -270,7 +270,7 @@ class _Service(Client):
     def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
         super().__init__(url, options, headers_for(url, options))
         self.decoder = decoder
-        self._rows = _ROWS if options.batch == BATCH else options.batch
+        self.rows_at_once = _ROWS if options.batch == BATCH else options.batch
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
 
     def ask(self, rows: Codes) -> npt.NDArray[np.float64]:
@@ -285,7 +285,7 @@ class _Service(Client):
 
     def ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
         """What the service says about each row now."""
-        pieces = [rows[start : start + self._rows] for start in range(0, len(rows), self._rows)]
+        pieces = [rows[start : start + self.rows_at_once] for start in range(0, len(rows), self.rows_at_once)]
         if not pieces:
             return np.empty(0)
 

@@ -26,7 +26,7 @@ from fairbits.models.probe import random_people
 from fairbits.models.trees.catboost import ensemble_of_catboost
 from fairbits.models.trees.ensemble import TreeModel
 from fairbits.models.trees.features import Read, encoding_for
-from fairbits.models.trees.lightgbm import ensemble_of_booster
+from fairbits.models.trees.lightgbm import clean_text, ensemble_of_booster
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
 from fairbits.models.trees.xgboost import ensemble_of_document
 
@@ -66,7 +66,7 @@ def opened_booster(library: str, file: Path) -> Any:
         if library == "lightgbm":
             import lightgbm
 
-            return lightgbm.Booster(model_file=str(file))
+            return lightgbm.Booster(model_str=clean_text(file.read_text(encoding="utf-8")))
         if library == "xgboost":
             import xgboost
 

@@ -43,6 +43,84 @@ def ensemble_of_booster(booster: Any) -> Read:
     return Read(ensemble, classes, features, "the LightGBM model", objective=objective)
 
 
+#: What predictions are made of; LightGBM's reader does without the rest, and trusts whatever stands in it.
+_HEAD = (
+    *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
+    *("objective", "average_output", "feature_names", "feature_infos"),
+)
+_TREE = (
+    *("num_leaves", "num_cat", "split_feature", "threshold", "decision_type", "left_child", "right_child"),
+    *("leaf_value", "cat_boundaries", "cat_threshold", "is_linear", "shrinkage"),
+    *("leaf_const", "num_features", "leaf_features", "leaf_coeff"),
+)
+
+
+def clean_text(text: str) -> str:
+    """A file's text without what predictions do not need; refused where its counts and numbers do not fit each other.
+
+    LightGBM's own reader follows whatever a file says, out of its memory too.
+    """
+    trees, end, rest = text.replace("\r\n", "\n").partition("\nend of trees")
+    head, *blocks = trees.split("\nTree=")
+    facts = _facts(head)
+    features, per_round = int(facts["max_feature_idx"]) + 1, int(facts["num_tree_per_iteration"])
+    counted = [len(facts.get(key, "").split()) for key in ("feature_names", "feature_infos")]
+    if (
+        not end
+        or counted != [features, features]
+        or per_round < 1
+        or int(facts.get("num_class", 1)) not in (1, per_round)
+    ):
+        raise ValueError("it is cut off, or its features or classes do not add up")
+    announced = len(facts["tree_sizes"].split()) if "tree_sizes" in facts else len(blocks)
+    if announced != len(blocks):
+        raise ValueError(f"it announces {announced} trees, but has {len(blocks)}")
+    lines = ["tree", *_lines(facts, _HEAD), ""]
+    for number, block in enumerate(blocks):
+        found = _facts(block)
+        _check_tree(found, features, number + 1)
+        lines += [f"Tree={number}", *_lines(found, _TREE), "", ""]
+    _, mark, categories = rest.rpartition("pandas_categorical:")
+    return "\n".join([*lines, "end of trees", "", mark + categories.strip().partition("\n")[0], ""])
+
+
+def _lines(facts: dict[str, str], keys: tuple[str, ...]) -> list[str]:
+    return [key if key == "average_output" else f"{key}={facts[key]}" for key in keys if key in facts]
+
+
+def _check_tree(facts: dict[str, str], features: int, number: int) -> None:
+    leaves = int(facts["num_leaves"])
+    inner = {key: _numbers(facts, key) for key in ("split_feature", "decision_type", "left_child", "right_child")}
+    inner["threshold"] = threshold = _numbers(facts, "threshold", np.float64)
+    lengths = {len(found) for found in inner.values()}
+    if leaves < 1 or lengths - {leaves - 1} or len(_numbers(facts, "leaf_value", np.float64)) != leaves:
+        raise ValueError(f"tree {number} has more or fewer numbers than nodes")
+    for key in ("shrinkage", "leaf_const", "num_features", "leaf_features", "leaf_coeff"):
+        _numbers(facts, key, np.float64)
+    if facts.get("is_linear", "0") not in ("0", "1"):
+        raise ValueError(f"tree {number} says neither that it is linear nor that it is not")
+    if facts.get("is_linear") == "1":
+        terms = _numbers(facts, "num_features")
+        used = _numbers(facts, "leaf_features")
+        sizes = [len(facts.get(key, "").split()) for key in ("leaf_features", "leaf_coeff")]
+        if len(terms) != leaves or (terms < 0).any() or sizes != [int(terms.sum())] * 2:
+            raise ValueError(f"tree {number} has more or fewer terms than it says")
+        if ((used < 0) | (used >= features)).any():
+            raise ValueError(f"tree {number} has a feature that does not exist")
+    children = np.concatenate([inner["left_child"], inner["right_child"]])
+    split = inner["split_feature"]
+    # Every node but the root is the child of one other: nothing is reached twice, and nothing goes round in circles.
+    every = np.concatenate([np.arange(1, leaves - 1), -1 - np.arange(leaves)]) if leaves > 1 else children
+    if not np.array_equal(np.sort(children), np.sort(every)) or ((split < 0) | (split >= features)).any():
+        raise ValueError(f"tree {number} has a leaf, split or feature that does not exist")
+    bounds, words = _numbers(facts, "cat_boundaries"), _numbers(facts, "cat_threshold")
+    which = threshold[(inner["decision_type"] & 1) == 1]
+    fit = len(bounds) == int(facts.get("num_cat", 0)) + 1 or (len(bounds) == 0 and facts.get("num_cat", "0") == "0")
+    ordered = len(bounds) == 0 or (bounds[0] == 0 and (np.diff(bounds) >= 0).all() and bounds[-1] == len(words))
+    if not fit or not ordered or ((which < 0) | (which >= max(len(bounds) - 1, 0))).any():
+        raise ValueError(f"tree {number} has a split whose categories are missing")
+
+
 def _link(  # noqa: PLR0911 - one per kind of objective
     objective: str, settings: dict[str, str], outputs: int
 ) -> tuple[Link, float, int | None]:
@@ -102,8 +180,8 @@ def _categories(
 
 def _facts(block: str) -> dict[str, str]:
     """The ``key=value`` lines; a line without a sign is a switch."""
-    lines = (line.strip().partition("=") for line in block.splitlines())
-    return {key: value for key, _, value in lines if key}
+    lines = (line.partition("=") for line in block.split("\n"))
+    return {key.strip(): value for key, _, value in lines if key.strip()}
 
 
 def _numbers(facts: dict[str, str], key: str, kind: Any = np.int64) -> npt.NDArray[Any]:

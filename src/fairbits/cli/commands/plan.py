@@ -1,0 +1,33 @@
+"""`fairbits plan`: what an audit will tell and take, before it is made."""
+
+from __future__ import annotations
+
+from fairbits.cli.arguments import JSON, audit_of, subject_argument
+from fairbits.cli.output import print_json
+from fairbits.options import LoadingOptions, PlanOptions, ProtectedOptions
+
+
+def plan(
+    *,
+    subject: str | None = subject_argument(None),
+    options: PlanOptions,
+    about: ProtectedOptions,
+    as_json: bool = JSON,
+    loading: LoadingOptions,
+) -> None:
+    """How many rows an interval needs, what a gate would notice, how long an audit takes, how many requests.
+
+    With a model and table, some people are asked about to see the rate and the speed (none of an endpoint's).
+    """
+    from fairbits.audit import plan_audit
+
+    loaded = None if subject is None else audit_of(subject, about, loading).subject
+    found = plan_audit(options, loaded)
+    if as_json:
+        from fairbits.store import record_to_json
+
+        print_json(record_to_json(found))
+        return
+    from fairbits.cli.terminal import show
+
+    show(found.blocks(), f"next  fairbits audit {subject}" if subject else "next  fairbits init YOUR_TABLE.csv")
