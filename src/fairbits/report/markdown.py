@@ -68,7 +68,7 @@ def _inline(found: b.Text, most: int = 1000) -> str:  # noqa: PLR0911 - one for 
         case b.Small():
             return f" ({_inline(found.text, most)})" if found.text else ""
         case b.Tag():
-            return f" ({_inline(found.text, most)})"
+            return f"({_inline(found.text, most)})"
         case b.Link():
             said = _inline(found.text, most)
             return said if found.target.startswith("#") else f"{said} <{quote(found.target, safe=':/?#&=%')}>"

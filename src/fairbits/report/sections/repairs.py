@@ -59,7 +59,7 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
     if result.chosen is not None and result.chosen.proof is not None:
         proof = result.chosen.proof
         rest = f" {proof.text} Attributes that stand in for protected ones stay."
-        yield Paragraph((Strong(f"k ≤ {proof.bound} "), Tag("proved"), rest), tone="proved")
+        yield Paragraph((Strong(f"k ≤ {proof.bound}"), " ", Tag("proved"), rest), tone="proved")
     if result.files:
         named: list[Inline] = ["Written, loaded again and compared: "]
         for i, file in enumerate(result.files):
@@ -198,15 +198,10 @@ def _shown(value: float | None, kind: str) -> str:
 
 
 def _groups(result: RepairResult) -> Block:
-    rows = [
-        (
-            " × ".join(before.attributes),
-            *(
-                f"{number(getattr(before, name), 2)} → {number(getattr(after, name), 2)}"
-                for name in ("selection", "equal_opportunity", "average_odds")
-            ),
-        )
-        for before, after in zip(result.groups_before[:MAX_GROUPS], result.groups_after, strict=False)
-    ]
+    names, rows = ("selection", "equal_opportunity", "average_odds"), []
+    for before, after in zip(result.groups_before[:MAX_GROUPS], result.groups_after, strict=False):
+        pairs = [(getattr(before, name), getattr(after, name)) for name in names]
+        if any(one is not None for pair in pairs for one in pair):  # groups may all be too small
+            rows.append((" × ".join(before.attributes), *(f"{number(a, 2)} → {number(b, 2)}" for a, b in pairs)))
     columns = [label("groups of"), shown("selection"), shown("equal opport."), shown("average odds")]
     return TableBlock(columns, rows, "Between groups: largest rate minus smallest, before → after")
