@@ -12,6 +12,7 @@ import inspect
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
@@ -301,6 +302,11 @@ class LoadingOptions:
     def given(self) -> dict[str, Any]:
         """What was granted, for functions that take grants."""
         return {name: value for name, value in arguments_of(self).items() if value not in (None, False)}
+
+    @property
+    def typed(self) -> str:
+        """What was granted, as the next command needs it again."""
+        return "".join(f" {word}" for word in map(shlex.quote, flag_words(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

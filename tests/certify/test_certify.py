@@ -21,6 +21,7 @@ from fairbits.measure import evaluator_of, measure_table
 from fairbits.models import Activation, ModelOptions, Network, read_model
 from fairbits.models.trees.ensemble import Ensemble, Tree, TreeModel
 from fairbits.subject import make_subject
+from tests.cli.calling import fairbits
 
 
 def _schema(**changes):
@@ -544,3 +545,6 @@ def test_a_network_and_its_bounds_are_enough(tmp_path):
     assert "no table" in subject.lines()[0]
     with pytest.raises(TableError, match="no table"):
         measure_table(evaluator_of(subject), subject.table, rng)
+    shown = fairbits("certify", "net.toml", "--budget", "1s", "--threads", 1, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "next  fairbits" not in shown.stdout  # every other command needs a table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def test_a_stage_of_the_audit_writes_and_shows_it(audit, tmp_path):
     assert all(one["certified"] + one["falsified"] + one["open"] == one["people"] for one in document)
     page = done.page.read_text(encoding="utf-8")
     assert "How certain" in page
-    assert "Of 80 people, 20 % flip (exact)." in page
+    assert "Of 80 people, 20 % flip (exact)." in re.sub("<[^>]*>", "", page)
     assert "How certain" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     skipped = audit.audit(budget="1s", out=tmp_path / "other", threads=1, skip=["search", "debug", "repair", "certify"])
     assert skipped.seconds["certify"] is None
@@ -96,7 +97,7 @@ def test_the_command(audit, tmp_path, monkeypatch):
     assert shown.exit_code == 0, shown.output
     assert "Of 80 people, 20 % flip (exact)." in shown.output
     assert shown.output.splitlines()[-1].startswith("next  fairbits report ")
-    assert max(map(len, shown.output.splitlines())) <= 80
+    assert max(map(len, shown.output.splitlines()[:-1])) <= 80  # the last holds the folder of the tests
     raw = CliRunner().invoke(app, ["certify", str(run.folder), "--budget", "3s", "--threads", "1", "--json"])
     assert {one["property"] for one in json.loads(raw.stdout)["statements"]} == {"flips", "k"}
     for wrong in (["--budget", "soon"], ["--k", "0"], ["--changes", "-1"]):

@@ -280,3 +280,22 @@ def test_a_run_says_how_the_model_agrees_with_the_labels(folder: Path) -> None:
     changed = fairbits("report", "run", cwd=folder)
     assert changed.returncode == 2
     assert "another threshold (0.5 there, 0.96 here)" in changed.stderr
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("sex", "F", "protected attribute 'sex' has the single value 'F', so it has no twins"),
+        ("hired", "", "target 'hired' has no value in any row"),
+    ],
+)
+def test_a_column_that_says_nothing_is_refused(folder: Path, column: str, value: str, words: str) -> None:
+    rows = list(csv.DictReader((folder / "people.csv").read_text().splitlines()))
+    with (folder / "people.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, HEADER)
+        writer.writeheader()
+        writer.writerows({**row, column: value} for row in rows)
+    done = init(folder, *WHOLE)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -66,8 +66,9 @@ def test_a_pickle_runs_only_when_trusted(write) -> None:
     done = fairbits("measure", "subject.toml", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert "is a pickle, which runs code when it is opened" in done.stderr
-    done = fairbits("measure", "subject.toml", "--trust-pickle", "--json", cwd=folder)
+    done = fairbits("measure", "subject.toml", "--trust-pickle", cwd=folder)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "next  fairbits audit subject.toml --trust-pickle"
     limits = ("--evaluations", "300", "--strategy", "random", "--json")
     refused = fairbits("search", "subject.toml", *limits, cwd=folder)
     assert refused.returncode == 2

@@ -34,7 +34,7 @@ def test_the_terminal(run: Run) -> None:  # noqa: F811
     assert "Proved for everybody" in " ".join(shown.split())
     assert "fresh search" in shown
     assert "Between groups" in shown
-    assert "Written, loaded again and compared" in shown
+    assert "Written, loaded again and compared" in look
     assert "the model may have been trained on them" in " ".join(shown.split())
     lines = [line for line in shown.splitlines() if str(run.folder) not in line]
     assert max(map(len, lines)) <= 80

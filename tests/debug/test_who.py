@@ -32,8 +32,21 @@ def people(rng: np.random.Generator, rows: int) -> np.ndarray:
 
 
 def described(codes: np.ndarray, hits: np.ndarray, rng: np.random.Generator) -> Description:
-    lots = rng.random(len(codes))
-    return _described(Description("flips", None, None), SCHEMA, codes, hits, (lots < 0.5, lots < 0.25), None, rng)
+    lots, nobody = rng.random(len(codes)), Description("flips", None, None)
+    return _described(nobody, SCHEMA, Table(codes), hits, (lots < 0.5, lots < 0.25), None, rng)
+
+
+def test_survey_weights_count(rng: np.random.Generator) -> None:
+    codes, lots = people(rng, 2000), rng.random(2000)
+    hits, weight = codes[:, 1] >= 70, np.where(codes[:, 1] >= 85, 5.0, 1.0)
+    halves = (lots < 0.5, lots < 0.25)
+    found = _described(Description("flips", None, None), SCHEMA, Table(codes, weight=weight), hits, halves, None, rng)
+    assert found.base is not None
+    assert found.together is not None
+    judged = lots >= 0.5
+    assert found.base.value == pytest.approx(np.average(hits[judged], weights=weight[judged]))
+    told = Rule.of(found.together.text, SCHEMA.attributes).holds(codes[judged])
+    assert found.together.share.value == pytest.approx(np.average(told, weights=weight[judged]))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +95,7 @@ def test_people_of_a_network_and_the_rule_as_a_region(rng: np.random.Generator) 
     audit = Audit.of(subject)
     found = audit.describe()
     assert found.words.startswith("One rule tells people whose decision flips")
+    assert f"of all {found.judged:,} rows judged" in found.words  # the half, not everybody
     (rule,) = found.rules
     assert rule.text.startswith("skill >= 5")
     whole, some = audit.measure(), Audit.of(subject, where=rule.text).measure()

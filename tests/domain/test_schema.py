@@ -28,6 +28,9 @@ def test_reading_a_person_and_back(people_schema: Schema, rng) -> None:
         assert people_schema.codes_of(person).tolist() == row.tolist()
 
 
+ONE_SEX = Attribute(name="sex", kind="category", labels=("f",), protected=True)
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -36,6 +39,7 @@ def test_reading_a_person_and_back(people_schema: Schema, rng) -> None:
         ({"classes": ("yes",)}, "the single class 'yes'"),
         ({"favourable": "yse"}, "Did you mean 'yes'"),
         ({"classes": (), "favourable": "yes"}, "has no classes"),
+        ({"attributes": (ONE_SEX,)}, "protected attribute 'sex' has the single value 'f', so it has no twins"),
     ],
 )
 def test_a_wrong_schema_is_refused(people_schema: Schema, change: dict, complaint: str) -> None:

@@ -116,7 +116,7 @@ def test_a_subject_in_place_of_a_run(tmp_path: Path) -> None:
     assert next(one["name"] for one in json.loads(made.stdout)["repairs"]) == "average"
     for wrong, words in (
         (("repair", tmp_path / "a", "--with", "magic"), "there is no proposal 'magic'"),
-        (("repair", tmp_path / "a", "--out", tmp_path / "b"), "are for a subject"),
+        (("repair", tmp_path / "a", "--out", tmp_path / "b"), "are for an audit file"),
     ):
         ended = fairbits(*wrong)
         assert ended.returncode == 2

@@ -13,9 +13,13 @@ import pytest
 
 from fairbits import Attribute, Audit, Network, Subject
 from fairbits.audit import AuditResult
+from fairbits.blocks import TableBlock
 from fairbits.cli.terminal import show
 from fairbits.debug import debug_run
 from fairbits.report import audit_look, measure_look, render_html, render_markdown
+from fairbits.report.evidence import measured_now
+from fairbits.report.sections.summary import flip_blocks
+from fairbits.report.sections.treatment import bound_blocks
 from fairbits.subject import make_subject
 
 from .conftest import build_subject, ordinary_schema
@@ -105,3 +109,22 @@ def test_debugging_people_who_are_treated_alike_explains_nothing(tmp_path: Path)
     subject = without_weight()
     run = Audit.of(subject).search(budget="0.3s", out=tmp_path / "run", threads=1)
     assert debug_run(run, subject=subject, samples=30, threads=1).origin.words.startswith("Nothing to explain")
+
+
+def test_no_bound_is_given_on_more_bits_than_there_are() -> None:
+    found = Audit.of(build_subject(ordinary_schema(), "small")).measure(epsilon=1e-6)
+    measured = measured_now(found)
+    assert measured.bound["bits"] == measured.figures["bits_limit"]
+    assert not list(bound_blocks(measured))
+    assert len(list(bound_blocks(replace(measured, bound={**measured.bound, "bits": 0.5})))) == 1
+
+
+def test_plausible_twins_have_columns_where_they_say_more() -> None:
+    subject = build_subject(ordinary_schema(), "small")
+    (table,) = flip_blocks(measured_now(Audit.of(subject).measure()))
+    assert isinstance(table, TableBlock)
+    assert len(table.columns) == len(table.rows[0]) == 3
+    ruled = replace(subject, schema=replace(subject.schema, plausible=("sex = own sex",)))
+    (table,) = flip_blocks(measured_now(Audit.of(ruled).measure()))
+    assert isinstance(table, TableBlock)
+    assert len(table.columns) == len(table.rows[0]) == 5

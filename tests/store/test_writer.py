@@ -283,10 +283,14 @@ class TestForce:
         import fairbits.repair.records as repaired
         import fairbits.report.manifest as signed
         from fairbits.repair.run import OTHERS
+        from fairbits.repair.writers.files import COMPANION
+        from fairbits.report.forms import FORMS
+        from fairbits.report.sections.texts import NAME as WORDS
 
         names = {"certify.json", certified.RATES, judged.FILE, repaired.TABLE, repaired.DOCUMENT, "proxies.json"}
         names |= {signed.MANIFEST, signed.SIGNATURE, *signed.FORMATS, "measure.json", "repaired.onnx", "repaired.toml"}
         names |= {debugged.LAYERS, debugged.NEURONS, debugged.CASES, debugged.DOCUMENT, f"{OTHERS}/blind/repaired.npz"}
+        names |= {f"{COMPANION}.pkl", f"{OTHERS}/blind/{COMPANION}.skops", WORDS, *(name for name, _ in FORMS.values())}
         write_run(tmp_path, people_schema, rng)
         for name in names:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -135,8 +135,8 @@ class Description:
         return (
             f"{'One rule tells' if many == 1 else f'{many} rules tell'} people {self.what}: "
             f"{'it holds' if many == 1 else 'they hold'} for {share} of people. Among those {such} for {precision} "
-            f"({_ends(one.precision)}), among everybody for {percent(self.base.value, 0)}; {coverage} "
-            f"({_ends(one.coverage)}) of all such people are among them."
+            f"({_ends(one.precision)}), against {percent(self.base.value, 0)} of all {self.judged:,} rows judged; "
+            f"{coverage} ({_ends(one.coverage)}) of all such people are among them."
         )
 
     def __str__(self) -> str:
@@ -168,7 +168,7 @@ def describe_people(
     learned = int(learning.sum())
     found = Description(target, above, None, learned=learned, judged=len(learning) - learned)
     found = replace(found, source=subject.source, where=subject.where)
-    return _described(found, schema, table.codes, hits, (learning, growing), people, rng)
+    return _described(found, schema, table, hits, (learning, growing), people, rng)
 
 
 def _halves(
@@ -185,25 +185,31 @@ def _halves(
 def _described(
     found: Description,
     schema: Schema,
-    codes: Codes,
+    table: Table,
     hits: Flags,
     halves: tuple[Flags, Flags],
     people: npt.NDArray[np.int64] | None,
     rng: np.random.Generator,
 ) -> Description:
+    codes, weight = table.codes, table.weight
     learning, growing = halves
     judging, choosing = ~learning, learning & ~growing
     few = min(int(flags[half].sum()) for flags in (hits, ~hits) for half in (learning, judging))
     if few < FEWEST:
         rate = f"{int(hits.sum()):,} of {len(hits):,} rows are people {found.what}"
         return replace(found, why=f"{rate}: too few, or too few others, to describe them in rules.")
-    whose = None if people is None else people[judging]
-    base = rate_of(hits[judging], people=whose)
+    judge = _Judge(
+        codes[judging],
+        hits[judging],
+        None if people is None else people[judging],
+        None if weight is None else weight[judging],
+    )
+    base = judge.rate(hits[judging])
     rules = _chosen(list(_candidates(schema, codes, hits, growing, rng)), codes, hits, choosing)
-    judged = [one for one in (_judged(rule, codes[judging], hits[judging], whose) for rule in rules) if one is not None]
+    judged = [one for one in (judge.judged(rule) for rule in rules) if one is not None]
     ranked = tuple(sorted(judged, key=lambda one: -one.coverage.value))
     text = " or ".join(one.text if len(ranked) == 1 else f"({one.text})" for one in ranked)
-    together = _judged(Rule.of(text, schema.attributes), codes[judging], hits[judging], whose) if ranked else None
+    together = judge.judged(Rule.of(text, schema.attributes)) if ranked else None
     if together is None or together.precision.low <= base.value:
         why = (
             f"No rule of up to {DEPTH} conditions, learned on one half of the people, tells people {found.what} better "
@@ -213,17 +219,25 @@ def _described(
     return replace(found, base=base, rules=ranked, together=together)
 
 
-def _judged(rule: Rule, codes: Codes, hits: Flags, people: npt.NDArray[np.int64] | None) -> RegionRule | None:
-    inside = rule.holds(codes)
-    if not inside.any():
-        return None
-    return RegionRule(
-        rule.text,
-        int(inside.sum()),
-        rate_of(inside, people=people),
-        rate_of(hits[inside], people=None if people is None else people[inside]),
-        rate_of(inside[hits], people=None if people is None else people[hits]),
-    )
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """The rows that rules are judged on: who does, whose they are, and what they weigh."""
+
+    codes: Codes
+    hits: Flags
+    people: npt.NDArray[np.int64] | None
+    weight: npt.NDArray[np.float64] | None
+
+    def rate(self, flags: Flags, among: Flags | slice = slice(None)) -> Estimate:
+        people = None if self.people is None else self.people[among]
+        return rate_of(flags[among], people=people, weight=None if self.weight is None else self.weight[among])
+
+    def judged(self, rule: Rule) -> RegionRule | None:
+        inside, hits = rule.holds(self.codes), self.hits
+        if not inside.any():
+            return None
+        rates = self.rate(inside), self.rate(hits, inside), self.rate(inside, hits)
+        return RegionRule(rule.text, int(inside.sum()), *rates)
 
 
 def _chosen(rules: list[Rule], codes: Codes, hits: Flags, choosing: Flags) -> list[Rule]:

@@ -202,6 +202,12 @@ class Schema:
             raise SchemaError(f"attribute {double!r} is listed twice; names must differ.")
         if self.target in names:
             raise SchemaError(f"target {self.target!r} is also an attribute; a model must not see its own target.")
+        same = next((one for one in self.attributes if one.protected and one.twin_count == 1 and not one.open), None)
+        if same is not None:
+            raise SchemaError(
+                f"protected attribute {same.name!r} has the single value {same.read(same.first)!r}, so it has no "
+                f"twins; describe its other values under [attributes], or protect another one."
+            )
         self._settle_target()
         if self.justified:
             self.check_justified(self.justified)

@@ -622,7 +622,7 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
         worth = table.weight.sum() ** 2 / (table.weight**2).sum()
         weighted = (
             f"rates and means are weighted: {len(table):,} rows are worth {worth:,.0f} of equal weight (effective "
-            f"sample size); AUC, bits in the score and what a search finds are not weighted.",
+            f"sample size); AUC, bits in the score, repairs and what a search finds are not weighted.",
         )
     if table.person is not None:
         return (

@@ -347,8 +347,11 @@ def _suspect_layer(folder: Path, hidden: int) -> int | None:
         return None
     remedy = "delete it, and run fairbits debug again"
     with reading(path, remedy):
-        rows = read_parquet(path, remedy=remedy, columns=["layer", "suspect"], max_rows=_MAX_LAYERS).to_pylist()
-        return next((int(row["layer"]) - 1 for row in rows if row["suspect"] and 1 <= row["layer"] <= hidden), None)
+        rows = read_parquet(path, remedy=remedy, max_rows=_MAX_LAYERS).to_pylist()
+        inside = [row for row in rows if 1 <= row["layer"] <= hidden]
+        # A file that names no suspect has the paper's votes.
+        best = max(inside, key=lambda row: (row.get("suspect", False), row["votes"], row["rho"] or 0.0), default=None)
+        return None if best is None else int(best["layer"]) - 1
 
 
 def _silent(_: str) -> None:

@@ -32,7 +32,7 @@ from fairbits.report.sections.tail import tail_blocks
 from fairbits.report.sections.treatment import (
     BLIND,
     bits_table,
-    bound_paragraph,
+    bound_blocks,
     impact_blocks,
     lowest_ratios,
     study_blocks,
@@ -86,7 +86,7 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         stakes = [(f"{one.attribute}: {one.value}", one.lowest, one.highest) for one in found.stakes()]
         columns = [label("protected value"), share("lowest twin"), share("highest twin")]
         yield Fold("Whose score is lowest and highest, where twins differ", [TableBlock(columns, stakes)])
-        yield bound_paragraph(measured)
+        yield from bound_blocks(measured)
     # What twins leave out is a note of the subject.
     limits = [one.text for one in found.limits if one.limit == "support"]
     yield from paragraphs((f"Note: {note}" for note in (*limits, *subject.notes)), "note")
@@ -197,7 +197,8 @@ def _causes(data: ReportData) -> Iterator[str]:
         shared = found.origin.shares[0].shared
         ends = f"{percent(shared.low, 0)} to {percent(shared.high, 0)}"
         short = f", by {found.origin.trainings} short trainings; longer ones share less" if found.origin.epochs else ""
-        yield f"{percent(shared.value, 0)} ({ends}) comes with the data, the rest with training{short}"
+        rest = ", the rest with training" if shared.low < 1 else ""
+        yield f"{percent(shared.value, 0)} ({ends}) comes with the data{rest}{short}"
     else:
         yield "data or training: not run"
 

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 #: Held while somebody writes; it belongs to no run, and may be left over.
 LOCK = ".lock"
 RUN, SUMMARY = "run.json", "summary.json"
-_REPAIRED = r"repaired\.\w+|repaired_table\.parquet"
+_REPAIRED = r"repaired(_model)?\.\w+|repaired_table\.parquet"
 #: What the stages write into the folder of a run: all that --force may remove. A test holds their names against it.
 _OWN = re.compile(
-    r"(run|summary|measure|debug|repair|certify|certify_rates|proxies|gate|manifest)\.json"
+    r"(run|summary|measure|debug|repair|certify|certify_rates|proxies|gate|manifest|words)\.json"
     r"|(layers|neurons|debug_cases|repairs|rows)\.parquet|manifest\.json\.sig|gate\.(md|sarif)|junit\.xml"
-    rf"|{_REPAIRED}|report\.(html|md)|filing\.html"
+    rf"|{_REPAIRED}|report\.(html|md|docx)|(filing|profile)\.html|bom\.cdx\.json|statement\.intoto\.json"
 )
 #: Folders of a run, and what is in them; repairs have a folder each.
 _OWN_INSIDE = {

@@ -51,8 +51,9 @@ _RULES = (
 )
 _PLAUSIBLE = (
     "Rules for plausible twins: everybody is asked, and figures among plausible twins stand beside those among all.",
-    "Those below are pairs of values that hardly ever meet in the table. Another kind:",
 )
+_PROPOSED = "Those below are pairs of values that hardly ever meet in the table. Another kind:"
+_NONE_PROPOSED = "No two values were found that hardly ever meet in the table. An example of another kind:"
 #: Proposed rules that a file shows.
 MAX_PROPOSED = 100
 #: Keys of [model] that help where a model does not fit at once.
@@ -86,7 +87,7 @@ def draft_text(draft: Draft, out: Path) -> str:
     document.add(tomlkit.comment(f"  fairbits measure {out.name}"))
     document.add("name", draft.table.stem)
     document.add(tomlkit.nl())
-    for line in (*_RULES, *_PLAUSIBLE):
+    for line in (*_RULES, *_PLAUSIBLE, _PROPOSED if draft.proposed else _NONE_PROPOSED):
         document.add(tomlkit.comment(line))
     numbers = [a.name for a in draft.schema.attributes if a.protected and a.kind != "category" and not a.labels]
     name = numbers[0] if numbers else "age"

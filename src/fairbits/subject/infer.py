@@ -277,6 +277,8 @@ def infer_classes(data: Any, target: str | None) -> tuple[str, ...]:
     if target not in data.column_names:
         raise TableError(f"target {target!r} is not in the table; {choose_from(target, data.column_names)}")
     values = [value for value in plain(data[target]).unique().to_pylist() if value is not None]
+    if not values:
+        raise TableError(f"target {target!r} has no value in any row; name another column, or fill it.")
     continuous = any(isinstance(v, float) and not v.is_integer() for v in values)
     numeric = all(isinstance(v, int | float) for v in values)
     if continuous or (numeric and len(values) > MAX_CLASSES):

@@ -51,7 +51,7 @@ def audit(
         whole = {"run": str(found.run.folder), "report": str(found.page), "seconds": found.seconds}
         print_json({**whole, "summary": summary_of(found.data)})
     else:
-        _show(found, door.subject.asked_lines())
+        _show(found, door.subject.asked_lines(), loading.typed)
     if opened:
         click.launch(str(found.page.resolve()))
     if isinstance(found, Whole) and found.data.contradictions:
@@ -60,16 +60,16 @@ def audit(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _show(found: AuditResult, asked: tuple[str, ...]) -> None:
+def _show(found: AuditResult, asked: tuple[str, ...], granted: str) -> None:
     """The findings in one look, where the page is, and what to do next."""
     from fairbits.cli import waited
     from fairbits.cli.terminal import show
     from fairbits.report import audit_look
 
     folder = found.run.folder
-    nearby = f"next  fairbits explore {folder} · fairbits gate {folder}"
+    nearby = f"next  fairbits explore {folder}{granted} · fairbits gate {folder}{granted}"
     if found.stopped:
-        nearby = f"next  fairbits audit --resume {folder} (it ended early)"
+        nearby = f"next  fairbits audit --resume {folder}{granted} (it ended early)"
     look = audit_look(found.data, asked=asked, faults=found.faults, seconds=found.seconds, waited=waited())
     show(look, f"page  {found.page}", nearby)
 

@@ -53,8 +53,9 @@ def certify(
         from fairbits.report import certificate_blocks
 
         head = [Paragraph(Strong(f"{loaded.name}: what can be said about everybody"))]
-        nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}"
-        show([*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)], nearby)
+        nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}{loading.typed}"
+        blocks = [*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)]
+        show(blocks, *([] if loaded.table.drawn else [nearby]))  # all else needs a table
     if found.contradictions:
         raise ContradictionError(found.contradictions[0].said())
     if found.stopped:

@@ -34,4 +34,4 @@ def debug(*, run: str = run_argument(), options: DebugOptions, as_json: bool = J
 
     head = [Paragraph(Strong(f"{found.subject}: where the bits come from"))]
     lines = paragraphs(quality_lines(opened.manifest.get("quality")), "small")
-    show([*head, *lines, *debug_blocks(found)], f"next  fairbits repair {opened.folder}")
+    show([*head, *lines, *debug_blocks(found)], f"next  fairbits repair {opened.folder}{loading.typed}")

@@ -73,7 +73,7 @@ def gate(
         from fairbits.report import gate_look
 
         judged = (Path(subject) / "run.json").is_file()  # the page of a run shows the verdict
-        show(gate_look(found.document()), f"next  fairbits {'report' if judged else 'audit'} {subject}")
+        show(gate_look(found.document()), f"next  fairbits {'report' if judged else 'audit'} {subject}{loading.typed}")
     raise click.exceptions.Exit(found.exit_code)
 
 

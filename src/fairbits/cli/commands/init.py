@@ -92,7 +92,8 @@ def init(
         from fairbits.cli.terminal import show
 
         first = "edit it, then: " if drafted.trouble is not None else ""
-        show(draft_blocks(drafted, data.num_rows), f"Written to {out} · next: {first}fairbits measure {out}")
+        nearby = f"next: {first}fairbits measure {out}{loading.typed}"
+        show(draft_blocks(drafted, data.num_rows), f"Written to {out} · {nearby}")
     if drafted.trouble is not None:
         raise ModelError(drafted.trouble)
 

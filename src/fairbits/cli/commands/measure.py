@@ -53,7 +53,7 @@ def measure(
         from fairbits.cli.terminal import show
         from fairbits.report import measure_look, wording_blocks
 
-        nearby = f"next  fairbits audit {subject}"
+        nearby = f"next  fairbits audit {subject}{loading.typed}"
         if twins != TwinsOptions():
             nearby = 'next  an audit file with kind = "twins" has a page and a gate, see docs/text.md'
         look = measure_look(audit.subject, found, groups, top=top)

@@ -32,7 +32,7 @@ def proxies(
     from fairbits.store import write_whole
 
     if not filing:
-        show(study_look(found.subject, found.document()), f"next  fairbits audit {subject}")
+        show(study_look(found.subject, found.document()), f"next  fairbits audit {subject}{loading.typed}")
         return
     page = filing_page(found.document(), found.filing().date)
     place = None if out is None else out / "filing.html"

@@ -71,6 +71,6 @@ def repair(
         head = [Paragraph(Strong(f"{result.subject}: a model to ship instead"))]
         lines = paragraphs(quality_lines(quality), "small")
         nearby = f"measure {result.subject_file}" if result.subject_file is not None else f"report {result.folder}"
-        show([*head, *lines, *repair_blocks(result)], f"next  fairbits {nearby}")
+        show([*head, *lines, *repair_blocks(result)], f"next  fairbits {nearby}{loading.typed}")
     if result.chosen is None:
         raise click.exceptions.Exit(1)

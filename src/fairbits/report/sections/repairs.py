@@ -54,12 +54,17 @@ _ATTACK = (
 
 
 def repair_blocks(result: RepairResult) -> Iterator[Block]:
-    """The recommendation, all repairs as a table, before and after, and the files."""
+    """The recommendation and its files, all repairs as a table, before and after."""
     yield Paragraph(cost_words(result), tone="verdict" if result.chosen else "")
     if result.chosen is not None and result.chosen.proof is not None:
         proof = result.chosen.proof
         rest = f" {proof.text} Attributes that stand in for protected ones stay."
         yield Paragraph((Strong(f"k ≤ {proof.bound} "), Tag("proved"), rest), tone="proved")
+    if result.files:
+        named: list[Inline] = ["Written, loaded again and compared: "]
+        for i, file in enumerate(result.files):
+            named += [", "] * bool(i) + [Code(file.name)]
+        yield Paragraph((*named, "."), tone="small")
     if result.repairs:
         yield table(result)
     evidence = result.evidence
@@ -81,11 +86,6 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
         yield Columns([[_changes(result)], *([[_groups(result)]] if result.groups_before else [])])
     yield from paragraphs((*result.evidence.notes, *result.warnings), "warning")
     yield from paragraphs((f"Not tried: {name}: {reason}." for name, reason in result.left_out), "note")
-    if result.files:
-        named: list[Inline] = ["Written, loaded again and compared: "]
-        for i, file in enumerate(result.files):
-            named += [", "] * bool(i) + [Code(file.name)]
-        yield Paragraph((*named, "."), tone="small")
 
 
 def cost_words(result: RepairResult) -> str:

@@ -107,15 +107,13 @@ def flip_blocks(measured: Measured) -> Iterator[Block]:
     """Who would get a different decision, as a table; nothing for a regression."""
     if measured.flip_rate is not None:
         head = [label("if this differed"), share("different decision"), between("95 % interval", percent)]
-        head += [share("plausible twins"), between("95 % interval", percent)]
-        caption = (
-            "Who would get a different decision: the share ",
-            Tag(measured.kind),
-            ", its interval ",
-            Tag("statistical"),
-            "; among all twins, and among plausible ones",
-        )
-        yield TableBlock(head, flip_rows(measured), caption)
+        rows, among = flip_rows(measured), "among all twins, and among plausible ones"
+        if measured.figures.get("plausible") or any(row[1] != row[3] for row in rows):
+            head += [share("plausible twins"), between("95 % interval", percent)]
+        else:
+            rows, among = [row[:3] for row in rows], "the same among twins that ten rows or more have"
+        caption = ("Who would get a different decision: the share ", Tag(measured.kind), ", its interval ")
+        yield TableBlock(head, rows, (*caption, Tag("statistical"), f"; {among}"))
 
 
 def flip_rows(measured: Measured) -> list[tuple[Any, ...]]:

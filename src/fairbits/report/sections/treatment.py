@@ -220,14 +220,16 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     yield from tail_blocks(measured.tail, measured.kind)
     for limit in measured.limits:
         yield Paragraph(limit.text, tone="small")
-    yield bound_paragraph(measured)
+    yield from bound_blocks(measured)
 
 
-def bound_paragraph(measured: Measured) -> Block:
-    """What nobody examined exceeds, and how many others do at most."""
+def bound_blocks(measured: Measured) -> Iterator[Block]:
+    """What nobody examined exceeds, and how many others do at most; nothing where there are no more bits."""
     bound = measured.bound
+    if bound["bits"] >= measured.figures["bits_limit"]:
+        return
     rate = percent(bound["rate"], 1 if bound["rate"] >= 0.01 else 4)
-    return Paragraph(
+    yield Paragraph(
         f"None of the {number(measured.rows)} rows exceeds {number(bound['bits'], 2)} bits; with "
         f"{percent(bound['confidence'], 0)} confidence, at most {rate} of people drawn like them do.",
         kind="statistical",
@@ -329,7 +331,8 @@ def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
     yield Paragraph(
         f"{name[:1].upper()}{name[1:]} is known as probabilities only. Rates weigh each person by them: they are right where the decision "
         f"tells nothing about {name} beyond what the probabilities were made of. The bounds hold without that. Both take "
-        f"the probabilities to be calibrated. In the last column everybody is in their most likely group.",
+        f"the probabilities to be calibrated. In the last column people are in the group of probability one half or "
+        f"more; who has none is left out.",
         kind="statistical",
     )
     interval, apart = "95 % interval", "most likely"
