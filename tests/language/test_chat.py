@@ -35,12 +35,12 @@ def test_scores_are_shares_of_the_options(fake: Fake, audit_file: Write) -> None
     assert names.found.above is not None
     assert names.found.above.value == 1
     assert [null.bits for null in names.found.nulls] == [0, 0, 0]
-    assert "take 80% of the probability." in study.notes[1]
+    assert "take 80 % of the probability." in study.notes[1]
 
 
 def test_little_mass_is_warned_of(fake: Fake, audit_file: Write) -> None:
     audit = Audit.of(audit_file(fake(lambda _: {"Sure": 0.7, "yes": 0.2, "no": 0.1}).url))
-    assert "take 30% of the probability; below half of it" in audit.words().notes[1]
+    assert "take 30 % of the probability; below half of it" in audit.words().notes[1]
 
 
 def test_a_run_is_replayed_without_the_endpoint(fake: Fake, audit_file: Write, tmp_path: Path) -> None:

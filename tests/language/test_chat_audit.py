@@ -24,4 +24,4 @@ def test_a_page_can_be_made_again_without_the_endpoint(
     assert second.data.words.families == first.data.words.families
     assert second.data.measured.figures == first.data.measured.figures
     assert asked < 200  # a search would have asked for thousands
-    assert "take 80% of the probability" in (tmp_path / "second" / "report.md").read_text()
+    assert "take 80 % of the probability" in (tmp_path / "second" / "report.md").read_text()

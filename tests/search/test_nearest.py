@@ -14,7 +14,7 @@ from tests.conftest import random_people
 def attribute(rng: np.random.Generator, i: int, *, protected: bool = False) -> Attribute:
     """Few values, so that ties are common; negative bounds too."""
     kind = ("category", "integer", "real")[rng.integers(3)]
-    size = int(rng.integers(1, 6))
+    size = int(rng.integers(1 + protected, 6))
     if kind == "category":
         labels = tuple(f"label {j}" for j in range(size))
         return Attribute(name=f"a{i}", kind="category", labels=labels, protected=protected)

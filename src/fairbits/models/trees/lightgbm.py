@@ -65,8 +65,10 @@ def clean_text(text: str) -> str:
     facts = _facts(head)
     features, per_round = int(facts["max_feature_idx"]) + 1, int(facts["num_tree_per_iteration"])
     counted = [len(facts.get(key, "").split()) for key in ("feature_names", "feature_infos")]
+    cut = "\nparameters:" in rest and "\nend of parameters" not in rest
     if (
-        not end
+        cut
+        or not end
         or counted != [features, features]
         or per_round < 1
         or int(facts.get("num_class", 1)) not in (1, per_round)
