@@ -1,7 +1,7 @@
 """``python -m fairbits.engine`` compiles the kernels that an audit of a network asks for, and keeps them.
 
-Set-up does it while packages are still being fetched, for which nothing beyond NumPy, Numba and lazy-loader may be
-imported here. After ``pip install`` it moves the first audit's wait for a compiler to a time when nobody waits.
+Set-up does it while packages are still being fetched, for which nothing beyond NumPy, SciPy, Numba and lazy-loader may
+be imported here. After ``pip install`` it moves the first audit's wait for a compiler to a time when nobody waits.
 Each kernel is called once about next to nothing, with arrays of the kinds that audits bring.
 """
 
