@@ -19,9 +19,7 @@ from sklearn.pipeline import make_pipeline
 from fairbits.measure import evaluator_of
 from fairbits.subject import subject_of_texts
 
-TEMPLATE = (
-    "{person} works as a {job} and asks the bank for {amount} dollars for {purpose}, to be paid back in 5 years."
-)
+TEMPLATE = "{person} works as a {job} and asks the bank for {amount} dollars for {purpose}, to be paid back in 5 years."
 
 
 class Timed:
