@@ -7,6 +7,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -55,8 +56,16 @@ def test_the_favourable_class_may_be_the_other_one(people):
     other = frame.assign(sex=np.where(frame.sex == " F", " M", " F"))
     wins = [m.predict_proba(rows)[:, 0] >= 0.9 for m, rows in ((model, frame), (model, other))]
     assert found == -np.mean(wins[0] != wins[1])
-    with pytest.raises(fairbits.FairbitsError, match="'maybe'; choose from: no, yes"):
-        fairbits.bits_scorer("sex", favourable="maybe")(model, frame)
+    for estimator, rows in ((model, frame), (LinearSVC().fit(frame[["income"]], y), frame[["income"]])):
+        with pytest.raises(fairbits.FairbitsError, match="'maybe'; choose from: no, yes"):
+            fairbits.bits_scorer(rows.columns[0], favourable="maybe")(estimator, rows)
+
+
+def test_a_number_of_many_values_may_be_missing(people):
+    frame, y = people
+    gaps = frame[["age"]].assign(age=np.where(np.arange(len(frame)) % 5 > 0, frame.age, np.nan))
+    model = HistGradientBoostingClassifier(max_iter=5).fit(gaps, y)
+    assert -np.log2(20) <= fairbits.bits_scorer("age")(model, gaps) < 0
 
 
 def test_margins_and_values(people):

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fairbits.measure import qid
     from fairbits.models import Network, load_model, load_with_encoding, save_as_original
     from fairbits.repair import Guard
-    from fairbits.report import notebook as notebook
     from fairbits.report import plots as plot
     from fairbits.search import Budget
     from fairbits.subject import Subject, infer_schema
@@ -57,8 +56,8 @@ _HOMES = {
     "save_as_original": "models",
 }
 
-#: Modules under another name; ``notebook`` is for results, which stand in layers below it.
-_MODULES = {"plot": "report.plots", "notebook": "report.notebook"}
+#: Modules under another name.
+_MODULES = {"plot": "report.plots"}
 
 __all__ = [
     "Attribute",

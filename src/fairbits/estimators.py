@@ -19,7 +19,7 @@ from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
-from fairbits.errors import CapabilityError, OptionError
+from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.measure import DEFAULT_EPSILON, qid
 from fairbits.repair import averaged, clipped, decision_shift, half_width, moved_odds
 
@@ -49,11 +49,9 @@ class _Twins:
             raise OptionError(
                 f"the protected columns make {m:,} combinations; name fewer of them ({MOST_TWINS:,} at most)."
             )
-        #: For each protected column, the row that lends its cell to each twin, (m,).
-        self.lenders = np.array(list(product(*(cells for cells, _ in found)))).reshape(m, -1).T
-        self._cells = [
-            _taken(_column(frame, name), lenders) for name, lenders in zip(self.columns, self.lenders, strict=True)
-        ]
+        # For each protected column, the row that lends its cell to each twin, (m,).
+        lenders = np.array(list(product(*(cells for cells, _ in found)))).reshape(m, -1).T
+        self._cells = [_taken(_column(frame, name), rows) for name, rows in zip(self.columns, lenders, strict=True)]
         groups = np.stack([codes for _, codes in found])
         places = np.ravel_multi_index(tuple(groups), [len(cells) for cells, _ in found])
         counts = np.bincount(places, minlength=m)
@@ -105,7 +103,7 @@ def _column(rows: Any, name: str | int) -> Any:
         if isinstance(name, int) and name not in names and -len(names) <= name < len(names):
             name = names[name]
         if name not in names:
-            raise OptionError(f"{name!r} is no column of X; choose from: {', '.join(map(str, rows.columns[:20]))}.")
+            raise OptionError(f"{name!r} is no column of X; {choose_from(str(name), [str(one) for one in names])}")
         return rows.get_column(name)  # type: ignore[arg-type]  # a frame of pandas may have numbers for names
     if not isinstance(name, int | np.integer) or not -rows.shape[1] <= name < rows.shape[1]:
         raise OptionError(f"{name!r} is no column of an array of {rows.shape[1]}; give a position from 0 on.")
@@ -121,7 +119,7 @@ def _choices(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         found, first, codes = np.unique(values.astype(str), return_index=True, return_inverse=True)
     if len(found) <= MOST_VALUES or found.dtype.kind not in "fiu":
         return first, codes
-    cuts = np.quantile(values, (np.arange(MOST_VALUES) + 0.5) / MOST_VALUES, method="nearest")
+    cuts = np.nanquantile(values, (np.arange(MOST_VALUES) + 0.5) / MOST_VALUES, method="nearest")
     kept = np.unique(cuts)
     nearest = np.abs(found[:, None] - kept[None]).argmin(axis=1)
     return first[np.searchsorted(found, kept)], nearest[codes]
@@ -187,17 +185,16 @@ class TwinScorer:
 
     def _scores(self, estimator: Any, found: Doubles) -> Doubles:
         classes = list(getattr(estimator, "classes_", ()))
+        if self.favourable is not None and self.favourable not in classes:
+            known = choose_from(str(self.favourable), [str(one) for one in classes])
+            raise OptionError(f"the favourable class is {self.favourable!r}; {known}")
         if found.shape[2] == 1 or not classes:
             if self.figure == "flip_rate" and not classes:
                 raise CapabilityError(f"{type(estimator).__name__} decides nothing: flips need a classifier.")
-            turned = self.favourable is not None and len(classes) == 2 and self.favourable == classes[0]
+            turned = self.favourable is not None and self.favourable == classes[0]
             return -found[:, :, 0] if turned else found[:, :, 0]
         if self.favourable is None:
             return found[:, :, -1]
-        if self.favourable not in classes:
-            raise OptionError(
-                f"the favourable class is {self.favourable!r}; choose from: {', '.join(map(str, classes))}."
-            )
         return found[:, :, classes.index(self.favourable)]
 
 
@@ -209,7 +206,8 @@ def bits_scorer(
     Parameters
     ----------
     protected
-        Columns of ``X`` that are protected: names, or positions in an array.
+        Columns of ``X`` that are protected: names, or positions in an array. Twins take the values that ``X`` has; of a
+        number of more than 20 values they take 20, and the figure is a lower bound.
     epsilon
         Scores closer than this count as the same.
     favourable

@@ -117,20 +117,26 @@ def rows_for(rate: float, wanted: float, level: float) -> int:
     return high
 
 
-def power_of(limit: float, rise: float, people: int, level: float) -> float:
-    """How often the interval of a rate that is ``rise`` above the limit lies above it wholly."""
-    low, high = 0, people + 1  # the fewest flips whose interval does: it rises with them
+def fewest_failed(limit: float, people: int, level: float) -> int:
+    """The fewest flips whose interval lies above the limit wholly: it rises with them."""
+    low, high = 0, people + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if wilson(middle, people, level=level).low > limit else (middle, high)
-    return float(stats.binom.sf(high - 1, people, min(limit + rise, 1.0)))
+    return high
+
+
+def power_of(limit: float, rise: float, people: int, level: float) -> float:
+    """How often the interval of a rate that is ``rise`` above the limit lies above it wholly."""
+    return float(stats.binom.sf(fewest_failed(limit, people, level) - 1, people, min(limit + rise, 1.0)))
 
 
 def noticed_rise(limit: float, people: int, level: float) -> float | None:
     """The least rise, in steps of a thousandth, that is failed four times of five."""
     rises = np.arange(1, math.floor((1 - limit) * 1000) + 1) / 1000
-    found = np.searchsorted([power_of(limit, rise, people, level) >= POWER for rise in rises], True)
-    return float(rises[found]) if found < len(rises) else None
+    powers = stats.binom.sf(fewest_failed(limit, people, level) - 1, people, limit + rises)
+    found = np.flatnonzero(powers >= POWER)
+    return float(rises[found[0]]) if len(found) else None
 
 
 def plan_audit(options: PlanOptions, subject: Subject | None = None) -> AuditPlan:

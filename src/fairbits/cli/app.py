@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import traceback
@@ -120,7 +121,7 @@ class CommandGroup(click.Group):
 def _commit() -> str:
     """The commit, where the package lies in a checkout of its own."""
     home = Path(__file__).parents[3]
-    if not (home / ".git").exists() or not (home / "src" / "fairbits").is_dir():
+    if not (home / ".git").exists() or not (home / "src" / "fairbits").is_dir() or shutil.which("git") is None:
         return ""
     git = ["git", "-C", str(home), "describe", "--always", "--dirty", "--exclude=*"]
     found = subprocess.run(git, capture_output=True, text=True, check=False)  # noqa: S603 - no word of it is from outside

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from fairbits._version import __version__
 from fairbits.blocks import Block, Cards, Commands, Facts, Fold, Page, PagePart, Paragraph, Strong, Text, paragraphs
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.options import AuditOptions, flag_words
 from fairbits.report.forms import FORMS
 from fairbits.report.html import render_page
@@ -75,11 +75,9 @@ PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
 def write_report(data: ReportData, folder: Path, *, forms: Iterable[str] = (), run: Path | None = None) -> Path:
     """Write report.html, report.md, summary.json, forms that are asked for, and the manifest of the folder; an older
     signature is removed."""
-    asked = [(name, *FORMS[name]) for name in checked_forms(forms)]
-    made = {file: form(data, run or folder) for _, file, form in asked}  # before anything is written
-    write_all(folder, made)
+    made = {FORMS[name][0]: FORMS[name][1](data, run or folder) for name in checked_forms(forms)}
     pages = {"page": render_html(data), "markdown": render_markdown(data)}
-    return write_formats(folder, data, **pages, summary=summary_of(data))
+    return write_formats(folder, data, **pages, summary=summary_of(data), more=made)
 
 
 def checked_forms(forms: Iterable[str]) -> list[str]:
@@ -87,26 +85,24 @@ def checked_forms(forms: Iterable[str]) -> list[str]:
     names = list(forms)
     for name in names:
         if name not in FORMS:
-            raise OptionError(f"{name!r} is no form; choose from: {', '.join(FORMS)}.")
+            raise OptionError(f"{name!r} is no form; {choose_from(name, FORMS)}")
     return names
 
 
-def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files, each there whole or not at all."""
+def write_formats(
+    folder: Path,
+    data: ReportData,
+    *,
+    page: str,
+    markdown: str,
+    summary: Mapping[str, Any],
+    more: Mapping[str, bytes] | None = None,
+) -> Path:
+    """Write a report in its formats, each there whole or not at all, and the manifest of its folder last."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
+        for name, content in (more or {}).items():
             write_whole(folder / name, content)
-    except OSError as error:
-        raise OptionError(
-            f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
-        ) from None
-
-
-def write_formats(folder: Path, data: ReportData, *, page: str, markdown: str, summary: Mapping[str, Any]) -> Path:
-    """Write a report in its three formats, each there whole or not at all, and the manifest of its folder last."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / HTML, page.encode())
         write_whole(folder / MARKDOWN, markdown.encode())
         write_json(folder / SUMMARY, summary)

@@ -105,7 +105,11 @@ def _check_tree(facts: dict[str, str], features: int, number: int) -> None:
         terms = _numbers(facts, "num_features")
         used = _numbers(facts, "leaf_features")
         sizes = [len(facts.get(key, "").split()) for key in ("leaf_features", "leaf_coeff")]
-        if len(terms) != leaves or (terms < 0).any() or sizes != [int(terms.sum())] * 2:
+        if (
+            not len(terms) == len(facts.get("leaf_const", "").split()) == leaves
+            or (terms < 0).any()
+            or sizes != [int(terms.sum())] * 2
+        ):
             raise ValueError(f"tree {number} has more or fewer terms than it says")
         if ((used < 0) | (used >= features)).any():
             raise ValueError(f"tree {number} has a feature that does not exist")
