@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 import fairbits
 from fairbits import Network, Schema, Table
@@ -212,3 +219,41 @@ def test_every_stage_by_hand(tmp_path: Path) -> None:
     result = fairbits.gate(subject, policy=checks, suite=freeze_subject(subject), threads=1, **places)
     assert result["flip_rate"].value == pytest.approx(flips.mean())
     assert result["accuracy"].value == found.accuracy
+
+
+SHARES = {
+    "a forest of ten full trees": lambda: ExtraTreesClassifier(10, random_state=0),
+    "four neighbours": lambda: KNeighborsClassifier(4),
+    "bags of two": lambda: BaggingClassifier(DecisionTreeClassifier(), 2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", SHARES)
+@pytest.mark.parametrize("favourable", ["no", "yes"])
+def test_a_tie_is_decided_as_the_model_decides_it(kind: str, favourable: str) -> None:
+    draw = np.random.default_rng(3)
+    rows = pd.DataFrame(draw.integers(0, (2, 6, 6), (300, 3)), columns=["sex", "debt", "age"])
+    table = rows.copy()
+    table["granted"] = np.where(draw.random(300) < 0.3 + 0.1 * table["sex"] + 0.05 * table["debt"], "yes", "no")
+    model = SHARES[kind]().fit(rows, table["granted"])
+    twins = [model.predict(rows.assign(sex=value)) for value in (0, 1)]
+    assert (model.predict_proba(rows)[:, 0] == 0.5).any()
+
+    audit = fairbits.Audit.from_table(model, table, target="granted", favourable=favourable, protected=["sex"])
+
+    assert audit.measure().to_frame()["flips"].tolist() == (twins[0] != twins[1]).tolist()
+
+
+def test_a_nullable_column_before_trees_is_asked_as_it_came() -> None:
+    draw = np.random.default_rng(4)
+    rows = pd.DataFrame({"sex": draw.choice(["f", "m"], 200), "debt": draw.random(200)})
+    rows["kids"] = pd.array(draw.integers(0, 4, 200), dtype="Int64")  # beside a float, an array of objects
+    labels = np.where(draw.random(200) < 0.4 + 0.2 * (rows["sex"] == "m"), "yes", "no")
+    encode = make_column_transformer((OrdinalEncoder(), ["sex"]), remainder="passthrough")
+    trees = HistGradientBoostingClassifier(max_iter=5, categorical_features=[0])
+    model = make_pipeline(encode, trees).fit(rows, labels)
+    twins = [model.predict(rows.assign(sex=value)) for value in ("f", "m")]
+
+    audit = fairbits.Audit.from_table(model, rows.assign(y=labels), target="y", favourable="yes", protected=["sex"])
+
+    assert audit.measure().to_frame()["flips"].tolist() == (twins[0] != twins[1]).tolist()

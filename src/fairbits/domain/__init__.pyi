@@ -37,6 +37,7 @@ from .rule import Rule as Rule
 from .rule import Truth as Truth
 from .rule import columns_of as columns_of
 from .rule import evaluated as evaluated
+from .schema import ABOVE_HALF as ABOVE_HALF
 from .schema import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
 from .schema import MAX_TWINS as MAX_TWINS
 from .schema import Chances as Chances

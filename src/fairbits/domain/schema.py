@@ -22,6 +22,8 @@ from fairbits.errors import SchemaError, choose_from
 
 #: Where nothing else is said, a favourable decision needs at least this probability.
 DEFAULT_THRESHOLD = 0.5
+#: More than one half: the cut-off of a classifier that gives a tie to its other class.
+ABOVE_HALF = 0.5 + 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def rule_words(favourable: str | None, threshold: float | None, *, probability: 
         return f"favourable when {favourable!r} is the most likely class"
     if not probability:
         return f"favourable when the score of {favourable!r} is at least {threshold:.15g}"
-    return f"favourable when P({favourable}) ≥ {threshold:.15g}"
+    return f"favourable when P({favourable}) " + ("> 0.5" if threshold == ABOVE_HALF else f"≥ {threshold:.15g}")
 
 
 #: More combinations of protected values than this are refused: a table of scores per person would be of no use.

@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fairbits.domain import Decoder, Encoding, Schema, table_columns, text_of
-from fairbits.errors import ModelError
+from fairbits.domain import ABOVE_HALF, Decoder, Encoding, Schema, table_columns, text_of
+from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import attribute, foreign
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Activation, Head, Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import Loaded, Owner, column_note
+from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
 from fairbits.models.predictors import checked_columns, decoding, dummy_encoding, from_predictor, names_of
-from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of
+from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, random_people
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.behind import trees_behind
 from fairbits.models.trees.ensemble import Ensemble
@@ -185,9 +185,18 @@ def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | Non
     return Owner(asked, columns, options.input_format or form, tuple(names or ()), library=library)
 
 
+#: Their probabilities are shares of trees or neighbours, so ties are common; `predict` gives them to the first class.
+_SHARES = {
+    *("DecisionTreeClassifier", "ExtraTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier"),
+    *("BaggingClassifier", "KNeighborsClassifier", "RadiusNeighborsClassifier"),
+}
+
+
 def own_threshold(estimator: Any) -> float | None:
     """The cut-off of a classifier that decides by another than one half, on the probability of its last class."""
     final = final_of(estimator)
+    if type(final).__name__ in _SHARES:
+        return ABOVE_HALF
     name = {"TunedThresholdClassifierCV": "best_threshold_", "FixedThresholdClassifier": "threshold"}
     found = attribute(final, name.get(type(final).__name__, ""))
     if not isinstance(found, float | np.number) or attribute(final, "response_method") == "decision_function":
@@ -229,6 +238,8 @@ def _encoded(
         return Loaded(network, _behind(estimator, steps, schema, options, encoding_of), names, notes)
     except NotColumnwise as error:
         return _asked(estimator, schema, options, str(error))
+    except RefusedRows as error:
+        return _asked_after(error, estimator, schema, options)
 
 
 def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -237,6 +248,9 @@ def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, 
         loaded = _native_trees(estimator, steps, final, schema, options)
     except NotNative as error:
         why = str(error)
+    except RefusedRows as error:
+        assert schema is not None  # noqa: S101 - encoders are asked for with a schema only
+        return _asked_after(error, estimator, schema, options)
     else:
         if schema is None or options.input_format is not None:
             return loaded
@@ -262,6 +276,19 @@ def _asked(estimator: Any, schema: Schema | None, options: ModelOptions, why: st
     if schema is None:  # a bare model has no place for notes
         return box
     return replace(box, notes=(*box.notes, f"the model is asked through its own library, not read: {why}"))
+
+
+def _asked_after(refusal: RefusedRows, estimator: Any, schema: Schema, options: ModelOptions) -> Loaded:
+    """The model as a black box where its encoders alone refuse rows that the whole of it takes, types and all."""
+    if not names_of(estimator):  # fitted on bare arrays: whether they held codes is for its owner to say
+        raise refusal
+    try:
+        box = _asked(estimator, schema, options, "its encoders, asked alone, refuse rows that it takes itself.")
+        fitted = fit_to_schema(box, with_model_classes(schema, box)[0], options=options)
+        fitted.model.scores(fitted.encoding.encode(random_people(schema, 8)))
+    except FairbitsError:
+        raise refusal from None
+    return box
 
 
 def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -331,7 +358,7 @@ def _behind(
     assert complaint is not None  # noqa: S101 - both ways have failed
     if not isinstance(complaint, RefusedRows) or options.input_format is not None:
         raise complaint
-    raise ModelError(
+    raise RefusedRows(
         f"{str(complaint).rstrip('.')}; if it was trained on codes that number the labels as the schema does, say "
         f'input_format = "codes" under [model].'
     ) from complaint

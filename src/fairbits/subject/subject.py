@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, RawTable, Schema, Table, check_rules, people_notes, twin_limits
+from fairbits.domain import ABOVE_HALF, Encoding, RawTable, Schema, Table, check_rules, people_notes, twin_limits
 from fairbits.errors import ModelError, OptionError, SchemaError
 from fairbits.language import TextModel
 from fairbits.models import (
@@ -313,7 +313,7 @@ def make_subject(
         schema = replace(schema, classes=classes)  # in the order of the model's outputs
     if loaded.threshold is not None and schema.threshold is None and len(schema.classes) == 2:
         schema, more = _with_own_threshold(schema, loaded.threshold)
-        from_model = (*from_model, more)
+        from_model = (*from_model, *more)
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
@@ -375,11 +375,13 @@ def _compared(
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
 
 
-def _with_own_threshold(schema: Schema, threshold: float) -> tuple[Schema, str]:
+def _with_own_threshold(schema: Schema, threshold: float) -> tuple[Schema, tuple[str, ...]]:
     """The cut-off that the model was given with it, on the score of the favourable class."""
+    if threshold == ABOVE_HALF:  # a tie is the first class's, which is what one half means for it
+        return (replace(schema, threshold=threshold) if schema.favourable_index == 1 else schema), ()
     own = threshold if schema.favourable_index == 1 else float(np.nextafter(1 - threshold, np.inf))
     note = f"the model brings its own threshold, {threshold:.6g} for {schema.classes[1]!r}, which decides here too."
-    return replace(schema, threshold=own), note
+    return replace(schema, threshold=own), (note,)
 
 
 def _with_score_range(schema: Schema, fitted: FittedModel, table: Table) -> Schema:
