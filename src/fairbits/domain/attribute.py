@@ -171,7 +171,18 @@ class Attribute:
             self._check_allowed()
         if self.ranges or self.cuts:
             self._check_ranges()
-        self._settle_twins()
+        category, listed = self.kind == "category", len(self.allowed)
+        count = listed or int(min(np.floor((self.upper - self.low) / self.stride + 1e-9), 1e18)) + 1
+        never = category and self.missing != "value" and count > 1 and self.gap is not None
+        never = never and (not listed or self.gap in self.allowed)
+        lack = self.missing == "value" and not category
+        taken = len(self.ranges) or count - never
+        every = listed or int(self.upper - self.low) + 1
+        some = taken < every - never or not (self.discrete or listed)
+        lacking = some or never or (self.missing == "model" and not category)
+        settled = {"count": count, "twin_count": taken + lack, "representatives": some, "open": lacking}
+        for name, value in (settled | {"_twins_lack": lack, "_never_lack": never}).items():
+            self._set(name, value)
 
     def _set(self, name: str, value: Any) -> None:
         """Complete a field before anybody has seen it."""
@@ -277,22 +288,6 @@ class Attribute:
                 f"attribute {self.name!r} has cuts {shown(self.cuts)} for ranges at {shown(codes)}; a cut is the "
                 f"lowest value of its range, so that there is one between each value and the next."
             )
-
-    def _settle_twins(self) -> None:
-        category, listed = self.kind == "category", len(self.allowed)
-        count = listed or int(min(np.floor((self.upper - self.low) / self.stride + 1e-9), 1e18)) + 1
-        never = category and self.missing != "value" and count > 1 and self.gap is not None
-        never = never and (not listed or self.gap in self.allowed)
-        lack = self.missing == "value" and not category
-        taken = len(self.ranges) or count - never
-        every = listed or int(self.upper - self.low) + 1
-        some = taken < every - never or not (self.discrete or listed)
-        self._set("count", count)
-        self._set("twin_count", taken + lack)
-        self._set("representatives", some)
-        self._set("open", some or never or (self.missing == "model" and not category))
-        self._set("_twins_lack", lack)
-        self._set("_never_lack", never)
 
     @property
     def cuts_named(self) -> bool:

@@ -406,14 +406,6 @@ class HeldValues:
             column = column.where(~column.isin(NA_TEXTS), np.nan)
         return column.array
 
-    def texts(self) -> dict[int, str]:
-        """The texts behind labels, by their places: nothing where the table holds something else."""
-        few = self.few
-        if type(few).__module__.partition(".")[0] == "pyarrow":
-            few = few.column(0).to_pylist()
-        pairs = zip(self.places.tolist(), few, strict=True)
-        return {place: value for place, value in pairs if isinstance(value, str)}
-
 
 class RawTable:
     """A table before anything was made of it: what somebody gave (a file, a frame), and the same as Arrow."""
@@ -535,7 +527,8 @@ def with_held(schema: Schema, codes: Codes, raw: RawTable) -> Schema:
     for column, attribute in enumerate(schema.attributes):
         held, labels = raw.held(attribute, codes[:, column]), attribute.labels
         if held is not None and attribute.kind == "category":
-            own = held.texts()
+            few = held.few.column(0).to_pylist() if hasattr(held.few, "column") else held.few
+            own = {i: one for i, one in zip(held.places.tolist(), few, strict=True) if isinstance(one, str)}
             alike = [label != MISSING and own.get(i, "").strip() == label.strip() for i, label in enumerate(labels)]
             spelled = tuple(own.get(i, label) if alike[i] else label for i, label in enumerate(labels))
             labels = spelled if len(set(spelled)) == len(spelled) else labels

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
 from fairbits.domain.table import BINARY, numpy_of
-from fairbits.errors import OptionError, TableError
+from fairbits.errors import TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,12 +80,6 @@ def check_size(
     else:
         return
     raise TableError(f"the table {name!r} has {what} are allowed; raise --max-rows if it is yours.")
-
-
-def check_limit(name: str, value: object) -> None:
-    """Refuse a limit that is no whole number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise OptionError(f"{name} is {value!r}; it must be a whole number from 1 up.")
 
 
 _PARQUET = frozenset({".parquet", ".pq"})

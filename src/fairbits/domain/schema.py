@@ -185,15 +185,14 @@ class Schema:
     rule: DecisionRule = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "attributes", tuple(self.attributes))
-        object.__setattr__(self, "observed", tuple(self.observed))
-        object.__setattr__(self, "justified", tuple(self.justified))
-        object.__setattr__(self, "classes", tuple(self.classes))
-        guarded = [i for i, one in enumerate(self.attributes) if one.protected]
-        object.__setattr__(self, "names", tuple(one.name for one in self.attributes))
-        object.__setattr__(self, "protected", tuple(self.names[i] for i in guarded))
-        object.__setattr__(self, "protected_columns", tuple(guarded))
-        object.__setattr__(self, "free_columns", tuple(i for i in range(len(self.names)) if i not in guarded))
+        listed = ("attributes", "observed", "justified", "classes")
+        settled: dict[str, Any] = {name: tuple(getattr(self, name)) for name in listed}
+        settled["names"] = tuple(one.name for one in settled["attributes"])
+        guarded = tuple(i for i, one in enumerate(settled["attributes"]) if one.protected)
+        settled |= {"protected_columns": guarded, "protected": tuple(settled["names"][i] for i in guarded)}
+        settled["free_columns"] = tuple(i for i in range(len(settled["names"])) if i not in guarded)
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
         if not self.attributes and not self.observed:
             raise SchemaError("a schema needs at least one attribute, but got none; list them under [attributes].")
         names = Counter((*self.names, *(one.name for one in self.observed)))
@@ -268,11 +267,11 @@ class Schema:
             self._settle_threshold(self.threshold)
         own = 0 if self.favourable is None else self.classes.index(self.favourable)
         cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-        object.__setattr__(self, "regression", not self.classes)
-        object.__setattr__(self, "probabilities", bool(self.classes) and self.score_range is None)
-        object.__setattr__(self, "favourable_index", own)
+        settled = {"regression": not self.classes, "favourable_index": own}
+        settled["probabilities"] = bool(self.classes) and self.score_range is None
         rule = DecisionRule(len(self.classes), own, cut if len(self.classes) == 2 else None)
-        object.__setattr__(self, "rule", rule)
+        for name, value in (settled | {"rule": rule}).items():
+            object.__setattr__(self, name, value)
 
     def _settle_threshold(self, stated: object) -> None:
         if isinstance(stated, bool) or not isinstance(stated, int | float) or not math.isfinite(stated):

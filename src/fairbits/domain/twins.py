@@ -418,8 +418,7 @@ class Validity:
             valid[:, : twins.m] &= rule.over(lambda column: self._column(codes, column))
             if twins.most > twins.m:
                 valid[:, twins.m :] &= rule.over(lambda column: self._own_column(codes, column))
-        real = self._real_twins
-        if len(real.keys):
+        if self._of_twins and len((real := self._real_twins).keys):
             person, entry = _matches(self._keys(codes), codes[:, self._free], real)
             pattern = twins.patterns[real.twin[entry]]
             mine = (np.isnan(pattern) <= (codes[person][:, twins.columns] == real.protected[entry])).all(axis=1)
