@@ -296,11 +296,6 @@ class Schema:
         return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected or attribute.open)
 
     @cached_property
-    def protected_values_are_representatives(self) -> bool:
-        """Whether twins take some values of a protected number only: lower bounds, where all values count."""
-        return any(self.attributes[i].representatives for i in self.protected_columns)
-
-    @cached_property
     def movable_columns(self) -> tuple[int, ...]:
         """Columns of the attributes that a search may change."""
         return tuple(i for i in self.free_columns if not self.attributes[i].immutable)
@@ -427,7 +422,8 @@ RANGES = 6
 
 def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -> Schema:
     """The schema with ranges for protected numbers of many values, as many ranges as the limit of twins allows."""
-    wide = [a.name for a in schema.attributes if a.protected and _is_wide(a)]
+    plain = [a for a in schema.attributes if a.protected and a.kind != "category" and not a.labels]
+    wide = [a.name for a in plain if a.kind == "real" or len(a.values()) > FEW_VALUES]
     for count in range(RANGES, 1, -1):
         attributes = [with_ranges(a, columns[a.name], count) if a.name in wide else a for a in schema.attributes]
         if twins_of(attributes) <= max_twins:
@@ -461,9 +457,3 @@ def with_ranges(attribute: Attribute, values: Codes, count: int) -> Attribute:
 def twins_of(attributes: list[Attribute]) -> int:
     """Number of combinations of protected values."""
     return int(np.prod([float(a.twin_count) for a in attributes if a.protected]))
-
-
-def _is_wide(attribute: Attribute) -> bool:
-    if attribute.kind == "category" or attribute.labels:
-        return False
-    return attribute.kind == "real" or len(attribute.values()) > FEW_VALUES

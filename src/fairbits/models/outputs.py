@@ -133,7 +133,9 @@ def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Mo
             trees = own.ensemble.reordered([order.index(name) for name in schema.classes])
             model, order = replace(own, ensemble=trees), schema.classes
         if schema.classes:
-            model = model.with_favourable(favourable_output(schema, order)).decided_by(schema.rule)
+            model = model.with_favourable(favourable_output(schema, order))
+        if schema.classes and isinstance(model, TreeModel):  # its float64 scores keep their side of the threshold
+            model = replace(model, rule=schema.rule)
     else:
         guessed = False
     if guessed and schema.order_guessed:

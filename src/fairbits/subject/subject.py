@@ -312,8 +312,11 @@ def make_subject(
         table, test = _with_labels(table, moved), None if test is None else _with_labels(test, moved)
         schema = replace(schema, classes=classes)  # in the order of the model's outputs
     if loaded.threshold is not None and schema.threshold is None and len(schema.classes) == 2:
-        schema, more = _with_own_threshold(schema, loaded.threshold)
-        from_model = (*from_model, more)
+        cut = loaded.threshold  # which the model was given with it; here on the score of the favourable class
+        own = cut if schema.favourable_index == 1 else float(np.nextafter(1 - cut, np.inf))
+        schema = replace(schema, threshold=own)
+        said = f"the model brings its own threshold, {cut:.6g} for {schema.classes[1]!r}, which decides here too."
+        from_model = (*from_model, said)
     if encoding is not None:
         loaded = replace(loaded, encoding=encoding.with_gaps(schema))
     fitted = fit_to_schema(loaded, schema, options=options)
@@ -373,13 +376,6 @@ def _compared(
     other = loaded.owner.library(f"as it is read here, {found.sentence.removeprefix('the model ')}.")
     other = replace(other, classes=output_order(schema, other.classes, options))
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
-
-
-def _with_own_threshold(schema: Schema, threshold: float) -> tuple[Schema, str]:
-    """The cut-off that the model was given with it, on the score of the favourable class."""
-    own = threshold if schema.favourable_index == 1 else float(np.nextafter(1 - threshold, np.inf))
-    note = f"the model brings its own threshold, {threshold:.6g} for {schema.classes[1]!r}, which decides here too."
-    return replace(schema, threshold=own), note
 
 
 def _with_score_range(schema: Schema, fitted: FittedModel, table: Table) -> Schema:
