@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from fairbits.domain import (
     MISSING,
     Attribute,
     Category,
-    Group,
     Holds,
     Integer,
     Real,
@@ -68,7 +68,7 @@ def infer_schema(
     target: str | None = None,
     protected: str | Iterable[str] = (),
     favourable: object = None,
-    groups: Iterable[Group] = (),
+    groups: Iterable[Attribute] = (),
     ignored: Iterable[str] = (),
     everything: bool = False,
     threshold: float | None = None,
@@ -125,7 +125,7 @@ def infer_schema(
     idle = {} if everything else {n: no_attribute(n, data[n]) for n in columns if n not in (*chosen, *by_first)}
     reasons = {name: why for name, why in idle.items() if why}
     attributes = tuple(
-        by_first[name].attribute(protected=by_first[name].name in chosen)
+        replace(by_first[name], protected=by_first[name].name in chosen)
         if name in by_first
         else infer_attribute(name, data[name], protected=name in chosen)
         for name in columns

@@ -34,7 +34,7 @@ from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output
 from fairbits.shape import fits
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
-from fairbits.subject.texts import subject_of_text_file
+from fairbits.subject.texts import CHAT_KEYS, subject_of_texts
 from fairbits.subject.twins import subject_of_twins
 
 #: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
@@ -268,8 +268,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     if kind == "twins":
         return replace(_of_twins(document, file, grants), about=about)
     if kind == "text":
-        _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
-        return replace(subject_of_text_file(document, file, grants), about=about)
+        return replace(_of_texts(document, file, grants), about=about)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
@@ -385,6 +384,29 @@ def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
         name=str(document.get("name", file.stem)),
         source=str(file.resolve()),
         options=ModelOptions.of(grants),
+    )
+
+
+def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
+    """People put into words, and a decider about texts."""
+    _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
+    model, table = dict(section_of(document, "model")), section_of(document, "table")
+    _known_keys(table, ("path", "threshold"), "[table]")
+    decider = _source(model, "model", file)
+    chat = {key: model.pop(key) for key in CHAT_KEYS if key in model}
+    favourable = model.pop("favourable", None)
+    return subject_of_texts(
+        decider,
+        _source(table, "table", file),
+        section_of(document, "text"),
+        folder=file.parent,
+        chat=chat,
+        favourable=None if favourable is None else str(favourable),
+        threshold=table.get("threshold"),
+        name=str(document.get("name", file.stem)),
+        source=str(file.resolve()),
+        answers=file.with_suffix(".answers.jsonl"),
+        options=replace(_options(model, {}), **ModelOptions.of(grants).grants()),
     )
 
 
