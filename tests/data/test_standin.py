@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairbits.data import BUILT_IN, load_stored, load_table
+from fairbits.data import BUILT_IN, load_table
 from fairbits.data.coding import meps
 from fairbits.domain import Attribute, Encoding, Schema, Table
 from fairbits.errors import FairbitsError
@@ -26,7 +26,7 @@ def test_same_people_every_time_and_called_synthetic(name: str) -> None:
     record = BUILT_IN[f"{name}-synthetic"]
     assert record.synthetic
     assert "synthetic" in record.title
-    assert load_stored(record.name).origin.startswith("synthetic")
+    assert load_table(record.name).origin.startswith("synthetic")
 
 
 @pytest.mark.parametrize("name", NAMES)

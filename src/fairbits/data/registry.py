@@ -11,7 +11,6 @@ import numpy as np
 from fairbits.data import sources, stored
 from fairbits.data.coding import compas, diabetes, meps
 from fairbits.data.coding.shipped import BANK, CENSUS, DEFAULT, GERMAN, HEART, STUDENTS
-from fairbits.data.stored import Stored
 from fairbits.domain import Encoding, Schema, Table
 from fairbits.errors import OptionError, choose_from
 
@@ -35,7 +34,7 @@ class BuiltIn:
     schema: Schema
     rows: int
     ships: bool
-    load: Callable[[bool], Stored]
+    load: Callable[[bool], Table]
     one_hot: bool = False
     own_test_rows: bool = False  # the publisher's own held-out rows: they are not among the people measured
     synthetic: bool = False
@@ -59,11 +58,6 @@ class BuiltIn:
 
 def load_table(name: str, *, network: bool = True) -> Table:
     """The coded table of a built-in subject, with labels and held-out rows; ``network``: OpenML may be asked."""
-    return load_stored(name, network=network).table
-
-
-def load_stored(name: str, *, network: bool = True) -> Stored:
-    """The coded table of a built-in subject, with a description of where its rows come from."""
     return built_in(name).load(network)
 
 
@@ -74,25 +68,24 @@ def built_in(name: str) -> BuiltIn:
     return BUILT_IN[name]
 
 
-def _packaged(name: str, schema: Schema) -> Callable[[bool], Stored]:
+def _packaged(name: str, schema: Schema) -> Callable[[bool], Table]:
     return lambda _network: stored.read(TABLES / f"{name}.parquet", schema)
 
 
-def _paper_german(_network: bool) -> Stored:
+def _paper_german(_network: bool) -> Table:
     path = TABLES / "german.parquet"
     place = stored.read_extra(path, "paper_order")
     chosen = np.argsort(place, kind="stable")[np.sort(place) >= 0]
-    found = stored.read(path, GERMAN)
-    return replace(found, table=replace(found.table.rows(chosen), numbers=None))
+    return replace(stored.read(path, GERMAN).rows(chosen), numbers=None)
 
 
-def _found(name: str) -> Callable[[bool], Stored]:
+def _found(name: str) -> Callable[[bool], Table]:
     return lambda network: sources.find(name, network=network)
 
 
-def _compas_without_leaks(network: bool) -> Stored:
+def _compas_without_leaks(network: bool) -> Table:
     found = sources.find("compas", network=network)
-    return replace(found, table=replace(found.table, codes=np.ascontiguousarray(found.table.codes[:, compas.KEPT])))
+    return replace(found, codes=np.ascontiguousarray(found.codes[:, compas.KEPT]))
 
 
 def _uci(number: int, name: str, doi: str) -> str:

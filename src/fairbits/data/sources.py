@@ -18,7 +18,6 @@ import numpy as np
 
 from fairbits.data import stored
 from fairbits.data.coding import compas, diabetes, meps
-from fairbits.data.stored import Stored
 from fairbits.domain import Schema, Table
 from fairbits.errors import FairbitsError, OptionError, TableError, UsageError, choose_from
 
@@ -57,7 +56,7 @@ def add(name: str, file: Path) -> Path:
     return _keep(source, coded, f"the user's file {file.name}")
 
 
-def find(name: str, *, network: bool = True) -> Stored:
+def find(name: str, *, network: bool = True) -> Table:
     """The table of a subject from the cache, an installed data package, or OpenML (which then goes into the cache)."""
     source = _source(name)
     kept = cache_folder() / f"{source.name}.parquet"
@@ -67,11 +66,11 @@ def find(name: str, *, network: bool = True) -> Stored:
     if packaged is not None:
         file, package = packaged
         coded = check(source, source.read(file), str(file))
-        return Stored.split(source.name, coded, f"the installed package {package}")
+        return stored.split(source.name, coded, f"the installed package {package}")
     if source.openml is not None and network:
         coded = _ask_openml(source)
         _keep(source, coded, "OpenML")
-        return Stored.split(source.name, coded, "OpenML")
+        return stored.split(source.name, coded, "OpenML")
     raise UsageError(f"the data of {source.name!r} are not on this machine; {source.remedy}")
 
 
@@ -131,7 +130,7 @@ def _source(name: str) -> Source:
 
 def _keep(source: Source, coded: Table, origin: str) -> Path:
     path = cache_folder() / f"{source.name}.parquet"
-    stored.write(path, Stored.split(source.name, coded, origin), source.schema)
+    stored.write(path, stored.split(source.name, coded, origin), source.schema)
     return path
 
 
