@@ -1,15 +1,27 @@
-"""Fits the models of synthetic people that ship: see `fairbits.data.standin` for what is kept of the original."""
+"""Synthetic people in the place of data that may not ship: small decision trees in a chain, and a sampler.
+
+How a model is made (``fit``): the attributes are taken in a fixed order. For each one a decision tree
+predicts it from those before it. A tree has at most 48 leaves, and a leaf stands for 100 people or more. What is kept
+of a leaf is how many of its people have each value, rounded up or down at random to a multiple of ten (four people
+become ten with a chance of 0.4, else none: right on average, as statistical offices do it). The label is a logistic
+regression on the values, with one coefficient, of two decimals, for each value that 100 people or more have. No row of
+the original is kept, no count finer than ten people, no leaf or coefficient of fewer than a hundred.
+
+How people are made (``sample``): one attribute after the other is drawn from the leaf that the values so far lead to,
+then the label. So the pairs and triples that a tree looked at are like the original's; finer patterns are lost, and a
+value that a handful of people have may be missing. A common profile (a healthy child, say) comes out as it is in the
+original too, because many people share it. These are not real people, and no finding about them is a finding about
+the survey's.
+"""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.data.coding.raw import Ints
-from fairbits.data.standin import LabelRule, StandIn, StandInTree
 from fairbits.domain import Attribute, Schema, Table
 from fairbits.errors import FairbitsError
 
@@ -18,6 +30,68 @@ CELL = 10
 LEAVES = 48
 #: Drawn first, because most of the rest follows from them; then the schema's own order.
 FIRST = ("age", "sex", "race", "region", "income", "insurance", "marital_status", "perceived_health")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StandInTree:
+    """A decision tree as arrays, one entry per node; leaf ``i`` draws value ``v`` with weight ``weights[i, v]``."""
+
+    column: int
+    low: int
+    feature: Ints
+    threshold: npt.NDArray[np.float64]
+    left: Ints
+    right: Ints
+    weights: Ints
+
+    def leaves(self, rows: Ints) -> Ints:
+        """The leaf that each row ends in; all rows go down the tree together."""
+        node = np.zeros(len(rows), dtype=np.int64)
+        people = np.arange(len(rows))
+        while (self.left[node] >= 0).any():
+            go_left = rows[people, self.feature[node]] <= self.threshold[node]
+            below = np.where(go_left, self.left[node], self.right[node])
+            node = np.where(self.left[node] >= 0, below, node)
+        # The entry "right" of a leaf is its row in the weights.
+        return self.right[node]
+
+    def draw(self, rows: Ints, generator: np.random.Generator) -> Ints:
+        """Draw a value of the tree's attribute for each row."""
+        steps = np.cumsum(self.weights, axis=1)[self.leaves(rows)]
+        drawn = generator.random(len(rows)) * steps[:, -1]
+        return self.low + (steps <= drawn[:, None]).sum(axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelRule:
+    """The log-odds of class 1: ``base`` plus one term for the value of each attribute."""
+
+    base: float
+    terms: tuple[npt.NDArray[np.float64], ...]
+
+    def draw(self, rows: Ints, lows: Ints, generator: np.random.Generator) -> Ints:
+        """Draw a class for each row."""
+        odds = self.base + sum(term[rows[:, i] - lows[i]] for i, term in enumerate(self.terms))
+        return np.asarray(generator.random(len(rows)) < 1 / (1 + np.exp(-odds)), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StandIn:
+    """A tree for each attribute, in the order in which they are drawn, and the rule for the label."""
+
+    trees: tuple[StandInTree, ...]
+    label: LabelRule
+
+
+def sample(model: StandIn, schema: Schema, rows: int, *, seed: int) -> Table:
+    """Draw synthetic people; the same seed gives the same people."""
+    generator = np.random.default_rng(seed)
+    codes = np.zeros((rows, len(schema)), dtype=np.int64)
+    for tree in model.trees:
+        codes[:, tree.column] = tree.draw(codes, generator)
+    lows = np.array([attribute.low for attribute in schema.attributes], dtype=np.int64)
+    labels = model.label.draw(codes, lows, generator)
+    return Table(codes.astype(np.float64), labels.astype(np.float64))
 
 
 def fit(coded: Table, schema: Schema) -> StandIn:
@@ -84,29 +158,3 @@ def _weights(counts: Ints, generator: np.random.Generator) -> Ints:
         raise FairbitsError(f"a leaf stands for {counts.sum(axis=1).min()} people; {SMALLEST_LEAF} is the least.")
     tens, rest = np.divmod(counts, CELL)
     return np.asarray(tens + (generator.random(counts.shape) * CELL < rest), dtype=np.int64)
-
-
-def to_json(model: StandIn) -> str:
-    """A stand-in as JSON, one line per tree; thresholds are halves between codes, so they are stored doubled."""
-    trees = [
-        {
-            "column": tree.column,
-            "low": tree.low,
-            "feature": tree.feature.tolist(),
-            "twice_threshold": np.rint(2 * tree.threshold).astype(int).tolist(),
-            "left": tree.left.tolist(),
-            "right": tree.right.tolist(),
-            "weights": _sparse(tree.weights),
-        }
-        for tree in model.trees
-    ]
-    lines = ",\n".join(json.dumps(tree, separators=(",", ":")) for tree in trees)
-    label = json.dumps({"base": model.label.base, "terms": [term.tolist() for term in model.label.terms]})
-    what = "synthetic: tens of people in the leaves of a fitted model, no rows of data"
-    return f'{{"what":"{what}",\n"label":{label},\n"trees":[\n{lines}\n]}}\n'
-
-
-def _sparse(weights: Ints) -> dict[str, Any]:
-    """Per leaf: value, weight, value, weight, … of the values that occur."""
-    leaves = [np.column_stack([row.nonzero()[0], row[row > 0]]).ravel().tolist() for row in weights]
-    return {"size": weights.shape[1], "leaves": leaves}

@@ -1,7 +1,7 @@
 """Make the tables that ship with fairbits from the raw files: ``python -m tools.tables RAW_FOLDER``.
 
 RAW_FOLDER holds one folder per dataset (adult, german, default, heart, bank, students) with the files under the names
-their sources use. With meps15 and meps16 beside them, the models of the synthetic stand-ins are fitted again too.
+their sources use. With meps15 and meps16 beside them, the synthetic stand-ins are made again too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy.typing as npt
 from fairbits.data import stored
 from fairbits.data.coding import meps, shipped
 from fairbits.data.registry import TABLES
-from fairbits.data.stored import Stored
 from fairbits.domain import Schema, Table
 from fairbits.errors import UsageError
 from tools import standin
@@ -26,54 +25,54 @@ from tools.coding import bank, census, default, german, heart, students
 PAPER_ORDER = "paper_order"
 
 
-def build_census(raw: Path) -> Stored:
+def build_census(raw: Path) -> Table:
     """UCI's own split: adult.data to train, adult.test held out."""
     parts = [census.code(census.read(raw / "adult" / name)) for name in ("adult.data", "adult.test")]
     held_out = np.repeat([False, True], [len(p) for p in parts])
     labels = np.concatenate([np.asarray(p.labels) for p in parts])
-    return Stored(Table(np.vstack([p.codes for p in parts]), labels, held_out), _origin("Adult"))
+    return Table(np.vstack([p.codes for p in parts]), labels, held_out, origin=_origin("Adult"))
 
 
-def _with_seeded_split(name: str, coded: Table, dataset: str) -> Stored:
-    return Stored.split(name, coded, _origin(dataset))
+def _with_seeded_split(name: str, coded: Table, dataset: str) -> Table:
+    return stored.split(name, coded, _origin(dataset))
 
 
 def _origin(dataset: str) -> str:
     return f"UCI Machine Learning Repository, {dataset}, coded by fairbits (CC BY 4.0)"
 
 
-def build_german(raw: Path) -> Stored:
+def build_german(raw: Path) -> Table:
     """All 1,000 rows."""
     coded = german.code(german.read(raw / "german" / "german.data"))
     return _with_seeded_split("german", coded, "Statlog (German Credit Data)")
 
 
-def build_default(raw: Path) -> Stored:
+def build_default(raw: Path) -> Table:
     """All 30,000 rows."""
     coded = default.code(default.read(raw / "default" / "UCI_Credit_Card.csv"))
     return _with_seeded_split("default", coded, "Default of Credit Card Clients")
 
 
-def build_heart(raw: Path) -> Stored:
+def build_heart(raw: Path) -> Table:
     """The 297 complete rows of Cleveland."""
     coded = heart.code(heart.read(raw / "heart" / "heart_disease_uci.csv"))
     return _with_seeded_split("heart", coded, "Heart Disease")
 
 
-def build_bank(raw: Path) -> Stored:
+def build_bank(raw: Path) -> Table:
     """All 45,211 rows."""
     coded = bank.code(bank.read(raw / "bank" / "bank-full.csv"))
     return _with_seeded_split("bank", coded, "Bank Marketing")
 
 
-def build_students(raw: Path) -> Stored:
+def build_students(raw: Path) -> Table:
     """Both courses."""
     folder = raw / "students"
     coded = students.code(students.read(folder / "student-mat.csv", folder / "student-por.csv"))
     return _with_seeded_split("students", coded, "Student Performance")
 
 
-BUILDERS: dict[str, tuple[Callable[[Path], Stored], Schema]] = {
+BUILDERS: dict[str, tuple[Callable[[Path], Table], Schema]] = {
     "census": (build_census, shipped.CENSUS),
     "german": (build_german, shipped.GERMAN),
     "default": (build_default, shipped.DEFAULT),
@@ -103,8 +102,11 @@ def build(raw: Path, *, out: Path = TABLES) -> dict[str, int]:
         source = raw / name / file
         if source.exists():
             year = meps.YEARS[name]
-            path = out / f"{name}-synthetic.json"
-            path.write_text(standin.to_json(standin.fit(meps.code(meps.read_csv(source), year), year.schema)))
+            path = out / f"{name}-synthetic.parquet"
+            model = standin.fit(meps.code(meps.read_csv(source), year), year.schema)
+            people = standin.sample(model, year.schema, year.rows, seed=0)
+            origin = f"synthetic: made by fairbits from a model fitted to {name}; not real people"
+            stored.write(path, stored.split(f"{name}-synthetic", people, origin), year.schema)
             sizes[path.name] = path.stat().st_size
     return sizes
 

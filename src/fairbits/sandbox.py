@@ -49,6 +49,8 @@ _RESERVE = 2 << 30
 _MEGABYTE = 1 << 20
 #: What a library says when it gets no memory.
 _NO_MEMORY = re.compile(r"memory|bad_?alloc|allocat", re.IGNORECASE)
+#: Bytes of a page of memory, and ticks of a second, in which the system counts; not every system tells.
+_PAGE, _TICKS = (os.sysconf(name) if hasattr(os, "sysconf") else 1 for name in ("SC_PAGE_SIZE", "SC_CLK_TCK"))
 _GO = b"g"
 _inside = False
 _nurseries: dict[tuple[int, tuple[str, ...]], _Nursery] = {}
@@ -306,15 +308,13 @@ def _ending(code: int, known: dict[str, Any], memory: int) -> ChildOutcome:  # n
         return ChildOutcome(_too_much(memory), known=known)
     if "done" in known:
         return ChildOutcome(known=known)
+    name, text = known.get("error", ("", known.get("unexpected", "")))
+    if out_of_memory(text):
+        return ChildOutcome(_too_much(memory), known=known | {"memory": True})
     if "error" in known:
-        name, text = known["error"]
-        if out_of_memory(text):
-            return ChildOutcome(_too_much(memory), known=known | {"memory": True})
         return ChildOutcome(error=getattr(errors, name, FairbitsError)(text), known=known)
     if "unexpected" in known:
-        if out_of_memory(known["unexpected"]):
-            return ChildOutcome(_too_much(memory), known=known | {"memory": True})
-        return ChildOutcome(f"fails ({known['unexpected']})", known=known)
+        return ChildOutcome(f"fails ({text})", known=known)
     if "exit" in known:
         return ChildOutcome(f"asks Python to exit ({known['exit']})", known=known)
     if code < 0:
@@ -327,29 +327,28 @@ def _too_much(memory: int) -> str:
     return f"takes more than {memory // _MEGABYTE:,} MB of memory"
 
 
-def _resident(process: int) -> int:
+def _counted(process: int, file: str, first: int, last: int) -> int:
+    """Some of the numbers that the system keeps of a process, added up."""
     try:
-        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()
-        return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
+        fields = Path(f"/proc/{process}/{file}").read_bytes().rpartition(b")")[2].split()
+        return sum(int(one) for one in fields[first:last])
+    except (OSError, ValueError):  # it has just ended, or this system tells it in another way
         return 0
+
+
+def _resident(process: int) -> int:
+    """Bytes of memory that a process takes."""
+    return _counted(process, "statm", 1, 2) * _PAGE
 
 
 def _waited(process: int) -> float:
     """Seconds in which a process could have run, had a processor been free for it."""
-    try:
-        return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
-        return 0.0
+    return _counted(process, "schedstat", 1, 2) / 1e9
 
 
 def _worked(process: int) -> float:
     """Seconds of processors that a process, its threads and its ended children have had."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
-        return sum(int(one) for one in fields[11:15]) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):  # it has just ended, or this system tells it in another way
-        return 0.0
+    return _counted(process, "stat", 11, 15) / _TICKS
 
 
 def _kill(process: int) -> None:

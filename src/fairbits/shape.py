@@ -62,8 +62,9 @@ def fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line for each ki
         return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    if origin is tuple:
-        return isinstance(value, tuple) and _items_fit(value, inner)
+    if origin is tuple and isinstance(value, tuple):
+        kinds = (inner[0],) * len(value) if inner[1:] == (Ellipsis,) else inner
+        return len(value) == len(kinds) and all(map(fits, value, kinds))
     if origin is list:
         return isinstance(value, list) and all(fits(one, inner[0]) for one in value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -72,10 +73,4 @@ def fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line for each ki
         return isinstance(value, kind if isinstance(kind, type) else type(kind)) and all(
             fits(getattr(value, name), hint) for name, hint in get_type_hints(kind).items() if hasattr(value, name)
         )
-    return isinstance(value, kind) if isinstance(kind, type) else True
-
-
-def _items_fit(value: tuple[Any, ...], inner: tuple[Any, ...]) -> bool:
-    if len(inner) == 2 and inner[1] is Ellipsis:
-        return all(fits(one, inner[0]) for one in value)
-    return len(value) == len(inner) and all(fits(one, kind) for one, kind in zip(value, inner, strict=True))
+    return isinstance(value, kind) if isinstance(kind, type) else origin is not tuple

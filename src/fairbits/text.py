@@ -84,11 +84,7 @@ def json_text(document: Any, *, indent: int | None = 2, ascii_only: bool = False
     {"job": "\u202eevil"}
     """
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
-    return text if ascii_only else _TRICKY_IN_LINES.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]
+    return text if ascii_only else _TRICKY_IN_LINES.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def unsigned_zero(text: str) -> str:

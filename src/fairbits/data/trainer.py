@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits._version import __version__
-from fairbits.data.registry import built_in, load_stored
+from fairbits.data.registry import built_in, load_table
 from fairbits.domain import Codes, Decoder, Encoding, Schema, Table
 from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
 from fairbits.models import (
@@ -72,12 +72,11 @@ def load_card(name: str, *, folder: Path = NETWORKS) -> Card:
 def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, Card]:
     """Train the network of a built-in subject anew."""
 
-    entry, stored = built_in(name), load_stored(name)
-    table = stored.table
+    entry, table = built_in(name), load_table(name)
     held_out = table.unseen()
     if held_out is None:
         raise ModelError(f"subject {name!r} holds no rows out, so nothing could be said about its network.")
-    return train(name, entry.schema, entry.encoding(), table.training(), held_out, origin=stored.origin, seed=seed)
+    return train(name, entry.schema, entry.encoding(), table.training(), held_out, origin=table.origin, seed=seed)
 
 
 def save_network(network: Network, card: Card, folder: Path) -> Path:

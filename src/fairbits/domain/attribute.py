@@ -147,7 +147,7 @@ class Attribute:
 
     def __post_init__(self) -> None:
         for name in ("labels", "columns", "cuts", "allowed"):
-            self._set(name, tuple(getattr(self, name)))
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, known in (("missing", get_args(Missing)), ("holds", get_args(Holds))):
             stated = getattr(self, name)
             if stated not in (None, *known):
@@ -158,7 +158,7 @@ class Attribute:
         for name, why in others.items():
             if getattr(self, name) and getattr(self, name) != 1:
                 raise SchemaError(f"attribute {self.name!r} {why}")
-        self._set("discrete", self.kind != "real")
+        object.__setattr__(self, "discrete", self.kind != "real")
         if self.kind == "category":
             self._check_category()
         else:
@@ -166,16 +166,23 @@ class Attribute:
         if len(set(self.labels)) != len(self.labels):
             double = next(label for label in self.labels if self.labels.count(label) > 1)
             raise SchemaError(f"attribute {self.name!r} has the label {double!r} twice; labels must differ.")
-        self._set("own_columns", tuple(column for column in self.columns if column) or (self.name,))
+        object.__setattr__(self, "own_columns", tuple(column for column in self.columns if column) or (self.name,))
         if self.allowed:
             self._check_allowed()
         if self.ranges or self.cuts:
             self._check_ranges()
-        self._settle_twins()
-
-    def _set(self, name: str, value: Any) -> None:
-        """Complete a field before anybody has seen it."""
-        object.__setattr__(self, name, value)
+        category, listed = self.kind == "category", len(self.allowed)
+        count = listed or int(min(np.floor((self.upper - self.low) / self.stride + 1e-9), 1e18)) + 1
+        never = category and self.missing != "value" and count > 1 and self.gap is not None
+        never = never and (not listed or self.gap in self.allowed)
+        lack = self.missing == "value" and not category
+        taken = len(self.ranges) or count - never
+        every = listed or int(self.upper - self.low) + 1
+        some = taken < every - never or not (self.discrete or listed)
+        lacking = some or never or (self.missing == "model" and not category)
+        settled = {"count": count, "twin_count": taken + lack, "representatives": some, "open": lacking}
+        for name, value in (settled | {"_twins_lack": lack, "_never_lack": never}).items():
+            object.__setattr__(self, name, value)
 
     def _check_category(self) -> None:
         last = len(self.labels) - 1
@@ -199,12 +206,12 @@ class Attribute:
                 f'and one at most may be "".'
             )
         if self.missing is not None and MISSING not in self.labels:
-            self._set("labels", (*self.labels, MISSING))
+            object.__setattr__(self, "labels", (*self.labels, MISSING))
         for name in ("high", "upper"):
-            self._set(name, len(self.labels) - 1)
+            object.__setattr__(self, name, len(self.labels) - 1)
         for name in ("step", "stride"):
-            self._set(name, 1.0)
-        self._set("gap", float(self.labels.index(MISSING)) if MISSING in self.labels else None)
+            object.__setattr__(self, name, 1.0)
+        object.__setattr__(self, "gap", float(self.labels.index(MISSING)) if MISSING in self.labels else None)
 
     def _check_number(self) -> None:
         if self.high is None:
@@ -230,9 +237,9 @@ class Attribute:
         if self.step is not None and abs(self.step) > _MAX_STEP:
             raise SchemaError(f"attribute {self.name!r} has a step beyond 1e300; a step is smaller than its range.")
         if self.step is None:
-            self._set("step", 1.0 if self.discrete else (self.high - self.low) / 100 or 1.0)
-        self._set("upper", self.high)
-        self._set("stride", self.step)
+            object.__setattr__(self, "step", 1.0 if self.discrete else (self.high - self.low) / 100 or 1.0)
+        object.__setattr__(self, "upper", self.high)
+        object.__setattr__(self, "stride", self.step)
         if not self.stride > 0 or not np.isfinite(self.stride):
             raise SchemaError(f"attribute {self.name!r} has step {self.stride:g}; a step is larger than 0.")
         if self.discrete and not float(self.stride).is_integer():
@@ -243,22 +250,24 @@ class Attribute:
                 f"attribute {self.name!r} has {len(self.labels)} labels for the {needed} codes "
                 f"{self.low:g} to {self.high:g}; give one each."
             )
-        self._set("gap", None if self.missing is None else math.floor(self.low - (self.high - self.low)) - 1.0)
+        object.__setattr__(
+            self, "gap", None if self.missing is None else math.floor(self.low - (self.high - self.low)) - 1.0
+        )
 
     def _check_allowed(self) -> None:
         codes = tuple(sorted({float(code) for code in self.allowed}))
-        self._set("allowed", ())
+        object.__setattr__(self, "allowed", ())
         outside = next((code for code in codes if not self.valid(np.array([code]))[0]), None)
         if outside is not None:
             raise SchemaError(
                 f"attribute {self.name!r} takes {self.low:g} to {self.upper:g}, but its values name {outside:g}; "
                 f"drop it or widen the domain."
             )
-        self._set("allowed", codes)
+        object.__setattr__(self, "allowed", codes)
 
     def _check_ranges(self) -> None:
         ranges = tuple((str(name), float(code)) for name, code in self.ranges)
-        self._set("ranges", ranges)
+        object.__setattr__(self, "ranges", ranges)
         codes = [code for _, code in ranges]
         if codes != sorted(set(codes)):
             raise SchemaError(f"attribute {self.name!r} has ranges {shown(codes)}; their values must rise.")
@@ -270,29 +279,13 @@ class Attribute:
                     f"range {name!r} of attribute {self.name!r} stands at {code:g}, which is not one of its values; "
                     f"choose one within {self.low:g} to {self.upper:g}."
                 )
-        self._set("cuts", tuple(float(cut) for cut in self.cuts) or _default_cuts(ranges))
+        object.__setattr__(self, "cuts", tuple(float(cut) for cut in self.cuts) or _default_cuts(ranges))
         places = np.searchsorted(self.cuts, codes, side="right") if ranges else np.empty(0)
         if len(self.cuts) != max(0, len(ranges) - 1) or not np.array_equal(places, np.arange(len(ranges))):
             raise SchemaError(
                 f"attribute {self.name!r} has cuts {shown(self.cuts)} for ranges at {shown(codes)}; a cut is the "
                 f"lowest value of its range, so that there is one between each value and the next."
             )
-
-    def _settle_twins(self) -> None:
-        category, listed = self.kind == "category", len(self.allowed)
-        count = listed or int(min(np.floor((self.upper - self.low) / self.stride + 1e-9), 1e18)) + 1
-        never = category and self.missing != "value" and count > 1 and self.gap is not None
-        never = never and (not listed or self.gap in self.allowed)
-        lack = self.missing == "value" and not category
-        taken = len(self.ranges) or count - never
-        every = listed or int(self.upper - self.low) + 1
-        some = taken < every - never or not (self.discrete or listed)
-        self._set("count", count)
-        self._set("twin_count", taken + lack)
-        self._set("representatives", some)
-        self._set("open", some or never or (self.missing == "model" and not category))
-        self._set("_twins_lack", lack)
-        self._set("_never_lack", never)
 
     @property
     def cuts_named(self) -> bool:

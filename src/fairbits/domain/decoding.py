@@ -141,7 +141,8 @@ class Decoder:
             if i not in self._frames:  # pandas finds out once what kind of values these are, not in every batch
                 given = self._labelled(i)
                 values = pd.Series(given, dtype=getattr(given, "dtype", None) if self._attributes[i].held else None)
-                plain = values.dtype.kind in "bM" or _has_truths(self._tables[i])  # neither is ever a category
+                truths = self._tables[i].dtype == object and any(isinstance(one, bool) for one in self._tables[i])
+                plain = values.dtype.kind in "bM" or truths  # neither is ever a category
                 category = isinstance(values.dtype, pd.CategoricalDtype)
                 wanted = self.categorical and not plain and not category
                 self._frames[i] = (values.astype("category") if wanted else values).array
@@ -347,11 +348,6 @@ def _guessed(attribute: Attribute, *, text: bool) -> Values:
     return np.array(values)
 
 
-def _has_truths(table: Values) -> bool:
-    """Whether these are truth values, some of them missing."""
-    return table.dtype == object and any(isinstance(value, bool) for value in table.tolist())
-
-
 def _missing(table: Values) -> npt.NDArray[np.bool_]:
     if table.dtype.kind == "M":
         return np.isnat(table)
@@ -406,14 +402,6 @@ class HeldValues:
             column = column.where(~column.isin(NA_TEXTS), np.nan)
         return column.array
 
-    def texts(self) -> dict[int, str]:
-        """The texts behind labels, by their places: nothing where the table holds something else."""
-        few = self.few
-        if type(few).__module__.partition(".")[0] == "pyarrow":
-            few = few.column(0).to_pylist()
-        pairs = zip(self.places.tolist(), few, strict=True)
-        return {place: value for place, value in pairs if isinstance(value, str)}
-
 
 class RawTable:
     """A table before anything was made of it: what somebody gave (a file, a frame), and the same as Arrow."""
@@ -429,9 +417,7 @@ class RawTable:
         home = type(given).__module__.partition(".")[0]
         #: Of the frame, where it is one.
         self.library = home if home in ("pandas", "polars") else None
-        self._pandas = home == "pandas"
-        self._polars = home == "polars"
-        if self._polars and hasattr(given, "collect"):
+        if self.library == "polars" and hasattr(given, "collect"):
             self._given = given.collect()
         #: Whether the types of its columns are a reader's guess.
         self.csv = self._file is not None and self._file.suffix.lower() not in BINARY
@@ -442,7 +428,9 @@ class RawTable:
     @property
     def index(self) -> npt.NDArray[Any] | None:
         """The names of the rows in a pandas frame, (n,); None where they are only counted."""
-        if not self._pandas or (type(self._given.index).__name__ == "RangeIndex" and self._given.index.start == 0):
+        if self.library != "pandas" or (
+            type(self._given.index).__name__ == "RangeIndex" and self._given.index.start == 0
+        ):
             return None
         names = np.empty(len(self._given.index), dtype=object)
         names[:] = list(self._given.index)
@@ -476,13 +464,17 @@ class RawTable:
             lacking = codes == attribute.gap if attribute.gap is not None else np.zeros(len(codes), np.bool_)
             rows = np.unique([int(np.argmin(lacking)), int(np.argmax(lacking))])
             places = np.zeros(len(rows), np.int64)
-        if self._pandas:
+        if self.library == "pandas":
             column = self._given.iloc[:, [str(one) for one in self._given.columns].index(name)]
             return HeldValues(column.array.take(rows), places)
-        if self._polars:
-            few = self._given.select(name)[rows].to_arrow(compat_level=_oldest())
+        if self.library == "polars":
+            import pandas as pd
+            import polars as pl
+
+            # Text that every Arrow library can take rows of; None stays None, as polars hands it to NumPy.
+            few = self._given.select(name)[rows].to_arrow(compat_level=pl.CompatLevel.oldest())
             words = attribute.kind == "category" and None in few.column(0).to_pylist()
-            return HeldValues(_objects(few.column(0).to_pylist()) if words else few, places)
+            return HeldValues(pd.Series(few.column(0).to_pylist(), dtype=object).array if words else few, places)
         import pyarrow as pa
 
         data = self._data.select([name]).take(rows)
@@ -494,10 +486,10 @@ class RawTable:
         """Some rows of some columns in the owner's own kind of frame; ``text`` are columns of a file that stay text."""
         import pandas as pd
 
-        if self._pandas:
+        if self.library == "pandas":
             names = [str(one) for one in self._given.columns]
             return self._given.iloc[chosen, [names.index(name) for name in columns]].copy()
-        if self._polars:
+        if self.library == "polars":
             return self._given.select(columns)[chosen]
         if not self.csv:
             return self._data.select(list(columns)).take(chosen).to_pandas()
@@ -515,27 +507,14 @@ class RawTable:
         return frame[list(columns)].iloc[chosen]
 
 
-def _objects(values: list[Any]) -> Any:
-    """Values as polars hands them to NumPy: None stays None."""
-    import pandas as pd
-
-    return pd.Series(values, dtype=object).array
-
-
-def _oldest() -> Any:
-    """What polars calls text that every Arrow library can take rows of."""
-    import polars as pl
-
-    return pl.CompatLevel.oldest()
-
-
 def with_held(schema: Schema, codes: Codes, raw: RawTable) -> Schema:
     """The schema with the owner's own values behind its attributes, and labels spelled as the table spells them."""
     attributes = []
     for column, attribute in enumerate(schema.attributes):
         held, labels = raw.held(attribute, codes[:, column]), attribute.labels
         if held is not None and attribute.kind == "category":
-            own = held.texts()
+            few = held.few.column(0).to_pylist() if hasattr(held.few, "column") else held.few
+            own = {i: one for i, one in zip(held.places.tolist(), few, strict=True) if isinstance(one, str)}
             alike = [label != MISSING and own.get(i, "").strip() == label.strip() for i, label in enumerate(labels)]
             spelled = tuple(own.get(i, label) if alike[i] else label for i, label in enumerate(labels))
             labels = spelled if len(set(spelled)) == len(spelled) else labels

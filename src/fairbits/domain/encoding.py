@@ -468,14 +468,11 @@ def _what_would_fit(schema: Schema, names: tuple[str, ...], inputs: int) -> str:
     protected = tuple(name for name in names if name in schema.protected)
     for left_out in (protected, *((name,) for name in (*protected, *names))):
         kept = tuple(name for name in names if name not in left_out)
-        for how, width in (("as codes", len(kept)), ("one-hot", _one_hot_width(schema, kept))):
+        hot = sum(len(schema[name].labels) if schema[name].kind == "category" else 1 for name in kept)
+        for how, width in (("as codes", len(kept)), ("one-hot", hot)):
             if kept and left_out and width == inputs:
                 return (
                     f"without {', '.join(left_out)} they would fit {how}: if the model does not see it, list what it "
                     f"sees under [model] columns."
                 )
     return "check the columns, list those that it sees under [model] columns, or state the encoding."
-
-
-def _one_hot_width(schema: Schema, names: tuple[str, ...]) -> int:
-    return sum(len(schema[name].labels) if schema[name].kind == "category" else 1 for name in names)

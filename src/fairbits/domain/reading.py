@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -22,7 +21,7 @@ import numpy.typing as npt
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
 from fairbits.domain.table import BINARY, numpy_of
-from fairbits.errors import OptionError, TableError
+from fairbits.errors import TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,12 +79,6 @@ def check_size(
     else:
         return
     raise TableError(f"the table {name!r} has {what} are allowed; raise --max-rows if it is yours.")
-
-
-def check_limit(name: str, value: object) -> None:
-    """Refuse a limit that is no whole number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise OptionError(f"{name} is {value!r}; it must be a whole number from 1 up.")
 
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -391,31 +384,8 @@ DROPPED = "(dropped)"
 SURPRISE = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Columns of 0 and 1 that are one category together."""
-
-    name: str
-    labels: tuple[str, ...]
-    columns: tuple[str, ...]
-
-    @property
-    def own_columns(self) -> tuple[str, ...]:
-        """The columns that are there."""
-        return tuple(column for column in self.columns if column)
-
-    @property
-    def dropped(self) -> bool:
-        """Whether one value has no column of its own."""
-        return "" in self.columns
-
-    def attribute(self, *, protected: bool = False) -> Attribute:
-        """The category that the columns stand for."""
-        return Category(name=self.name, labels=self.labels, columns=self.columns, protected=protected)
-
-
-def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[Group]:
-    """Find groups of 0/1 columns of which exactly one is 1 in every row.
+def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[Attribute]:
+    """Find groups of 0/1 columns of which exactly one is 1 in every row: each is a category.
 
     The largest groups go first, then those with the longest name: a column belongs to one group at most.
     """
@@ -427,7 +397,7 @@ def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[G
             if character in _MARKS and 0 < place < len(name) - 1:
                 candidates[name[: place + 1]].append(name)
     order = sorted(candidates.items(), key=lambda item: (-len(item[1]), -len(item[0])))
-    found: list[Group] = []
+    found: list[Attribute] = []
     taken: set[str] = set()
     for dropped in (False, True):  # whole groups first: only what is left over can lack a column
         for prefix, columns in order:
@@ -438,7 +408,8 @@ def one_hot_groups(data: pa.Table, *, leave_out: tuple[str, ...] = ()) -> list[G
             if _lacks_one(rows) if dropped else bool((rows.sum(axis=0) == 1).all()):
                 labels = tuple(column[len(prefix) :] for column in columns)
                 extra = ((DROPPED,), ("",)) if dropped else ((), ())
-                found.append(Group(name, (*extra[0], *labels), (*extra[1], *columns)))
+                spread = Category(name=name, labels=(*extra[0], *labels), columns=(*extra[1], *columns))
+                found.append(spread)
                 taken.update(columns)
     return sorted(found, key=lambda group: data.column_names.index(group.own_columns[0]))
 

@@ -187,15 +187,14 @@ class Schema:
     rule: DecisionRule = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "attributes", tuple(self.attributes))
-        object.__setattr__(self, "observed", tuple(self.observed))
-        object.__setattr__(self, "justified", tuple(self.justified))
-        object.__setattr__(self, "classes", tuple(self.classes))
-        guarded = [i for i, one in enumerate(self.attributes) if one.protected]
-        object.__setattr__(self, "names", tuple(one.name for one in self.attributes))
-        object.__setattr__(self, "protected", tuple(self.names[i] for i in guarded))
-        object.__setattr__(self, "protected_columns", tuple(guarded))
-        object.__setattr__(self, "free_columns", tuple(i for i in range(len(self.names)) if i not in guarded))
+        listed = ("attributes", "observed", "justified", "classes")
+        settled: dict[str, Any] = {name: tuple(getattr(self, name)) for name in listed}
+        settled["names"] = tuple(one.name for one in settled["attributes"])
+        guarded = tuple(i for i, one in enumerate(settled["attributes"]) if one.protected)
+        settled |= {"protected_columns": guarded, "protected": tuple(settled["names"][i] for i in guarded)}
+        settled["free_columns"] = tuple(i for i in range(len(settled["names"])) if i not in guarded)
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
         if not self.attributes and not self.observed:
             raise SchemaError("a schema needs at least one attribute, but got none; list them under [attributes].")
         names = Counter((*self.names, *(one.name for one in self.observed)))
@@ -270,11 +269,11 @@ class Schema:
             self._settle_threshold(self.threshold)
         own = 0 if self.favourable is None else self.classes.index(self.favourable)
         cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-        object.__setattr__(self, "regression", not self.classes)
-        object.__setattr__(self, "probabilities", bool(self.classes) and self.score_range is None)
-        object.__setattr__(self, "favourable_index", own)
+        settled = {"regression": not self.classes, "favourable_index": own}
+        settled["probabilities"] = bool(self.classes) and self.score_range is None
         rule = DecisionRule(len(self.classes), own, cut if len(self.classes) == 2 else None)
-        object.__setattr__(self, "rule", rule)
+        for name, value in (settled | {"rule": rule}).items():
+            object.__setattr__(self, name, value)
 
     def _settle_threshold(self, stated: object) -> None:
         if isinstance(stated, bool) or not isinstance(stated, int | float) or not math.isfinite(stated):
@@ -297,11 +296,6 @@ class Schema:
         so that a person's own is one more.
         """
         return tuple(i for i, attribute in enumerate(self.attributes) if not attribute.protected or attribute.open)
-
-    @cached_property
-    def protected_values_are_representatives(self) -> bool:
-        """Whether twins take some values of a protected number only: lower bounds, where all values count."""
-        return any(self.attributes[i].representatives for i in self.protected_columns)
 
     @cached_property
     def movable_columns(self) -> tuple[int, ...]:
@@ -430,7 +424,8 @@ RANGES = 6
 
 def coarsened(schema: Schema, columns: Mapping[str, Codes], *, max_twins: int) -> Schema:
     """The schema with ranges for protected numbers of many values, as many ranges as the limit of twins allows."""
-    wide = [a.name for a in schema.attributes if a.protected and _is_wide(a)]
+    plain = [a for a in schema.attributes if a.protected and a.kind != "category" and not a.labels]
+    wide = [a.name for a in plain if a.kind == "real" or len(a.values()) > FEW_VALUES]
     for count in range(RANGES, 1, -1):
         attributes = [with_ranges(a, columns[a.name], count) if a.name in wide else a for a in schema.attributes]
         if twins_of(attributes) <= max_twins:
@@ -464,9 +459,3 @@ def with_ranges(attribute: Attribute, values: Codes, count: int) -> Attribute:
 def twins_of(attributes: list[Attribute]) -> int:
     """Number of combinations of protected values."""
     return int(np.prod([float(a.twin_count) for a in attributes if a.protected]))
-
-
-def _is_wide(attribute: Attribute) -> bool:
-    if attribute.kind == "category" or attribute.labels:
-        return False
-    return attribute.kind == "real" or len(attribute.values()) > FEW_VALUES

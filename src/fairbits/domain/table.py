@@ -266,6 +266,8 @@ class Table:
         "pandas" or "polars" where the owner's table is a frame: what results become in ``to_frame()``.
     drawn
         Whether nobody gave a table, and people drawn from the domain stand in its place: only `certify` takes those.
+    origin
+        Where the rows come from, in words, where somebody said so.
     """
 
     codes: Codes
@@ -281,6 +283,7 @@ class Table:
     weight: npt.NDArray[np.float64] | None = None  # survey weights; None where rows count alike
     chances: tuple[npt.NDArray[np.float64], ...] = ()  # (n, groups) for each attribute known as probabilities only
     drawn: bool = False  # whether nobody gave a table
+    origin: str = ""  # where the rows come from, in words
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -311,6 +314,7 @@ class Table:
             self.library,
             None if self.weight is None else self.weight[chosen],
             tuple(one[chosen] for one in self.chances),
+            origin=self.origin,
         )
 
     def names(self) -> npt.NDArray[Any]:

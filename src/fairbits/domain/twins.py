@@ -415,11 +415,8 @@ class Validity:
         if twins.most > twins.m:
             valid[:, twins.m :] = twins.own(codes)
         for rule in self._of_twins:
-            valid[:, : twins.m] &= rule.over(lambda column: self._column(codes, column))
-            if twins.most > twins.m:
-                valid[:, twins.m :] &= rule.over(lambda column: self._own_column(codes, column))
-        real = self._real_twins
-        if len(real.keys):
+            valid &= rule.over(lambda column: self._column(codes, column))
+        if self._of_twins and len((real := self._real_twins).keys):
             person, entry = _matches(self._keys(codes), codes[:, self._free], real)
             pattern = twins.patterns[real.twin[entry]]
             mine = (np.isnan(pattern) <= (codes[person][:, twins.columns] == real.protected[entry])).all(axis=1)
@@ -441,15 +438,12 @@ class Validity:
         return valid
 
     def _column(self, codes: Codes, column: int) -> Codes:
-        if column in self._places:
-            return self._twins.values[:, self._places[column]][None, :]
-        return codes[:, max(column, ~column)][:, None]
-
-    def _own_column(self, codes: Codes, column: int) -> Codes:
+        """The values of a column: of people (n, 1), or of twins (1, twins), (n, twins) where some are people's own."""
         if column not in self._places:
             return codes[:, max(column, ~column)][:, None]
-        pattern = self._twins.patterns[self._twins.m :, self._places[column]][None, :]
-        return np.where(np.isnan(pattern), codes[:, column][:, None], pattern)
+        pattern = self._twins.patterns[:, self._places[column]][None, :]
+        own = np.isnan(pattern)
+        return np.where(own, codes[:, column][:, None], pattern) if own.any() else pattern
 
     @cached_property
     def _real_people(self) -> _Exceptions:

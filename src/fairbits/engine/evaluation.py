@@ -120,15 +120,12 @@ def evaluate(
     pieces, people = [], max(plan.layers.people, BLOCK // plan.m)
     for start in range(0, max(len(codes), 1), people):
         with rows_named(start):
-            pieces.append(_evaluate_wide(plan, codes[start : start + people], ruler, threads))
+            some = codes[start : start + people]
+            figures, ready = _empty_figures(len(some)), np.empty((len(some), plan.m), np.float32)
+            _run(plan, some, ruler=ruler, figures=figures, ready=ready, threads=threads)
+            found = count_classes(ready, np.ones(ready.shape, np.bool_), ruler, threads=threads)
+            pieces.append(replace(found, favourable=figures.favourable, twins=None))
     return Evaluation.concatenate(pieces)
-
-
-def _evaluate_wide(plan: Plan, codes: NDArray[np.float64], ruler: Ruler, threads: int | None) -> Evaluation:
-    figures, ready = _empty_figures(len(codes)), np.empty((len(codes), plan.m), np.float32)
-    _run(plan, codes, ruler=ruler, figures=figures, ready=ready, threads=threads)
-    found = count_classes(ready, np.ones(ready.shape, np.bool_), ruler, threads=threads)
-    return replace(found, favourable=figures.favourable, twins=None)
 
 
 def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None) -> NDArray[np.float32]:

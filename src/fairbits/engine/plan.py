@@ -148,9 +148,17 @@ class Plan:
     lookup_offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     lookup_tables: Floats = field(default_factory=lambda: np.empty((0, 0), np.float32))
     people: float = np.inf
+    #: The number of twins of a person, and how many values each categorical attribute has.
+    m: int = field(init=False)
+    lookup_sizes: Integers = field(init=False, repr=False)
     program: Program = field(init=False, repr=False)
+    #: Categorical attributes as kernels meet them, and their tables with the head folded in.
     order: list[int] = field(init=False, repr=False)
     tables: Floats = field(init=False, repr=False)
+    #: About how many multiply-adds a person costs.
+    work: int = field(init=False)
+    #: Whether the kernels are faster than NumPy: no layer is too wide, and the work is worth a compiler's.
+    fused: bool = field(init=False)
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
@@ -158,22 +166,19 @@ class Plan:
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ModelError(f"the plan's {name} must be finite, but hold NaN or infinity.")
             object.__setattr__(self, name, without_denormals(array) if kind is np.float32 else array)
-        groups = _groups(self.lookup_sizes.tolist(), round_up(int(self.widths[0])) * 4)
-        #: Categorical attributes as kernels meet them, and their tables with the head folded in.
-        object.__setattr__(self, "order", [c for members in groups for c in members])
+        sizes = np.diff(np.append(self.lookup_offsets, self.lookup_tables.shape[0]))
+        groups = _groups(sizes.tolist(), round_up(int(self.widths[0])) * 4)
+        settled: dict[str, Any] = {"m": int(self.twins.shape[0]), "lookup_sizes": sizes}
+        settled["order"] = [c for members in groups for c in members]
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
         program, tables = _lowered(self, groups)
-        object.__setattr__(self, "program", program)
-        object.__setattr__(self, "tables", tables)
-
-    @property
-    def m(self) -> int:
-        """The number of twins of a person."""
-        return int(self.twins.shape[0])
-
-    @property
-    def lookup_sizes(self) -> Integers:
-        """How many values each categorical attribute has."""
-        return np.diff(np.append(self.lookup_offsets, self.lookup_tables.shape[0]))
+        largest = int((program.widths[:-1] * program.widths[1:]).max(initial=0))
+        work = int(self.m * (program.weights.size + 4 * program.bias.size + 50))
+        settled = {"program": program, "tables": tables, "work": work}
+        settled["fused"] = largest <= WIDE and self.people * work > FEW
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def adjoint(self) -> Adjoint:
@@ -184,18 +189,6 @@ class Plan:
     def layers(self) -> WideLayers:
         """The layers as matrices, for those that are too wide for the kernels."""
         return WideLayers(self)
-
-    @cached_property
-    def fused(self) -> bool:
-        """Whether the kernels are faster than NumPy: no layer is too wide, and the work is worth a compiler's."""
-        widths = self.program.widths
-        largest = int((widths[:-1] * widths[1:]).max(initial=0))
-        return largest <= WIDE and self.people * self.work > FEW
-
-    @property
-    def work(self) -> int:
-        """About how many multiply-adds a person costs."""
-        return int(self.m * (self.program.weights.size + 4 * self.program.bias.size + 50))
 
 
 _KINDS: dict[str, Any] = {

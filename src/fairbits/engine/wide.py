@@ -11,7 +11,7 @@ figures depend on that person alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -49,20 +49,18 @@ COLUMNS = 8
 """Columns of the narrowest product: one would be another routine, which adds up differently from place to place."""
 
 
-def tile_of(m: int) -> tuple[int, int]:
-    """How many people and how many of their twins make a tile; a person with many twins is taken in equal parts."""
-    return max(1, round(ROWS / m)), -(-m // -(-m // ROWS))
-
-
 class WideLayers:
     """The layers of a plan as matrices."""
 
     def __init__(self, plan: Plan):
+        from fairbits.engine.plan import ActivationCode
+
         program = plan.program
         self.plan = plan
         self.widths = [int(width) for width in program.widths]
         h = self.widths[0]
-        self.people, self.part = tile_of(plan.m)
+        #: How many people and how many of their twins make a tile; a person with many twins is taken in equal parts.
+        self.people, self.part = max(1, round(ROWS / plan.m)), -(-plan.m // -(-plan.m // ROWS))
         self.rows = self.people * self.part
         #: One row for every numeric attribute, then one for every value of each categorical one.
         self.first = _broad(np.concatenate([program.numeric_slopes.reshape(-1, h), plan.tables]))
@@ -74,8 +72,8 @@ class WideLayers:
             self.weights.append(_broad(program.weights[at : at + inputs * outputs].reshape(inputs, outputs)))
             self.biases.append(program.biases[bias : bias + outputs])
             at, bias = at + inputs * outputs, bias + outputs
-        names = [_names()[code] for code in plan.activations.tolist()]
-        self.activations = [Activation(name, float(a)) for name, a in zip(names, plan.alphas, strict=True)]
+        codes = zip(map(ActivationCode, plan.activations.tolist()), plan.alphas, strict=True)
+        self.activations = [Activation(code.name.lower(), float(alpha)) for code, alpha in codes]
 
     @cached_property
     def back(self) -> list[Floats]:
@@ -207,12 +205,6 @@ class WideLayers:
             total = total * (odds + 1) * (1 / odds + 1)
         slope: Floats = powers / total
         return slope
-
-
-def _names() -> Sequence[str]:
-    from fairbits.engine.plan import ActivationCode
-
-    return [code.name.lower() for code in ActivationCode]
 
 
 def _broad(weights: Floats) -> Floats:

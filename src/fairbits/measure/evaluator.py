@@ -117,7 +117,9 @@ class Evaluator:
         # Where protected attributes are only observed, rows are asked about just as they are.
         varied = self.twins if schema.protected else None
         self._people = people
-        self._plan: Plan | None = self._planned(model, varied) if isinstance(model, Network) else None
+        self._plan: Plan | None = (
+            plan_of(model, self.encoding, varied, people=people) if isinstance(model, Network) else None
+        )
         self._trees: TreePlan | None = (
             tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
         )
@@ -137,9 +139,6 @@ class Evaluator:
         self._knows_classes = many and isinstance(model, HasClassScores)
         #: The model that `with_model` was last asked for, and its evaluator.
         self._latest: tuple[Model, Evaluator] | None = None
-
-    def _planned(self, network: Network, twins: Twins | None) -> Plan:
-        return plan_of(network, self.encoding, twins, people=self._people)
 
     def with_model(self, model: Model) -> Evaluator:
         """An evaluator of another model for the same people, with the same tolerance and partition."""
@@ -271,7 +270,8 @@ class Evaluator:
         model = self.model
         if not isinstance(model, Network):
             return []
-        return [self._planned(model.with_favourable(c), self.twins) for c in range(model.classes)]
+        asked = [model.with_favourable(c) for c in range(model.classes)]
+        return [plan_of(one, self.encoding, self.twins, people=self._people) for one in asked]
 
     def _row_class_scores(self, rows: Codes) -> npt.NDArray[np.float32]:
         if self._lone_trees is not None:
@@ -351,7 +351,9 @@ class Evaluator:
     @cached_property
     def _lone_plan(self) -> Plan | None:
         """The kernels for rows as they are, without twins."""
-        return self._planned(self.model, None) if isinstance(self.model, Network) else None
+        if not isinstance(self.model, Network):
+            return None
+        return plan_of(self.model, self.encoding, None, people=self._people)
 
     @cached_property
     def _lone_trees(self) -> TreePlan | None:

@@ -252,13 +252,6 @@ def alone(twins: Twins, codes: Codes, place: int) -> Truth:
     return found
 
 
-def flips_within(decisions: npt.NDArray[np.int64], there: Truth) -> npt.NDArray[np.bool_]:
-    """Who has two different decisions among some of the twins."""
-    most = np.where(there, decisions, -1).max(axis=1)
-    least = np.where(there, decisions, np.iinfo(np.int64).max).min(axis=1)
-    return np.asarray(most > least)
-
-
 def people_headline(
     protected: Sequence[str],
     rows: int,
@@ -559,12 +552,6 @@ class Measurement(Shown):
         return found
 
 
-def _made_of_twins(evaluator: Evaluator, table: Table) -> bool:
-    """Whether somebody made these twins and meant them all: a table of twins, or everybody under every combination."""
-    whole = table.person is not None and len(table) == evaluator.m * len(np.unique(table.person))
-    return whole or isinstance(evaluator.model, TwinScores)
-
-
 def measure_table(
     evaluator: Evaluator,
     table: Table,
@@ -581,7 +568,10 @@ def measure_table(
     if len(table) == 0:
         raise TableError("the table has no rows to measure; at least one person is needed.")
     rows = table.codes if evaluator.validity.rows is None else evaluator.validity.rows
-    support = Support(evaluator, rows, least=1 if _made_of_twins(evaluator, table) else MIN_ROWS)
+    # Whether somebody made these twins and meant them all: a table of twins, or everybody under every combination.
+    whole = table.person is not None and len(table) == evaluator.m * len(np.unique(table.person))
+    meant = whole or isinstance(evaluator.model, TwinScores)
+    support = Support(evaluator, rows, least=1 if meant else MIN_ROWS)
     schema, twins = evaluator.schema, evaluator.twins
     likely = Validity(schema, twins, evaluator.validity.rows, rules=schema.plausible)
     names = schema.protected
@@ -600,7 +590,9 @@ def measure_table(
             each = [alone(twins, codes, place) for place in range(len(names))]
             masks = [supported, plausible, *each, *(plausible & one for one in each)]
             for kept, mask in zip(narrow, masks, strict=True):
-                kept[piece] = flips_within(decided, mask if there is None else mask & there)
+                some = mask if there is None else mask & there
+                most = np.where(some, decided, -1).max(axis=1)
+                kept[piece] = most > np.where(some, decided, np.iinfo(np.int64).max).min(axis=1)
     evaluation = Evaluation.concatenate(figures)
     columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
     limit = evaluator.bits_limit
@@ -610,7 +602,7 @@ def measure_table(
     split = rate_of(evaluation.k > 1, **drawn)
     flips = () if schema.regression else (evaluation.flips, *narrow)
     rates = [rate_of(one, **drawn) for one in flips]
-    whole = {"flip_rate": rates[0], "flip_rate_supported": rates[1], "flip_rate_plausible": rates[2]} if flips else {}
+    names_of = ("flip_rate", "flip_rate_supported", "flip_rate_plausible")
     highest = 1.0 if schema.probabilities else None
     return Measurement(
         evaluation,
@@ -626,5 +618,5 @@ def measure_table(
         noise=noise,
         people=people,
         tail=tail_of(evaluation.span, rng, highest=highest, people=people),
-        **whole,
+        **dict(zip(names_of, rates, strict=False)),
     )

@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DecisionRule
 from fairbits.errors import CapabilityError, MissingDependencyError, ModelError
 
 Array = npt.NDArray[np.float32]
@@ -145,16 +144,6 @@ class SeveralClasses(ABC):
     @abstractmethod
     def with_favourable(self, index: int) -> Self:
         """The same model, scoring another class."""
-
-    def decided_by(self, rule: DecisionRule) -> Self:  # noqa: ARG002 - what computes in float32 has nothing to round
-        """The same model; one that computes in float64 rounds no score across the threshold of the rule.
-
-        Parameters
-        ----------
-        rule
-            From which score on a decision is favourable.
-        """
-        return self
 
 
 @runtime_checkable

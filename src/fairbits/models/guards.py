@@ -12,6 +12,7 @@ import math
 import zipfile
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,20 +74,17 @@ def check_archive(path: Path, max_model_bytes: int) -> list[zipfile.ZipInfo]:
             f"with deflate or none."
         )
     with foreign(f"the model {str(path)!r} is not a readable {path.suffix} file"), zipfile.ZipFile(path) as file:
-        odd = next((entry.filename for entry in entries if _unpacks_to_more(file, entry)), None)
-    if odd is not None:
-        raise ModelError(
-            f"the model {str(path)!r} has an entry, {odd[:80]!r}, larger than it declares; export it again."
-        )
+        for entry in entries:  # one that is larger than it declares is unpacked whole by its reader, and cut then
+            longer = copy.copy(entry)
+            longer.file_size += 1
+            with file.open(longer) as stream:
+                unpacked = sum(map(len, iter(partial(stream.read, _PIECE), b"")))
+            if unpacked > entry.file_size:
+                raise ModelError(
+                    f"the model {str(path)!r} has an entry, {entry.filename[:80]!r}, larger than it declares; export "
+                    f"it again."
+                )
     return entries
-
-
-def _unpacks_to_more(file: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
-    """Whether an entry is larger than it declares: readers unpack all of it at once, and cut it then."""
-    longer = copy.copy(entry)
-    longer.file_size += 1
-    with file.open(longer) as stream:
-        return sum(len(piece) for piece in iter(lambda: stream.read(_PIECE), b"")) > entry.file_size
 
 
 def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes: int) -> dict[str, np.dtype[Any]]:
@@ -105,8 +103,11 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
                     fault = "holds Python objects"
                 elif count * kind.itemsize > entry.file_size or any(size < 0 for size in shape):
                     fault = f"declares {shape}, more than it holds"
-                elif kind.kind == "U" and not _is_text(stream.read(count * kind.itemsize), kind):
-                    fault = "holds text with numbers that are no characters"
+                elif kind.kind == "U":  # texts are read as they stand, and break whatever touches them
+                    units = np.dtype(np.uint32).newbyteorder(kind.byteorder)
+                    points = np.frombuffer(stream.read(count * kind.itemsize), dtype=units)
+                    if ((points > _LAST_POINT) | ((points >= 0xD800) & (points <= 0xDFFF))).any():
+                        fault = "holds text with numbers that are no characters"
             if fault:
                 raise ModelError(f"{what}: its array {name!r} {fault}; save it again.")
             total += count * max(_NUMBER if kind.kind in "fiub" else 1, kind.itemsize)
@@ -114,12 +115,6 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
     if total > max_model_bytes:
         raise too_large(path, f"arrays of {total:,} bytes", max_model_bytes)
     return kinds
-
-
-def _is_text(content: bytes, kind: np.dtype[Any]) -> bool:
-    """Texts are read as they stand, even with numbers that are no characters, which break whatever touches them."""
-    points = np.frombuffer(content, dtype=np.dtype(np.uint32).newbyteorder(kind.byteorder))
-    return bool((points <= _LAST_POINT).all() and not ((points >= 0xD800) & (points <= 0xDFFF)).any())
 
 
 def too_large(what: Path | str, size: str, limit: int) -> ModelError:

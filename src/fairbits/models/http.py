@@ -280,7 +280,9 @@ class _Service(Client):
         found = np.array([self._remembered.get(key, math.nan) for key in keys])
         new = np.flatnonzero(np.isnan(found))
         found[new] = self.ask_all(different[new])
-        self._remember([keys[i] for i in new], found[new])
+        self._remembered.update(zip([keys[i] for i in new], found[new].tolist(), strict=True))
+        while len(self._remembered) > self._options.cache:
+            self._remembered.popitem(last=False)
         return found[back.ravel()]
 
     def ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
@@ -313,11 +315,6 @@ class _Service(Client):
         if not (np.abs(table) <= np.finfo(np.float32).max).all():
             raise self._bad("answered scores that are not finite.")
         return table
-
-    def _remember(self, keys: list[bytes], scores: npt.NDArray[np.float64]) -> None:
-        self._remembered.update(zip(keys, scores.tolist(), strict=True))
-        while len(self._remembered) > self._options.cache:
-            self._remembered.popitem(last=False)
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

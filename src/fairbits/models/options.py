@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
-from fairbits.domain import MAX_MODEL_BYTES, MAX_REQUESTS, MAX_ROWS, MAX_SECONDS, GrantOptions, check_limit, text_of
+from fairbits.domain import MAX_MODEL_BYTES, MAX_REQUESTS, MAX_ROWS, MAX_SECONDS, GrantOptions, text_of
 from fairbits.errors import OptionError, choose_from
 from fairbits.shape import fits
 
@@ -29,13 +29,20 @@ GRANTS = (
 )
 
 
-_LEAST = {"batch": 1, "retries": 0, "concurrency": 1, "cache": 0, "max_requests": 0}
+_LEAST = {
+    "batch": 1,
+    "retries": 0,
+    "concurrency": 1,
+    "cache": 0,
+    "max_requests": 0,
+    "max_model_bytes": 1,
+    "max_rows": 1,
+}
 _POSITIVE = ("timeout", "wait", "rate", "max_seconds", "max_cost")
 _MUST = {
     **dict.fromkeys(("columns", "layers"), "a list of names"),
     **{"inputs": "lists of attributes by input", "headers": "texts by name", "favourable": "the position of an output"},
     **dict.fromkeys(("trust", "trust_code", "trust_pickle"), "true or false"),
-    **dict.fromkeys(("max_model_bytes", "max_rows"), "a whole number"),
 }
 
 
@@ -130,8 +137,6 @@ class ModelOptions:
                 must = "a number larger than 0" if name in _POSITIVE else _MUST.get(name, "a text")
                 must = must if least is None else f"a whole number from {least} up"
                 raise OptionError(f"the model's {name} is {value!r}; it must be {must}.")
-        for name in ("max_model_bytes", "max_rows"):
-            check_limit(name, getattr(self, name))
         if not _HEADER.fullmatch(self.credential_header):
             raise OptionError(
                 f"the model's credential_header is {self.credential_header!r}; give a header such as X-Api-Key."

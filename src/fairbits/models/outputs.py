@@ -107,9 +107,16 @@ def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Mo
     """The model scoring the favourable class the right way round, and what is guessed about that."""
     model, order = loaded.model, output_order(schema, loaded.classes, options)
     notes: list[str] = []
-    if isinstance(model, Network):
-        model, notes = _fitting_head(model, schema, order, options)
-    if isinstance(model, SeveralClasses) and own_scale(schema, options.output):
+    points = own_scale(schema, options.output)
+    unsaid = options.output is None and not points
+    if isinstance(model, Network) and model.head == "linear" and len(schema.classes) == 2 and unsaid:
+        named = order if order is not None and names_decide(schema, order) else schema.classes
+        model = replace(model, head="sigmoid", favourable=1)
+        notes.append(
+            f"the network's one output is read as the logit of {named[1]!r}; "
+            f'if it is something else, say so with output = "…" and score_of = "…" under [model].'
+        )
+    if isinstance(model, SeveralClasses) and points:
         model = _on_own_scale(model)
     if isinstance(model, BlackBox):
         logits = model.reading.logits
@@ -126,10 +133,12 @@ def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Mo
             trees = own.ensemble.reordered([order.index(name) for name in schema.classes])
             model, order = replace(own, ensemble=trees), schema.classes
         if schema.classes:
-            model = model.with_favourable(favourable_output(schema, order)).decided_by(schema.rule)
+            model = model.with_favourable(favourable_output(schema, order))
+        if schema.classes and isinstance(model, TreeModel):  # its float64 scores keep their side of the threshold
+            model = replace(model, rule=schema.rule)
     else:
         guessed = False
-    if guessed:
+    if guessed and schema.order_guessed:
         notes += order_note(schema, loaded.classes, options, single=has_one_output(model))
     return model, notes
 
@@ -177,18 +186,6 @@ def _on_own_scale(model: SeveralClasses) -> BlackBox:
     else:
         plain = model.with_favourable(1) if model.classes else model
     return BlackBox(plain.scores, plain.inputs, name=f"the {type(model).__name__}", outputs=1)
-
-
-def _fitting_head(network: Network, schema: Schema, order: Names, options: ModelOptions) -> tuple[Network, list[str]]:
-    stated = options.output is not None or own_scale(schema, options.output)
-    if network.head != "linear" or len(schema.classes) != 2 or stated:
-        return network, []
-    named = schema.classes if order is None or not names_decide(schema, order) else order
-    note = (
-        f"the network's one output is read as the logit of {named[1]!r}; "
-        f'if it is something else, say so with output = "…" and score_of = "…" under [model].'
-    )
-    return replace(network, head="sigmoid", favourable=1), [note]
 
 
 def with_model_classes(schema: Schema, loaded: Loaded) -> tuple[Schema, tuple[str, ...]]:

@@ -140,14 +140,11 @@ def dummy_encoding(names: Iterable[Any], schema: Schema, *, dtype: Any = np.floa
     wanted, known = {place: str(name) for place, name in enumerate(names)}, label_columns(schema)
     if set(wanted.values()) <= set(table_columns(schema)) or not set(wanted.values()) <= set(known):
         return None
-    words = [one.name for one in schema.attributes if known.get(one.name, ("", 0))[1] is None and _has_words(one)]
-    if not set(words).isdisjoint(wanted.values()):
-        return None
+    for one in schema.attributes:
+        whole = one.kind == "category" and one.name in wanted.values() and known[one.name][1] is None
+        if whole and any(isinstance(value, str) for value in values_of(one).tolist()):
+            return None
     return Encoding(parts_of(wanted, schema, _number), dtype=dtype)
-
-
-def _has_words(one: Attribute) -> bool:
-    return one.kind == "category" and any(isinstance(value, str) for value in values_of(one).tolist())
 
 
 def _number(one: Attribute, place: int) -> Part:
@@ -155,14 +152,6 @@ def _number(one: Attribute, place: int) -> Part:
     if one.kind != "category":
         return Numeric(place, gap=one.gap)
     return Lookup(np.array([place]), np.array([[float(value)] for value in values_of(one).tolist()]))
-
-
-def dummy_note(names: Iterable[Any], schema: Schema) -> str:
-    """A note on columns that were made."""
-    first = next(str(name) for name in names if str(name) not in table_columns(schema))
-    return (
-        f"the model takes columns such as {first!r}, which are made from the table's labels as pandas.get_dummies does."
-    )
 
 
 Decode = Callable[[Codes], Any]
@@ -195,7 +184,9 @@ def from_predictor(predictor: Any, schema: Schema | None, options: ModelOptions)
     if spread is not None and names is not None:
         decode, encoding = named_frame(names), spread
         owner = Owner(ask, columns, "dummies", tuple(names))
-        notes = (dummy_note(names, schema),)
+        first = next(name for name in names if name not in table_columns(schema))
+        how = "which are made from the table's labels as pandas.get_dummies does"
+        notes = (f"the model takes columns such as {first!r}, {how}.",)
     else:
         way = _form_of(ask, decoder, schema, options, named=names is not None, name=name)
         decode = decoding(decoder, way, named=names is not None)

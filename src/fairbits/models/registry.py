@@ -209,7 +209,15 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
     if isinstance(source, str) and is_reference(text) and not is_there(file):
         check_reference(text, trust_code=options.trust_code)
         return adapt(named_model(text, trust_code=options.trust_code), schema, options)
-    return _reader(_checked(file, options))(file, schema, options)
+    suffix = _checked(file, options).suffix.lower()
+    if suffix in PICKLES:
+        return _pickled(file, schema, options)
+    if suffix not in _READERS:
+        known = ", ".join(_READERS)
+        raise ModelError(f"the model {str(file)!r} has the ending {suffix!r}, which is not known; use {known}.")
+    module, _, name = _READERS[suffix].partition(":")
+    reader: Reader = getattr(importlib.import_module(f"fairbits.models.{module}"), name)
+    return reader(file, schema, options)
 
 
 def read_decider(source: str | Path, options: ModelOptions) -> Any:
@@ -284,18 +292,6 @@ def _checked(file: Path, options: ModelOptions) -> Path:
     if suffix in _ARCHIVES or (suffix in {".pt", ".pth"} and is_archive(file)):
         check_archive(file, options.max_model_bytes)
     return file
-
-
-def _reader(file: Path) -> Reader:
-    suffix = file.suffix.lower()
-    if suffix in PICKLES:
-        return _pickled
-    if suffix not in _READERS:
-        known = ", ".join(_READERS)
-        raise ModelError(f"the model {str(file)!r} has the ending {suffix!r}, which is not known; use {known}.")
-    module, _, name = _READERS[suffix].partition(":")
-    reader: Reader = getattr(importlib.import_module(f"fairbits.models.{module}"), name)
-    return reader
 
 
 def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -139,7 +139,7 @@ def network_of_sklearn(estimator: Any) -> Network:
 
 def perceptron_in(estimator: Any) -> Any:
     """The perceptron at the end of a model, whose weights a repair may change."""
-    final = taken_apart(winner(estimator))[1]
+    final = final_of(estimator)
     network_of_sklearn(final)
     return final
 
@@ -331,8 +331,10 @@ def _behind(
     exact: bool = False,
 ) -> _Read:
     """What is read off the encoders, asked with rows as they take them; NotColumnwise where a step mixes columns."""
-    if not all(_columnwise(step) for step in single_steps(steps)):
-        raise NotColumnwise
+    for step in single_steps(steps):
+        known = type(step).__name__ in _COLUMNWISE and type(step).__module__.startswith("sklearn.")
+        if not known or getattr(step, "func", None) is not None:  # a FunctionTransformer's may look at anything
+            raise NotColumnwise
     names = getattr(estimator, "feature_names_in_", None)
     columns = checked_columns(names, schema) if names is not None else options.columns or table_columns(schema)
     wanted = getattr(estimator, "n_features_in_", len(columns))
@@ -386,8 +388,3 @@ def single_steps(steps: Iterable[Any]) -> Iterator[Any]:
             yield from single_steps([entry[1] for entry in getattr(step, "transformers_", getattr(step, "steps", ()))])
         else:
             yield step
-
-
-def _columnwise(step: Any) -> bool:
-    known = type(step).__name__ in _COLUMNWISE and type(step).__module__.startswith("sklearn.")
-    return known and getattr(step, "func", None) is None  # what a FunctionTransformer calls may look at anything

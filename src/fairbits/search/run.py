@@ -150,7 +150,8 @@ def _near_figures(figures: dict[str, Any], problem: Problem, exact_within: int |
         for name in list(DISTANCES)[:-1]:
             figures[name] = max(figures[name] or 0, on_data)
         exact = ["k_max_on_data"]
-    if problem.schema.protected_values_are_representatives and not problem.evaluator.blind:
+    some = any(one.representatives for one in problem.schema.attributes if one.protected)
+    if some and not problem.evaluator.blind:
         return []  # values that twins do not take may show more
     if not varies:  # chance alone reaches the limit of a model whose answers vary
         limit = round(2**problem.evaluator.bits_limit)

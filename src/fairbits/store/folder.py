@@ -222,18 +222,18 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     taken = sorted(set(manifest) & set(OWN))
     if taken:
         raise ValueError(f"the manifest must not use the names {', '.join(taken)}")
-    now = timestamp()
+    made = provenance()
     return {
         "format": FORMAT,
         "status": "running",
-        "created": now,
-        "updated": now,
+        "created": made["created"],
+        "updated": made["created"],
         "parts": 0,
         "cases": 0,
         "content": None,
         **plain(manifest),
-        "made_by": _user(),
-        "versions": _versions(),
+        "made_by": made["made_by"],
+        "versions": made["versions"],
         "schema": plain(document_of_schema(schema).unwrap()),
         "scale": {"faults": []},
     }
@@ -241,7 +241,17 @@ def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
 
 def provenance() -> dict[str, Any]:
     """When something is made, by whom and with what, as run.json and scores.json say it."""
-    return {"created": timestamp(), "made_by": _user(), "versions": _versions()}
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container may know nobody
+        user = "unknown"
+    found = {"python": platform.python_version(), "fairbits": __version__}
+    for package in ("numpy", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return {"created": timestamp(), "made_by": user, "versions": found}
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -325,21 +335,3 @@ def _shown(value: Any) -> str:
         return ", ".join(_shown(item) for item in value) or "nothing"
     text = str(value)
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _user() -> str:
-    """Who is at work, as the system calls them; a container may know nobody."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "unknown"
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "fairbits": __version__}
-    for package in ("numpy", "numba"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found

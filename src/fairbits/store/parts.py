@@ -229,11 +229,6 @@ class Part:
     rows: int
 
 
-def name_of(task: int, token: str, number: int) -> str:
-    """The file name of a part: the task, the attempt at it, and its place in that attempt."""
-    return f"part-{task:06d}-{token}-{number:04d}.parquet"
-
-
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
     """Open a file for Arrow: by its name on this machine, as an open file elsewhere."""

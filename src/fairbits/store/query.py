@@ -136,11 +136,6 @@ def in_time(connection: duckdb.DuckDBPyConnection, where: str) -> Iterator[None]
         done.set()
 
 
-def may_be_damage(error: Exception) -> bool:
-    """Whether an error may come from a damaged part and not from the filter."""
-    return _FILTERS_FAULT.match(str(error)) is None
-
-
 def explain_filter(error: Exception, where: str, columns: Sequence[str], labels: Sequence[str]) -> OptionError:
     """One sentence about what is wrong with a filter."""
     message = str(error)
@@ -338,7 +333,7 @@ class Questions:
                 # Ranking reads everything before it gives anything: whatever can go wrong does so here.
                 first = next(iter(reader), None)
         except (duckdb.Error, pa.ArrowException) as error:
-            if where is None or may_be_damage(error):
+            if where is None or _FILTERS_FAULT.match(str(error)) is None:  # perhaps a part is damaged
                 raise
             raise self.explain(error, where) from None
         return pa.RecordBatchReader.from_batches(reader.schema, itertools.chain([first] if first else [], reader))
@@ -430,12 +425,6 @@ class Questions:
         while label.casefold() in taken:
             label += "_"
         return label
-
-
-def check_top(top: int | None) -> None:
-    """Refuse a number of cases below 1."""
-    if top is not None and top < 1:
-        raise OptionError(f"top is {top}; ask for at least one case.")
 
 
 def elsewhere(parts: list[Part], layout: Layout) -> Dataset:

@@ -31,7 +31,7 @@ from fairbits.store.parts import (
     kept_doubles,
     read_rows,
 )
-from fairbits.store.query import Questions, check_top
+from fairbits.store.query import Questions
 from fairbits.store.tasks import TaskRecord, read_records
 from fairbits.subject import Quality, Subject, check_identity, document_of_schema
 
@@ -224,7 +224,8 @@ class Run(Shown):
         OptionError
             If the condition is no condition on the cases.
         """
-        check_top(top)
+        if top is not None and top < 1:
+            raise OptionError(f"top is {top}; ask for at least one case.")
         reader = self._safely(lambda: self._questions.ranked(where=where, top=top), where=where)
         if not labels:
             return reader

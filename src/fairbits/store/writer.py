@@ -41,7 +41,7 @@ from fairbits.store.folder import (
     timestamp,
     unwritable,
 )
-from fairbits.store.parts import CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, name_of, write_part, write_rows
+from fairbits.store.parts import CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, write_part, write_rows
 from fairbits.store.tasks import TASKS, TaskRecord, read_records, redo
 from fairbits.text import spoken
 
@@ -295,7 +295,8 @@ class TaskWriter:
             self._job = None
 
     def _job_of(self, blocks: list[Block], rows: int, state: dict[str, Any] | None) -> Callable[[], None]:
-        name = name_of(self.record.number, self.record.token, self._number)
+        # The task, the attempt at it, and its place in that attempt.
+        name = f"part-{self.record.number:06d}-{self.record.token}-{self._number:04d}.parquet"
         evaluations, seconds = self._reached
 
         def job() -> None:

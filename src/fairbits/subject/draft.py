@@ -378,7 +378,7 @@ def _settled(
     observed, if asked for. The two classes the other way round, where that was a guess and the labels contradict it.
     """
     subject, schema = _first_fitting(made, schema, options, others)
-    for narrower in (_with_observed if observe else _as_it_is, _without_unseen):
+    for narrower in (_with_observed, _without_unseen)[not observe :]:
         other = narrower(schema, subject.encoding)
         if other is not None:
             with suppress(FairbitsError):  # it may want the column, though it makes nothing of it
@@ -410,10 +410,6 @@ def _first_fitting(
             if wider or isinstance(error, SchemaError):  # with all columns there it says what is really wrong
                 complaint = error
     raise complaint from None
-
-
-def _as_it_is(_schema: Schema, _encoding: Encoding) -> Schema | None:
-    return None
 
 
 def _with_observed(schema: Schema, encoding: Encoding) -> Schema | None:

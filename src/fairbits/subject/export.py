@@ -24,34 +24,28 @@ TABLE, TEST, MODEL, SUBJECT = "table.csv", "test.csv", "model.npz", "subject.tom
 
 def table_of_attribute(attribute: Attribute, *, observed: bool = False) -> tomlkit.items.Table:
     """The section [attributes.NAME] of an attribute; ``observed`` where the model does not take it."""
+    number, category = float if attribute.kind == "real" else int, attribute.kind == "category"
+    stepped = attribute.stride != 1 or attribute.kind == "real"  # a real's default is a share of its range, not 1
+    ranges = tomlkit.inline_table()
+    ranges.update({name: number(code) for name, code in attribute.ranges})
+    cuts = () if attribute.cuts_named else attribute.cuts
+    said: dict[str, Any] = {
+        "kind": attribute.kind,
+        "low": None if category else number(attribute.low),
+        "high": None if category else number(attribute.upper),
+        "step": None if category or not stepped else number(attribute.stride),
+        "labels": list(attribute.labels) or None,
+        "columns": list(attribute.columns) or None,
+        "values": [attribute.read(c) if category else number(c) for c in attribute.allowed] or None,
+        "ranges": ranges if attribute.ranges else None,
+        "cuts": [int(cut) if cut.is_integer() else cut for cut in cuts] or None,
+        "missing": attribute.missing,
+        "holds": attribute.holds,
+        "protected": (OBSERVED if observed else True) if attribute.protected else None,
+        "immutable": attribute.immutable or None,
+    }
     table = tomlkit.table()
-    number = float if attribute.kind == "real" else int
-    table.add("kind", attribute.kind)
-    if attribute.kind != "category":
-        table.add("low", number(attribute.low))
-        table.add("high", number(attribute.upper))
-        if attribute.stride != 1 or attribute.kind == "real":  # a real's default is a share of its range, not 1
-            table.add("step", number(attribute.stride))
-    if attribute.labels:
-        table.add("labels", list(attribute.labels))
-    if attribute.columns:
-        table.add("columns", list(attribute.columns))
-    if attribute.allowed:
-        readable = attribute.kind == "category"
-        table.add("values", [attribute.read(c) if readable else number(c) for c in attribute.allowed])
-    if attribute.ranges:
-        ranges = tomlkit.inline_table()
-        for name, code in attribute.ranges:
-            ranges.add(name, number(code))
-        table.add("ranges", ranges)
-        if not attribute.cuts_named:
-            table.add("cuts", [int(cut) if cut.is_integer() else cut for cut in attribute.cuts])
-    for key in ("missing", "holds"):
-        if getattr(attribute, key) is not None:
-            table.add(key, getattr(attribute, key))
-    for key in ("protected", "immutable"):
-        if getattr(attribute, key):
-            table.add(key, OBSERVED if observed and key == "protected" else True)
+    table.update({key: value for key, value in said.items() if value is not None})
     return table
 
 

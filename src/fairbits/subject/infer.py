@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from fairbits.domain import (
     MISSING,
     Attribute,
     Category,
-    Group,
     Holds,
     Integer,
     Real,
@@ -21,6 +21,7 @@ from fairbits.domain import (
     numbers,
     plain,
     text_of,
+    values_of,
 )
 from fairbits.errors import SchemaError, TableError, choose_from
 
@@ -67,7 +68,7 @@ def infer_schema(
     target: str | None = None,
     protected: str | Iterable[str] = (),
     favourable: object = None,
-    groups: Iterable[Group] = (),
+    groups: Iterable[Attribute] = (),
     ignored: Iterable[str] = (),
     everything: bool = False,
     threshold: float | None = None,
@@ -124,7 +125,7 @@ def infer_schema(
     idle = {} if everything else {n: no_attribute(n, data[n]) for n in columns if n not in (*chosen, *by_first)}
     reasons = {name: why for name, why in idle.items() if why}
     attributes = tuple(
-        by_first[name].attribute(protected=by_first[name].name in chosen)
+        replace(by_first[name], protected=by_first[name].name in chosen)
         if name in by_first
         else infer_attribute(name, data[name], protected=name in chosen)
         for name in columns
@@ -184,8 +185,10 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
         return ""
     if _are_days(present):
         return "dates"
-    if values.null_count == 0 and len(values) >= MIN_ROWS and _counts_rows(present):
-        return "identifiers: it counts the rows"
+    if values.null_count == 0 and len(values) >= MIN_ROWS:
+        counted = numbers(present, "rows")
+        if counted[0] in (0, 1) and (np.diff(counted) == 1).all():
+            return "identifiers: it counts the rows"
     named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
     own = named and different == len(values) >= MIN_ROWS
     return "identifiers: every row has its own number" if own else ""
@@ -206,12 +209,6 @@ def _are_days(column: Any) -> bool:
         return False
     month, day = values // 100 % 100, values % 100
     return len(values) > 1 and bool(((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all())
-
-
-def _counts_rows(column: Any) -> bool:
-    """Whether each row has the next whole number, from 0 or 1."""
-    values = numbers(column, "rows")
-    return bool(values[0] in (0, 1) and (np.diff(values) == 1).all())
 
 
 def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attribute:
@@ -238,8 +235,9 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
         found = sorted(set(column.drop_null().to_pylist()))
         labels = (*found, MISSING) if missing else tuple(found)
         holds: Holds | None = "date" if pa.types.is_temporal(kind) and not pa.types.is_time(kind) else None
-        if holds is None and not pa.types.is_boolean(kind) and _look_otherwise(found):
-            holds = "text"
+        if holds is None and not pa.types.is_boolean(kind):
+            seen = values_of(Category(name="x", labels=tuple(found)))
+            holds = None if seen.dtype == object else "text"  # "1" and "true" would be taken for numbers and truths
         return Category(name=name, labels=labels, protected=protected, holds=holds)
     low, high = float(values.min()), float(values.max())
     whole = bool((values == np.rint(values)).all())
@@ -261,13 +259,6 @@ def places_of(name: str, values: Any, *, protected: bool = False) -> Any:
         return found if _PLACE.search(name) and 2 < len(found) <= MAX_NUMBERS else found[:0]
     gaps = 1 < len(found) <= MAX_CODES and found[-1] - found[0] >= len(found)
     return found if gaps and len(values) >= ROWS_PER_CODE * len(found) else found[:0]
-
-
-def _look_otherwise(texts: list[str]) -> bool:
-    """Whether texts would be taken for numbers or truth values: "1", "2"; "true", "false"."""
-    from fairbits.domain import values_of
-
-    return values_of(Category(name="x", labels=tuple(texts))).dtype != object
 
 
 def infer_classes(data: Any, target: str | None) -> tuple[str, ...]:

@@ -7,13 +7,12 @@ table that does not say who is what has every person once under each combination
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Category, GrantOptions, Schema, Table, arrow_of, read_arrow, table_from_arrow
+from fairbits.domain import Category, Schema, Table, arrow_of, read_arrow, table_from_arrow
 from fairbits.errors import SchemaError, TableError, choose_from
 from fairbits.language import (
     REALISATIONS,
@@ -37,7 +36,7 @@ from fairbits.text import shortened
 #: What is decided about a text, where only a function's score is known.
 CLASSES = ("unfavourable", "favourable")
 _TEXT_KEYS = ("template", "column", "realisations", "families", "protected")
-_CHAT_KEYS = ("options", "model", "system", "answers", "temperature", "price")
+CHAT_KEYS = ("options", "model", "system", "answers", "temperature", "price")
 #: The slot that words of a column of texts become.
 _WORD = "word"
 
@@ -240,36 +239,3 @@ def _of_column(
             f"{cues[_WORD].name!r}, or words for different values.",
         )
     return schema, Table(codes, numbers=np.array(kept) + 1, file=file), {name: wording}, notes
-
-
-def subject_of_text_file(document: Mapping[str, Any], file: Path, grants: GrantOptions) -> Subject:
-    """The subject of an audit file about texts."""
-    sections = {key: document.get(key, {}) for key in ("text", "model", "table")}
-    for key, section in sections.items():
-        if not isinstance(section, Mapping):
-            raise SchemaError(f"[{key}] must be a section, but the subject says {key} = {str(section)[:40]!r}.")
-    text, model, table = sections["text"], dict(sections["model"]), sections["table"]
-    for section, path in (("model", model.pop("path", None)), ("table", table.get("path"))):
-        if not isinstance(path, str):
-            raise SchemaError(f'{str(file)!r} does not say where the {section} is; write path = "…" under [{section}].')
-    strange = next((key for key in table if key not in ("path", "threshold")), None)
-    if strange is not None:
-        raise SchemaError(f"[table] has the unknown key {strange!r}; {choose_from(strange, ('path', 'threshold'))}")
-    favourable = model.pop("favourable", None)
-    chat = {key: model.pop(key) for key in _CHAT_KEYS if key in model}
-    stated, granted = ModelOptions.of(model), ModelOptions.of(grants)
-    place = str(sections["model"]["path"])
-    decider: str | Path = place if is_url(place) or not (file.parent / place).exists() else file.parent / place
-    return subject_of_texts(
-        decider,
-        file.parent / table["path"],
-        text,
-        folder=file.parent,
-        chat=chat,
-        favourable=None if favourable is None else str(favourable),
-        threshold=table.get("threshold"),
-        name=str(document.get("name", file.stem)),
-        source=str(file.resolve()),
-        answers=file.with_suffix(".answers.jsonl"),
-        options=replace(stated, **granted.grants()),
-    )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output
 from fairbits.shape import fits
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
-from fairbits.subject.texts import subject_of_text_file
+from fairbits.subject.texts import CHAT_KEYS, subject_of_texts
 from fairbits.subject.twins import subject_of_twins
 
 #: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
@@ -46,26 +46,18 @@ DRAWN_ROWS = 256
 REST = "(rest)"
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
-
-
-#: What a section [attributes.NAME] may hold, and what each must be; None where the attribute itself says what is wrong.
-_KEYS: dict[str, tuple[Callable[[Any], bool], str] | None] = {
-    **dict.fromkeys(("low", "high", "step"), (_is_number, "it must be a number.")),
-    **dict.fromkeys(("labels", "columns"), (_is_list, "they must be a list.")),
-    "values": (lambda one: _is_list(one) and len(one) > 0, "they must be a list, or nobody could have one."),
-    "cuts": (lambda one: _is_list(one) and all(map(_is_number, one)), "they must be a list of numbers."),
+#: What a section [attributes.NAME] may hold, and what each must be; Any where the attribute itself says what is wrong.
+_KEYS: dict[str, tuple[Any, str]] = {
+    **dict.fromkeys(("low", "high", "step"), (int | float, "it must be a number.")),
+    **dict.fromkeys(("labels", "columns"), (list[Any], "they must be a list.")),
+    "values": (list[Any], "they must be a list, or nobody could have one."),
+    "cuts": (list[int | float], "they must be a list of numbers."),
     "protected": (
-        lambda one: isinstance(one, bool) or one == OBSERVED,
+        bool | Literal["observed"],
         'use true or false, "observed" for a column that is no input of the model, or "probabilities".',
     ),
-    "immutable": (lambda one: isinstance(one, bool), "use true or false."),
-    **dict.fromkeys(("kind", "ranges", "missing", "holds")),
+    "immutable": (bool, "use true or false."),
+    **dict.fromkeys(("kind", "ranges", "missing", "holds"), (Any, "")),
 }
 
 
@@ -75,9 +67,9 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
         raise SchemaError(f"attribute {name!r} must be a section [attributes.{name}], but got {fields!r}.")
     _known_keys(fields, _KEYS, f"attribute {name!r}")
     for key, value in fields.items():
-        check = _KEYS[key]
-        if check is not None and not check[0](value):
-            raise SchemaError(f"attribute {name!r} has {key} = {value!r}; {check[1]}")
+        kind, must = _KEYS[key]
+        if not fits(value, kind) or (key == "values" and not value):
+            raise SchemaError(f"attribute {name!r} has {key} = {value!r}; {must}")
     given: dict[str, Any] = {key: value for key, value in fields.items() if key not in ("values", "ranges", "cuts")}
     given["protected"] = bool(fields.get("protected", False))
     given["labels"] = tuple(text_of(label) for label in fields.get("labels", ()))
@@ -93,16 +85,12 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
     )
 
 
-def _is_soft(fields: object) -> bool:
-    return isinstance(fields, Mapping) and fields.get("protected") == PROBABILITIES
-
-
 def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
     """The attribute that a section describes by columns of probabilities; what they leave of 1 is a group too."""
     _known_keys(fields, ("kind", "protected", "columns", "labels"), f"attribute {name!r}, known as probabilities,")
-    columns = fields.get("columns", ())
+    columns = fields.get("columns", [])
     labels = fields.get("labels", columns)
-    if not fits(columns, list[str]) or not _is_list(labels) or not 0 < len(columns) == len(labels):
+    if not fits(columns, list[str]) or not fits(labels, list[Any]) or not 0 < len(columns) == len(labels):
         raise SchemaError(
             f"attribute {name!r} is known as probabilities; name their columns, and as many labels if any: "
             f'columns = ["p_black", "p_white"].'
@@ -174,17 +162,18 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     """The schema in an audit file; an Arrow table gives the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
-    chances = tuple(_chances_of_section(name, fields) for name, fields in described.items() if _is_soft(fields))
+    stated = {name: fields.get("protected") for name, fields in described.items() if isinstance(fields, Mapping)}
+    soft = {name: fields for name, fields in described.items() if stated.get(name) == PROBABILITIES}
+    chances = tuple(_chances_of_section(name, fields) for name, fields in soft.items())
     likely = tuple(Attribute(name=one.likely, kind="category", labels=one.labels, protected=True) for one in chances)
-    hard = {name: fields for name, fields in described.items() if not _is_soft(fields)}
-    read = {name: attribute_of_section(name, fields) for name, fields in hard.items()}
-    watched = {name for name, fields in hard.items() if fields.get("protected") == OBSERVED}
+    read = {name: attribute_of_section(name, fields) for name, fields in described.items() if name not in soft}
+    watched = {name for name, said in stated.items() if said == OBSERVED}
     if "score" in section:  # nobody knows what a model that is not there takes
         watched |= {name for name, attribute in read.items() if attribute.protected}
     if not read:
         raise SchemaError("the audit file has no attributes; describe each column under [attributes.NAME].")
-    stated = section.get("classes", [])
-    if not isinstance(stated, list | tuple) or any(isinstance(value, list | Mapping) for value in stated):
+    classes = section.get("classes", [])
+    if not isinstance(classes, list | tuple) or any(isinstance(value, list | Mapping) for value in classes):
         raise SchemaError("[table] classes must be a list of the target's values, in the order of the outputs.")
     for key in ("target", "scores", "score", "person", "split", "test", "weight"):
         if not isinstance(section.get(key, ""), str):
@@ -200,39 +189,31 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     limits = section_of(document, "limits")
     _known_keys(limits, ("twins",), "[limits]")
     max_twins = limits.get("twins", MAX_TWINS)
-    if isinstance(max_twins, bool) or not isinstance(max_twins, int) or max_twins < 1:
+    if not fits(max_twins, int) or max_twins < 1:
         raise SchemaError(f"[limits] twins is {max_twins!r}; it must be a whole number, 1 or more.")
-    justified = document.get("justified", section.get("justified", []))
-    if not isinstance(justified, list | tuple) or any(not isinstance(name, str) for name in justified):
-        raise SchemaError(f"justified is {str(justified)[:40]!r}; it must be a list of names of attributes.")
-    target = section.get("target")
-    found = () if data is None else infer_classes(data, target)
-    favourable = section.get("favourable")
+    target, favourable = section.get("target"), section.get("favourable")
+    lists = {key: document.get(key, section.get(key, [])) for key in ("rules", "plausible", "justified")}
+    for key, texts in lists.items():
+        if not fits(texts, list[str]):
+            must = "names of attributes" if key == "justified" else "texts in quotes"
+            raise SchemaError(f"{key} is {str(texts)[:80]}; it must be a list of {must}.")
     if isinstance(favourable, list | Mapping):
         raise SchemaError("[table] favourable is a list or a section; it must be one of the target's values.")
     return Schema(
         tuple(attribute for name, attribute in read.items() if name not in watched),
         target=target,
-        classes=tuple(text_of(value) for value in stated) or found,
+        classes=tuple(text_of(value) for value in classes) or (() if data is None else infer_classes(data, target)),
         favourable=None if favourable is None else text_of(favourable),
-        rules=_rules(document, "rules"),
-        plausible=_rules(document, "plausible"),
+        rules=tuple(lists["rules"]),  # as text; the schema parses them
+        plausible=tuple(lists["plausible"]),
         scores=section.get("scores", "favourable"),
         max_twins=max_twins,
         threshold=section.get("threshold"),
-        order_guessed=not section.get("classes"),
+        order_guessed=not classes,
         observed=(*(attribute for name, attribute in read.items() if name in watched), *likely),
         chances=chances,
-        justified=tuple(justified),
+        justified=tuple(lists["justified"]),
     )
-
-
-def _rules(document: Mapping[str, Any], key: str) -> Any:
-    """Rules as text; the schema parses them."""
-    rules = document.get(key, [])
-    if not isinstance(rules, list | tuple) or any(not isinstance(rule, str) for rule in rules):
-        raise SchemaError(f"{key} is {str(rules)[:80]}; it must be a list of texts in quotes.")
-    return tuple(rules)
 
 
 def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -279,18 +260,21 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     if kind not in KINDS:
         raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), KINDS)}")
     _known_keys(document, _SECTIONS, f"audit file {str(file)!r}")
-    about = _about(document)
+    about = section_of(document, "about")
+    _known_keys(about, _ABOUT, "[about]")
+    for key, text in about.items():
+        if not isinstance(text, str):
+            raise SchemaError(f"[about] {key} is {str(text)[:40]!r}; it must be text in quotes.")
     if kind == "twins":
         return replace(_of_twins(document, file, grants), about=about)
     if kind == "text":
-        _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
-        return replace(subject_of_text_file(document, file, grants), about=about)
+        return replace(_of_texts(document, file, grants), about=about)
     model_section, table_section = section_of(document, "model"), section_of(document, "table")
     _known_keys(model_section, _MODEL_KEYS, "[model]")
     _known_keys(table_section, _TABLE_KEYS, "[table]")
     granted = ModelOptions.of(grants)
     if not {"path", "score", "test", "split"} & set(table_section) and "path" in model_section:
-        return replace(_without_table(document, granted, file), about=about)
+        return replace(_without_table(document, grants, file), about=about)
     place, delimiter = Path(_source(table_section, "table", file)), str(table_section.get("delimiter", ","))
     data = read_arrow(place, delimiter=delimiter, max_rows=granted.max_rows)
     _check_described(document, data.column_names, file)
@@ -307,7 +291,7 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         table = table_from_arrow(data, schema, file=place, split=split, **whose)
         return replace(_of_scores(document, data, schema, table, file), about=about)
     source = _source(model_section, "model", file)
-    options = _options(model_section, granted)
+    options = _options(model_section, grants)
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
     table, test = table_from_arrow(data, schema, file=place, split=split, **whose), None
     raw = RawTable(place, data, delimiter=delimiter)
@@ -349,19 +333,18 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     return replace(made, about=about)
 
 
-def _options(section: Any, granted: ModelOptions) -> ModelOptions:
-    """What [model] says about itself, within what is granted."""
+def _options(section: Any, grants: GrantOptions) -> ModelOptions:
+    """What [model] says about itself, with what is granted, which was checked before."""
     try:
-        stated = ModelOptions.of({key: section[key] for key in section if key not in ("path", "encoding")})
+        return ModelOptions.of({key: section[key] for key in section if key not in ("path", "encoding")} | {**grants})
     except OptionError as error:
         raise SchemaError(f"[model] is wrong: {error}") from None
-    return replace(stated, **granted.grants())
 
 
-def _without_table(document: Any, granted: ModelOptions, file: Path) -> Subject:
+def _without_table(document: Any, grants: GrantOptions, file: Path) -> Subject:
     """A model and its bounds: enough to certify. People drawn from the domain stand where rows are asked for."""
     section = section_of(document, "model")
-    schema, options = schema_of_document(document), _options(section, granted)
+    schema, options = schema_of_document(document), _options(section, grants)
     source = _source(section, "model", file)
     rng = np.random.default_rng(0)
     codes = [
@@ -383,16 +366,6 @@ def _without_table(document: Any, granted: ModelOptions, file: Path) -> Subject:
     )
 
 
-def _about(document: Mapping[str, Any]) -> dict[str, str]:
-    """What the owner says of the model, for people to read."""
-    section = section_of(document, "about")
-    _known_keys(section, _ABOUT, "[about]")
-    strange = next((key for key in section if not isinstance(section[key], str)), None)
-    if strange is not None:
-        raise SchemaError(f"[about] {strange} is {str(section[strange])[:40]!r}; it must be text in quotes.")
-    return {key: section[key] for key in _ABOUT if key in section}
-
-
 def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """Twins that somebody else made: the table says whose, of which protected values, and with which score."""
     section = section_of(document, "table")
@@ -411,6 +384,29 @@ def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
         name=str(document.get("name", file.stem)),
         source=str(file.resolve()),
         options=ModelOptions.of(grants),
+    )
+
+
+def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
+    """People put into words, and a decider about texts."""
+    _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
+    model, table = dict(section_of(document, "model")), section_of(document, "table")
+    _known_keys(table, ("path", "threshold"), "[table]")
+    decider = _source(model, "model", file)
+    chat = {key: model.pop(key) for key in CHAT_KEYS if key in model}
+    favourable = model.pop("favourable", None)
+    return subject_of_texts(
+        decider,
+        _source(table, "table", file),
+        section_of(document, "text"),
+        folder=file.parent,
+        chat=chat,
+        favourable=None if favourable is None else str(favourable),
+        threshold=table.get("threshold"),
+        name=str(document.get("name", file.stem)),
+        source=str(file.resolve()),
+        answers=file.with_suffix(".answers.jsonl"),
+        options=replace(_options(model, {}), **ModelOptions.of(grants).grants()),
     )
 
 

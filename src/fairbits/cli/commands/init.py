@@ -16,7 +16,7 @@ from fairbits.options import AcceptOptions, LoadingOptions, names_of, option
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fairbits.domain import Group
+    from fairbits.domain import Attribute
 
 MAX_TWINS = 1000
 
@@ -113,7 +113,7 @@ def _answer(question: str, option: str, default: str | None = None) -> str:
         raise OptionError(f"nobody answered; give {option}, or --yes to be asked nothing.") from None
 
 
-def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Group]:
+def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Attribute]:
     """One-hot groups that are in the table, and that the person wants to see as one attribute each."""
     from fairbits.domain import one_hot_groups
 
@@ -128,9 +128,9 @@ def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Gr
     return kept
 
 
-def _question(group: Group) -> str:
+def _question(group: Attribute) -> str:
     columns = ", ".join(group.own_columns)
-    if group.dropped:
+    if "" in group.columns:  # one value has no column of its own
         return (
             f"Columns {columns} never hold two 1s, as if one value had no column: "
             f"treat them as one attribute {group.name!r}, all zeros being {group.labels[0]!r}?"
@@ -138,7 +138,7 @@ def _question(group: Group) -> str:
     return f"Columns {columns} look one-hot: treat them as one attribute {group.name!r}?"
 
 
-def _attribute_names(data: pa.Table, groups: list[Group], leave_out: tuple[str, ...]) -> list[str]:
+def _attribute_names(data: pa.Table, groups: list[Attribute], leave_out: tuple[str, ...]) -> list[str]:
     inside = {column for group in groups for column in group.own_columns}
     alone = [name for name in data.column_names if name not in inside and name not in leave_out]
     return alone + [group.name for group in groups]

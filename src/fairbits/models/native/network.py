@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -170,6 +170,10 @@ class Network(SeveralClasses):
     activations_after: tuple[Activation, ...]
     head: Head = "softmax"
     favourable: int = 1
+    #: How many inputs a row has, the outputs of every layer, and between how many classes it decides (0: a regression).
+    inputs: int = field(init=False)
+    widths: tuple[int, ...] = field(init=False)
+    classes: int = field(init=False)
 
     def __repr__(self) -> str:
         return f"<Network {' → '.join(map(str, (self.inputs, *self.widths)))}, {self.head}>"
@@ -253,23 +257,13 @@ class Network(SeveralClasses):
                 f"a {self.head} head does not go with {width} outputs; "
                 f"softmax needs two or more, sigmoid and linear need one."
             )
+        classes = {"softmax": width, "sigmoid": 2, "linear": 0}[self.head]
+        widths = tuple(int(w.shape[1]) for w in self.weights)
+        settled = {"inputs": int(self.weights[0].shape[0]), "widths": widths, "classes": classes}
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
         if not 0 <= self.favourable < self.classes and self.head != "linear":
             raise ModelError(f"favourable class {self.favourable} is not one of the network's {self.classes} classes.")
-
-    @property
-    def inputs(self) -> int:
-        """How many inputs a row has."""
-        return int(self.weights[0].shape[0])
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Outputs of every layer."""
-        return tuple(int(w.shape[1]) for w in self.weights)
-
-    @property
-    def classes(self) -> int:
-        """How many classes it decides between (0 for a regression)."""
-        return {"softmax": self.widths[-1], "sigmoid": 2, "linear": 0}[self.head]
 
     def with_favourable(self, index: int) -> Network:
         """The same network, scoring another class.

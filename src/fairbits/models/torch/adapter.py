@@ -98,7 +98,11 @@ def chain_of_module(module: Any) -> Chain:
 def _take(chain: Chain, node: Any, traced: Any) -> None:
     if node.op == "call_module":
         module = traced.get_submodule(node.target)
-        take_operation(chain, type(module).__name__.lower(), _settings_of(module), _parameters(module, node.target))
+        given = {name: getattr(module, name) for name in _SETTINGS if hasattr(module, name)}
+        held = {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
+        arrays = {name: tensor.detach().cpu().numpy().astype(np.float64) for name, tensor in held.items()}
+        parameters = {name: (f"{node.target}.{name}", array) for name, array in arrays.items()}
+        take_operation(chain, type(module).__name__.lower(), given, parameters)
         return
     name = node.target if node.op == "call_method" else getattr(node.target, "__name__", str(node.target))
     given = dict(zip(_ARGUMENTS.get(name, ()), node.args[1:], strict=False)) | node.kwargs
@@ -112,17 +116,9 @@ _ARGUMENTS = {
     "softmax": ("dim",),
     "flatten": ("start_dim",),
 }
+#: What a module is set to that decides what it does.
+_SETTINGS = ("negative_slope", "alpha", "approximate", "dim", "start_dim", "eps")
 Parameters = dict[str, tuple[str, Matrix]]
-
-
-def _settings_of(module: Any) -> dict[str, Any]:
-    names = ("negative_slope", "alpha", "approximate", "dim", "start_dim", "eps")
-    return {name: getattr(module, name) for name in names if hasattr(module, name)}
-
-
-def _parameters(module: Any, path: str) -> Parameters:
-    held = {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
-    return {name: (f"{path}.{name}", t.detach().cpu().numpy().astype(np.float64)) for name, t in held.items()}
 
 
 def take_operation(chain: Chain, name: str, given: dict[str, Any], held: Parameters) -> None:

@@ -130,14 +130,18 @@ def _last_left(ask: Encoders, attributes: Floats, features: Floats, limits: Floa
     owners, inputs, everyone = attributes.astype(np.int64), features.astype(np.int64), np.arange(len(limits))
     whole = np.array([a.discrete for a in ask.schema.attributes], np.bool_)[owners]
 
+    def turned(bits: Keys) -> Keys:
+        """Between the bits of floats and whole numbers in their order, neighbours for neighbours."""
+        return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
     def value(key: Keys) -> Floats:
-        return np.where(whole, key, _float_of(key))
+        return np.where(whole, key, turned(key).view(np.float64))
 
     def left(key: Keys) -> npt.NDArray[np.bool_]:
         return np.asarray(ask.of(owners, value(key))[everyone, inputs] <= limits)
 
     ends = np.array([[a.low, a.upper] for a in ask.schema.attributes], np.float64)[owners].T
-    low, high = np.where(whole, ends.astype(np.int64), _key_of(ends))
+    low, high = np.where(whole, ends.astype(np.int64), turned(ends.view(np.int64)))
     none, all_ = ~left(low), left(high)
     if (none & all_).any():
         raise NotColumnwise(ask.schema.names[owners[none & all_][0]])
@@ -146,16 +150,6 @@ def _last_left(ask: Encoders, attributes: Floats, features: Floats, limits: Floa
         goes = left(middle)
         low, high = np.where(goes, middle, low), np.where(goes, high, middle)
     return np.where(none, -np.inf, np.where(all_, np.inf, value(low)))
-
-
-def _key_of(values: Floats) -> Keys:
-    """Whole numbers in the order of floats, neighbours for neighbours."""
-    bits = values.view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def _float_of(keys: Keys) -> Floats:
-    return np.where(keys < 0, np.int64(-(2**63)) - keys, keys).view(np.float64)
 
 
 def _keeps_order(step: Any) -> bool:

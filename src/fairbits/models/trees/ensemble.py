@@ -428,10 +428,6 @@ class TreeModel(SeveralClasses):
             raise ModelError(f"class {index} does not exist; {self.name} decides between {self.classes}.")
         return replace(self, favourable=index)
 
-    def decided_by(self, rule: DecisionRule) -> TreeModel:
-        """The same trees, whose scores keep their side of the threshold as float32."""
-        return replace(self, rule=rule)
-
     def _predictions(self, inputs: npt.ArrayLike) -> Floats:
         rows = checked_rows(inputs, self.inputs, self.name, np.float64)
         starts = range(0, max(len(rows), 1), _ROWS)

@@ -45,7 +45,9 @@ def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
     base = _base(facts, objective, outputs, int(document["version"][0]))
     model = booster["model"]
     trees = [_tree(tree, group) for tree, group in zip(model["trees"], model["tree_info"], strict=True)]
-    kept = len(trees) if bare else _best_rounds(learner, model, len(trees))
+    best, bounds = learner["attributes"].get("best_iteration"), model.get("iteration_indptr")
+    early = not bare and best is not None and bounds is not None  # trees after the best round do not predict
+    kept = min(bounds[min(int(best) + 1, len(bounds) - 1)], len(trees)) if early else len(trees)
     ensemble = Ensemble.build(
         trees[:kept], features=features, base=base, link=link, precision="float32", adds="float32"
     )
@@ -81,12 +83,6 @@ def missing_notes(attributes: Sequence[Attribute]) -> tuple[str, ...]:
         f"often is: {named}; if it was trained with missing={end:g}, leave those cells of the table empty and write "
         f'missing = "model" under [attributes.{name}].',
     )
-
-
-def _best_rounds(learner: Mapping[str, Any], model: Mapping[str, Any], trees: int) -> int:
-    """How many trees predict where training stopped early."""
-    best, bounds = learner["attributes"].get("best_iteration"), model.get("iteration_indptr")
-    return trees if best is None or bounds is None else min(bounds[min(int(best) + 1, len(bounds) - 1)], trees)
 
 
 def _link(objective: str, outputs: int) -> tuple[Link, bool | None]:
