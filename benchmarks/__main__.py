@@ -1,4 +1,4 @@
-"""All benchmarks, as one Markdown page: `make bench > docs/benchmarks.md` keeps it."""
+"""All benchmarks, printed as Markdown: `make bench`. Their figures go into docs/benchmarks.md by hand."""
 
 from __future__ import annotations
 

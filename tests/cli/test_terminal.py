@@ -16,8 +16,10 @@ import pytest
 import tomlkit
 
 from fairbits import Attribute, Network, Schema
+from fairbits.blocks import Facts
 from fairbits.cli.console import Console
 from fairbits.cli.output import SafeStream, print_json, safe_output
+from fairbits.cli.terminal import show
 from fairbits.models.native.network import write_npz
 from fairbits.subject.export import document_of_schema
 from fairbits.text import harmless_lines
@@ -136,6 +138,7 @@ TERMINAL = """
 import sys
 from rich.live import Live
 from rich.text import Text
+from fairbits.blocks import Facts
 from fairbits.cli.console import Console
 from fairbits.cli.output import safe_output
 with safe_output():
@@ -176,3 +179,14 @@ def test_the_filter_is_put_on_once_and_taken_off(capsys) -> None:
         Console().print("[bold]:smile:")
     assert sys.stdout is before
     assert capsys.readouterr().out == 'a\ufffd\n{\n  "a": "\\u001b"\n}\n[bold]:smile:\n'
+
+
+def test_a_fact_that_does_not_fit_is_left_out_whole(capsys) -> None:
+    """A look of 25 lines ends with a whole sentence."""
+    facts = [(f"fact {i}", f"begins {i} " + "and goes on " * 8 + f"ends {i}") for i in range(20)]
+    show([Facts(facts)], "next")
+    said = capsys.readouterr().out
+    begun, ended = ([i for i in range(20) if f"{word} {i}" in said.split("More")[0]] for word in ("begins", "ends"))
+    assert begun == ended
+    assert 5 < len(begun) < 20
+    assert len(said.splitlines()) <= 25

@@ -154,9 +154,9 @@ def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # 
             yield from _table(block, everything=everything)
         case b.Cards():
             rows = [(card.what, _joined(card)) for card in block.cards]
-            yield _pairs(rows, everything=everything)
+            yield from _pairs(rows, everything=everything)
         case b.Facts():
-            yield _pairs([(name, b.plain(value)) for name, value in block.pairs], everything=everything)
+            yield from _pairs([(name, b.plain(value)) for name, value in block.pairs], everything=everything)
         case b.Commands():
             for line in block.lines:
                 yield _Command(f"  {harmless(line)}")
@@ -194,16 +194,17 @@ def _joined(card: b.FigureCard) -> str:
     return harmless(f"{card.value}{kind}" + (f"; {card.small}" if card.small else ""))
 
 
-def _pairs(pairs: Sequence[tuple[str, str]], *, everything: bool) -> Table:
-    """Names and values, of which a look shows the first words."""
+def _pairs(pairs: Sequence[tuple[str, str]], *, everything: bool) -> Iterator[Table]:
+    """Names and values, each by itself, so that none is cut; a look shows the first words of a long one."""
     names = [harmless(name) for name, _ in pairs]
-    room = FACT_LINES * (WIDTH - max(map(cell_len, names), default=0) - 4)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
+    width = max(map(cell_len, names), default=0)
+    room = FACT_LINES * (WIDTH - width - 4)
     for name, (_, value) in zip(names, pairs, strict=True):
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True, min_width=width)
+        grid.add_column()
         grid.add_row(name, Text(harmless(value if everything else textwrap.shorten(value, room, placeholder=" …"))))
-    return grid
+        yield grid
 
 
 def _table(block: b.TableBlock, *, everything: bool) -> Iterator[RenderableType]:
