@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 
 from benchmarks.chances import repeated
 from fairbits import Audit, load_subject
-from fairbits.diff.pairs import impact
+from fairbits.diff.pairs import impact, impact_change, rate_change
 from fairbits.domain import Attribute, Schema, Table, one_row_each, people_notes, people_of
 from fairbits.errors import FairbitsError
-from fairbits.measure import Grouping, bounded_means, rate_of, student_mean, wilson
+from fairbits.measure import Grouping, bounded_means, documents_of, rate_bound, rate_of, student_mean, wilson
 from fairbits.proxies import study_subject
+from fairbits.subject.quality import area_under_curve, rank_correlation, variance_explained
 from tests.gates.planted import write_subject
 
 SEX = Attribute(name="sex", kind="category", labels=("f", "m"), protected=True)
@@ -167,34 +169,113 @@ def test_weighted_intervals_hold() -> None:
     assert unweighted < 0.05 * worlds
 
 
-def test_weights_of_a_table_are_those_of_its_figures(tmp_path: Path) -> None:
-    """A row of weight 3 counts as three rows do; what is not weighted says so."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 200), "income": rng.integers(0, 9, 200)})
-    frame["paid"] = np.where(frame.income + 2 * (frame.sex == "m") + rng.normal(0, 2, 200) > 5, "yes", "no")
-    frame["share"] = rng.choice([1, 3], 200)
+#: Figures of ``measure --json`` that count rows, or tell how sure others are: copies of rows would change them.
+COUNTED = {"rows", "people", "effective_rows", "twins_removed", "quality_rows", "accuracy_rows"}
+
+
+def assert_alike(one: object, other: object, path: str = "") -> None:
+    """The same figures; ends of intervals, and what counts rows, may differ."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), path
+        for name in one.keys() - COUNTED:
+            if not name.endswith(("low", "high")) and name not in ("extreme", "why"):
+                assert_alike(one[name], other[name], f"{path}.{name}")
+    elif isinstance(one, list | tuple):
+        for i, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+            assert_alike(mine, theirs, f"{path}[{i}]")
+    else:
+        assert one == (pytest.approx(other) if isinstance(one, float) else other), path
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_of_weight_three_counts_as_three_rows_in_every_figure(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 300), "race": rng.choice(["a", "b", "c"], 300)})
+    frame["income"] = rng.integers(0, 5000, 300)
+    frame["paid"] = np.where(frame.income + 900 * (frame.sex == "m") + rng.normal(0, 900, 300) > 2500, "yes", "no")
+    frame["share"] = rng.choice([1, 2, 5], 300)
 
     def score(people: pd.DataFrame) -> np.ndarray:
-        return 1 / (1 + np.exp(-(people.income + (people.sex == "m") - 4.7).to_numpy(float)))
+        push = 600 * (people.sex == "m") + 200 * (people.race == "b")
+        return 1 / (1 + np.exp(-(people.income + push - 2700).to_numpy(float) / 600))
 
-    about = {"target": "paid", "protected": ["sex"], "favourable": "yes", "input_format": "frame"}
+    about = {"target": "paid", "protected": ["sex", "race"], "favourable": "yes", "input_format": "frame"}
     once = Audit.from_table(score, frame, weight="share", **about)
-    rows = Audit.from_table(score, frame.loc[np.repeat(frame.index, frame.share)], ignored=["share"], **about)
+    copies = frame.loc[np.repeat(frame.index, frame.share)].assign(who=range(frame.share.sum()))  # each somebody else
+    rows = Audit.from_table(score, copies, ignored=["share"], person="who", **about)
     weighted, copied = once.measure(), rows.measure()
-    for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", "flip_rate", "flip_rate_plausible"):
-        assert getattr(weighted, name).value == pytest.approx(getattr(copied, name).value), name
+    assert_alike(weighted.summary(), copied.summary())
+    assert_alike(once.subject.quality.figures(), rows.subject.quality.figures())
+    assert once.subject.quality.auc != pytest.approx(Audit.from_table(score, frame, **about).subject.quality.auc)
+    assert [asdict(one) for one in weighted.stakes()] == [pytest.approx(asdict(one)) for one in copied.stakes()]
+    for one, other in zip(documents_of(once.groups()), documents_of(rows.groups()), strict=True):
+        for table in (one, other):
+            for row in table["groups"]:
+                del row["small"]  # by people, whom copies do not add to
+                row["median_score"] = table["median_score"]
+        assert_alike(one["groups"], other["groups"])
     assert weighted.summary()["effective_rows"] == pytest.approx(frame.share.sum() ** 2 / (frame.share**2).sum())
-    assert weighted.flip_rate.high - weighted.flip_rate.low > copied.flip_rate.high - copied.flip_rate.low
-    for name in ("favourable_rate", "base_rate", "accuracy", "balanced_accuracy"):
-        assert getattr(once.subject.quality, name) == pytest.approx(getattr(rows.subject.quality, name)), name
-    for one, other in zip(once.groups()[0].groups, rows.groups()[0].groups, strict=True):
-        assert one.selection_rate.value == pytest.approx(other.selection_rate.value)
-        assert one.impact_ratio == pytest.approx(other.impact_ratio)
-        assert (one.share, one.mean_score.value) == pytest.approx((other.share, other.mean_score.value))
+    assert weighted.bound()["rate"] > rate_bound(300)
+    assert weighted.flip_rate.high - weighted.flip_rate.low > copied.flip_rate.high - copied.flip_rate.low - 1e-9
     assert any("effective sample size" in note for note in once.subject.notes)
     assert once.subject.identity.id != Audit.from_table(score, frame, ignored=["share"], **about).subject.identity.id
     with pytest.raises(FairbitsError, match="weight 'share' is -1 in row 1"):
         Audit.from_table(score, frame.assign(share=-1), weight="share", **about)
+
+
+def test_weighted_regressions_and_areas_are_those_of_copies() -> None:
+    rng = np.random.default_rng(3)
+    truth, weight = rng.normal(size=200), rng.choice([1.0, 2.0, 4.0], 200)
+    scores, copies = np.round(truth + rng.normal(size=200), 1), np.repeat(np.arange(200), weight.astype(int))
+    for figure in (variance_explained, rank_correlation):
+        assert figure(scores, truth, weight) == pytest.approx(figure(scores[copies], truth[copies]))
+    area = area_under_curve(scores, truth > 0, weight=weight)
+    assert area[0] == pytest.approx(area_under_curve(scores[copies], truth[copies] > 0)[0])
+    assert area[1:] == pytest.approx(area_under_curve(scores[copies], truth[copies] > 0, people=copies)[1:], abs=0.01)
+    assert area_under_curve(scores, truth > 0, weight=(truth > 0) * 1.0) is None
+
+
+def test_intervals_of_weighted_areas_hold() -> None:
+    """Those of high scores are drawn a quarter as often, and weigh four times as much."""
+    held = plain = 0
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 5])
+        label = rng.random(700) < 0.5
+        score = rng.normal(size=700) + label
+        kept = rng.random(700) < np.where(score > 0.5, 0.25, 1.0)
+        label, score = label[kept], score[kept]
+        found = area_under_curve(score, label, weight=np.where(score > 0.5, 4.0, 1.0))
+        held += found[1] <= 0.7602 <= found[2]
+        plain += area_under_curve(score, label)[1] <= 0.7602 <= area_under_curve(score, label)[2]
+    assert held >= 0.91 * 200
+    assert plain < 0.75 * 200
+
+
+def test_rows_are_drawn_by_their_weight() -> None:
+    weight, people = np.repeat([1.0, 4.0, 0.0], 2000), np.repeat(np.arange(3000), 2)
+    drawn = one_row_each(None, 6000, np.random.default_rng(0), weight)
+    assert np.bincount(drawn // 2000, minlength=3) == pytest.approx([500, 2000, 0], abs=80)
+    mixed = np.tile([1.0, 3.0], 3000)
+    drawn = one_row_each(people, 6000, np.random.default_rng(0), mixed)
+    assert np.array_equal(people[drawn], np.arange(3000))  # all alike heavy
+    assert (drawn % 2).mean() == pytest.approx(0.75, abs=0.03)
+
+
+def test_changes_are_weighted() -> None:
+    """As many get worse as better, but those who get worse stand for more people."""
+    before, after = np.zeros(400, dtype=bool), np.zeros(400, dtype=bool)
+    before[:40], after[40:80] = True, True
+    weight, copies = np.ones(400), np.ones(400, dtype=int)
+    weight[40:80], copies[40:80] = 3, 3
+    whole, rng = np.repeat(np.arange(400), copies), np.random.default_rng(0)
+    found = rate_change(before, after, rng, level=0.95, weight=weight)
+    assert found.value == pytest.approx(after[whole].mean() - before[whole].mean())
+    assert found.p_value is None
+    assert found.low > 0 >= rate_change(before, after, rng, level=0.95).low
+    groups = Grouping("sex", ("f", "m"), np.arange(400) % 2)
+    moved = impact_change(groups, ~before, ~after, rng, level=0.95, weight=weight)
+    copied = impact_change(groups.take(whole), ~before[whole], ~after[whole], rng, level=0.95)
+    assert moved.value == pytest.approx(copied.value)
 
 
 def test_a_gate_weighs_its_limits() -> None:

@@ -138,3 +138,25 @@ def test_what_is_no_probability_is_refused(tmp_path: Path) -> None:
     file.write_text(FILE.replace('"p_b"', '"p_c"'))
     with pytest.raises(FairbitsError, match="column 'p_c' of protected attribute 'race' is not in the table"):
         Audit.of(file)
+
+
+def test_from_table_takes_probabilities_and_plausible_rules() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.integers(0, 1000, 600), "age": rng.integers(20, 60, 600)})
+    frame["p_black"] = rng.random(600).round(3)
+    frame["paid"] = np.where(frame.income + 5 * frame.age > 700, "yes", "no")
+
+    def score(people: pd.DataFrame) -> np.ndarray:
+        return 1 / (1 + np.exp(-(people.income + 5 * people.age - 700).to_numpy(float) / 100))
+
+    about = {"target": "paid", "protected": "age", "favourable": "yes", "input_format": "frame"}
+    rules = ["age <= own age + 5"]
+    audit = Audit.from_table(score, frame, probabilities={"race": ["p_black"]}, plausible=rules, **about)
+    assert audit.subject.schema.names == ("income", "age")
+    (found,) = audit.proxies().probable
+    assert [one.group for one in found.groups] == ["p_black", "(rest)"]
+    measured = audit.measure()
+    assert measured.summary()["plausible"] == rules
+    assert measured.flip_rate_plausible.value < measured.flip_rate.value
+    with pytest.raises(FairbitsError, match="attribute 'race' is known as probabilities; name their columns"):
+        Audit.from_table(score, frame, probabilities={"race": []}, **about)

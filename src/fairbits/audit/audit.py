@@ -243,6 +243,8 @@ class Audit:
         person: str | None = None,
         weight: str | None = None,
         test: Any = None,
+        plausible: Iterable[str] = (),
+        probabilities: Mapping[str, Any] | None = None,
         name: str = "subject",
         as_is: bool = False,
         **options: Any,
@@ -276,6 +278,11 @@ class Audit:
             The column of survey weights: rates and means are then weighted.
         test
             A table of people whom the model has never seen, such as ``table``: accuracy and AUC are then about them.
+        plausible
+            Rules for plausible twins, as under ``plausible`` in an audit file: ``["abs(age - own age) <= 10"]``.
+        probabilities
+            Attributes of which the table has probabilities only, by name: the columns, as in
+            ``{"race": ["p_black", "p_white"]}``; ``proxies`` gives their group rates.
         name
             What to call the subject.
         as_is
@@ -298,7 +305,10 @@ class Audit:
         chosen = ModelOptions.of(options)
         asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
         asked |= {"max_twins": max_twins, "threshold": threshold, "name": name, "person": person, "test": test}
-        asked["weight"] = weight
+        soft = {
+            one: {"protected": "probabilities", "columns": [*columns]} for one, columns in (probabilities or {}).items()
+        }
+        asked |= {"weight": weight, "plausible": plausible, "probabilities": soft}
         subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
 

@@ -133,13 +133,15 @@ def paired_changes(
     level: float = 0.95,
     resamples: int = 1000,
     people: People = None,
+    weight: Floats | None = None,
 ) -> list[PairedChange]:
     """How the means of columns, (n, c), moved between two answers about the same people; none moves by more than its
     span. Whoever has several rows counts once among the worse or the better, by which way most of them went.
     """
     moved = np.round(after - before, 9)
     ends = np.asarray(spans, dtype=np.float64)
-    found = bounded_means(moved, rng, lows=-ends, highs=ends, level=level, resamples=resamples, people=people)
+    drawn: dict[str, Any] = {"level": level, "resamples": resamples, "people": people, "weight": weight}
+    found = bounded_means(moved, rng, lows=-ends, highs=ends, **drawn)
     own = moved
     if people is not None:
         own = np.zeros((int(people.max()) + 1, moved.shape[1]))
@@ -159,18 +161,28 @@ def mean_change(
     limit: float,
     level: float,
     people: People = None,
+    weight: Floats | None = None,
 ) -> PairedChange:
     """How a mean rose between two answers about the same people."""
     was, now = (np.asarray(one, dtype=np.float64)[:, None] for one in (before, after))
-    return paired_changes(was, now, rng, spans=limit, level=level, people=people)[0]
+    return paired_changes(was, now, rng, spans=limit, level=level, people=people, weight=weight)[0]
 
 
 def rate_change(
-    before: Truths, after: Truths, rng: np.random.Generator, *, level: float, people: People = None
+    before: Truths,
+    after: Truths,
+    rng: np.random.Generator,
+    *,
+    level: float,
+    people: People = None,
+    weight: Floats | None = None,
 ) -> PairedChange:
-    """How a share of people rose between two answers about the same people, with McNemar's test."""
-    found = mean_change(before, after, rng, limit=1.0, level=level, people=people)
-    return replace(found, p_value=mcnemar(found.worse, found.better))
+    """How a share of people rose between two answers about the same people, with McNemar's test.
+
+    It counts people alike, so it says nothing about weighted ones: there the interval alone decides.
+    """
+    found = mean_change(before, after, rng, limit=1.0, level=level, people=people, weight=weight)
+    return found if weight is not None else replace(found, p_value=mcnemar(found.worse, found.better))
 
 
 def impact(
@@ -180,20 +192,22 @@ def impact(
 
     The interval is that of :func:`fairbits.measure.lowest_ratio`.
     """
-    counts, chosen = _counted(groups, selected)
-    if weight is not None:
-        who = [groups.known, groups.known & selected]
-        everybody, hit = (np.bincount(groups.codes[one], weight[one], len(counts)) for one in who)
-        chosen = counts * hit / np.where(everybody > 0, everybody, 1)
-    worth = _worth(groups, [selected], people, weight) / np.maximum(counts, 1)
-    counts, chosen = counts * worth, chosen * worth
-    fit = np.flatnonzero(counts >= MIN_GROUP)
-    found = lowest_ratio(chosen[fit], counts[fit], level=level)
+    counts, chosen = (_counted(groups, one, weight) for one in (groups.known, selected))
+    worth = _worth(groups, [selected], people, weight)
+    fit = np.flatnonzero(worth >= MIN_GROUP)
+    found = lowest_ratio(chosen[fit] / counts[fit] * worth[fit], worth[fit], level=level)
     return None if found is None else (found[0], f"{groups.name} {groups.labels[fit[found[1]]]}")
 
 
 def impact_change(
-    groups: Grouping, before: Truths, after: Truths, rng: np.random.Generator, *, level: float, people: People = None
+    groups: Grouping,
+    before: Truths,
+    after: Truths,
+    rng: np.random.Generator,
+    *,
+    level: float,
+    people: People = None,
+    weight: Floats | None = None,
 ) -> PairedChange | None:
     """How far the lowest ratio of selection rates dropped, by a paired bootstrap over people.
 
@@ -202,23 +216,22 @@ def impact_change(
     the lowest. In each group one more person stands where they move that end furthest, so that changes too rare for
     the sample are allowed for.
     """
-    counts, old = _counted(groups, before)
-    new = _counted(groups, after)[1]
-    worth = _worth(groups, [before, after, before != after], people)
+    moments = [groups.known, ~before & ~after, after & ~before, before & ~after, before & after]
+    counts, *cells = (_counted(groups, one, weight) for one in moments)
+    shares = np.column_stack(cells) / np.where(counts > 0, counts, 1.0)[:, None]
+    old, new = (shares[:, moment].sum(axis=1) for moment in (_BEFORE, _AFTER))
+    worth = _worth(groups, [before, after, before != after], people, weight)
     fit = np.flatnonzero(worth >= MIN_GROUP)
     if len(fit) < 2 or old[fit].sum() == 0 or new[fit].sum() == 0:
         return None
     known = groups.known
     worse, better = int((before & ~after)[known].sum()), int((after & ~before)[known].sum())
-    cells = np.zeros((len(counts), 4))
-    np.add.at(cells, (groups.codes[known], 2 * before[known].astype(int) + after[known]), 1)
-    cells *= (worth / np.maximum(counts, 1))[:, None]
-    drawn = rng.standard_gamma(np.broadcast_to(cells[fit], (DRAWS, len(fit), 4)))
+    drawn = rng.standard_gamma(np.broadcast_to((shares * worth[:, None])[fit], (DRAWS, len(fit), 4)))
     extra = rng.standard_exponential((DRAWS, len(fit)))
     outside = 0.5 - level / 2
     high = _largest_drop(drawn, extra, _BEFORE, _AFTER, outside)
     low = -_largest_drop(drawn, extra, _AFTER, _BEFORE, outside)  # what rose, seen from the other side
-    value = float(_lowest(old[fit] / counts[fit]) - _lowest(new[fit] / counts[fit]))
+    value = float(_lowest(old[fit]) - _lowest(new[fit]))
     return PairedChange(value, min(low, value), max(high, value), worse, better)
 
 
@@ -263,10 +276,11 @@ def _worth(groups: Grouping, answers: Sequence[Truths], people: People, weight: 
     return counts
 
 
-def _counted(groups: Grouping, selected: Truths) -> tuple[Floats, Floats]:
-    size, known = len(groups.labels), groups.known
-    chosen = np.bincount(groups.codes[known & selected], minlength=size).astype(np.float64)
-    return groups.counts.astype(np.float64), chosen
+def _counted(groups: Grouping, who: Truths, weight: Floats | None) -> Floats:
+    """How many of each group they are, or the sum of their weights."""
+    here = groups.known & who
+    own = None if weight is None else weight[here]
+    return np.bincount(groups.codes[here], own, len(groups.labels)).astype(np.float64)
 
 
 def _lowest(rates: Floats) -> Floats:

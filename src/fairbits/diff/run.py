@@ -167,21 +167,24 @@ def group_shifts(
             if not people:
                 continue
             before, after = (one[here].astype(np.float64) for one in columns)
-            members = None if whose is None else whose[here]
-            means = paired_changes(before, after, rng, spans=spans, resamples=500, people=members)
+            members, weight = (None if one is None else one[here] for one in (whose, table.weight))
+            if weight is not None and not weight.any():
+                continue  # nobody of the population
+            means = paired_changes(before, after, rng, spans=spans, resamples=500, people=members, weight=weight)
+            rates = [np.average(one, axis=0, weights=weight).tolist() for one in (before, after)]
             enough = (people if members is None else len(np.unique(members))) >= MIN_PEOPLE
             shifts.append(
                 GroupShift(
                     attribute=grouping.name,
                     group=label,
                     people=people,
-                    selection_before=float(before[:, 1].mean()) if decides else None,
-                    selection_after=float(after[:, 1].mean()) if decides else None,
+                    selection_before=rates[0][1] if decides else None,
+                    selection_after=rates[1][1] if decides else None,
                     selection_change=means[1] if decides and enough else None,
                     lost=int((before[:, 1] > after[:, 1]).sum()) if decides else None,
                     gained=int((after[:, 1] > before[:, 1]).sum()) if decides else None,
                     k_change=means[0],
-                    rose=float((after[:, 0] > before[:, 0]).mean()),
+                    rose=float(np.average(after[:, 0] > before[:, 0], weights=weight)),
                 )
             )
     return tuple(shifts)
@@ -270,8 +273,8 @@ def diff_subjects(
         seed=seed,
         protected=a.schema.protected,
         regression=a.schema.regression,
-        shifts=_shifts(own, evaluators[0], generator(seed, "diff", "people"), whose),
-        changed=_changed(own, whose),
+        shifts=_shifts(own, evaluators[0], generator(seed, "diff", "people"), whose, table.weight),
+        changed=_changed(own, whose, table.weight),
         k_rose=int((worse > 0).sum()),
         k_fell=int((worse < 0).sum()),
         groups=group_shifts(a, table, own, generator(seed, "diff", "groups"), whose),
@@ -341,6 +344,7 @@ def _shifts(
     evaluator: Evaluator,
     rng: np.random.Generator,
     whose: npt.NDArray[np.int64] | None,
+    weight: Floats | None,
 ) -> tuple[Shift, ...]:
     """Figures of both, and the means of everybody's own change: all drawn with the same people."""
     found, limit, m = [one.figures for one in own], evaluator.bits_limit, float(evaluator.m)
@@ -361,10 +365,11 @@ def _shifts(
     add("q_1_mean", "mean bits, Q1", found[0].q_1, found[1].q_1, limit, worse=1)
     before, after = (np.column_stack([pair[place] for pair in pairs]) for place in (2, 3))
     spans = [max(span, 1e-9) for *_, span, _, _ in pairs]
-    changes = paired_changes(before, after, rng, spans=spans, people=whose)
+    changes = paired_changes(before, after, rng, spans=spans, people=whose, weight=weight)
+    means = zip(*(np.average(one, axis=0, weights=weight).tolist() for one in (before, after)), strict=True)
     shifts = [
-        Shift(name, words, float(one.mean()), float(other.mean()), _or_none(change, one, other), share, worse)
-        for (name, words, one, other, _, share, worse), change in zip(pairs, changes, strict=True)
+        Shift(name, words, mean[0], mean[1], _or_none(change, one, other), share, worse)
+        for (name, words, one, other, _, share, worse), mean, change in zip(pairs, means, changes, strict=True)
     ]
     most = [float(one.k.max()) for one in found]
     return (*shifts, Shift("k_max", "largest k", most[0], most[1], None))
@@ -375,7 +380,7 @@ def _or_none(change: PairedChange, one: Floats, other: Floats) -> PairedChange:
     return PairedChange(0.0, 0.0, 0.0, 0, 0) if np.array_equal(one, other) else change
 
 
-def _changed(own: list[_Side], whose: npt.NDArray[np.int64] | None) -> Changed | None:
+def _changed(own: list[_Side], whose: npt.NDArray[np.int64] | None, weight: Floats | None) -> Changed | None:
     one, other = own
     if one.classes is None or other.classes is None:
         return None
@@ -384,7 +389,7 @@ def _changed(own: list[_Side], whose: npt.NDArray[np.int64] | None) -> Changed |
     right = wrong = None
     if one.right is not None and other.right is not None:
         right, wrong = int((~one.right & other.right).sum()), int((one.right & ~other.right).sum())
-    return Changed(int(moved.sum()), rate_of(moved, people=whose), lost, gained, right, wrong)
+    return Changed(int(moved.sum()), rate_of(moved, people=whose, weight=weight), lost, gained, right, wrong)
 
 
 def _facts(subject: Subject) -> SideFacts:

@@ -113,6 +113,11 @@ class Chances:
         """The observed attribute that holds the group of probability one half or more, where there is one."""
         return f"{self.attribute} (most likely)"
 
+    @property
+    def likely_group(self) -> Attribute:
+        """That attribute."""
+        return Attribute(name=self.likely, kind="category", labels=self.labels, protected=True)
+
 
 @dataclass(frozen=True, repr=False)
 class Schema:

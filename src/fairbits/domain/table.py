@@ -626,7 +626,8 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
         worth = table.weight.sum() ** 2 / (table.weight**2).sum()
         weighted = (
             f"rates and means are weighted: {len(table):,} rows are worth {worth:,.0f} of equal weight (effective "
-            f"sample size); AUC, bits in the score, repairs and what a search finds are not weighted.",
+            f"sample size); bits in the score are about rows drawn by their weight, and repairs, debugging and what a "
+            f"search finds are not weighted.",
         )
     if table.person is not None:
         return (
@@ -648,12 +649,26 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
     )
 
 
-def one_row_each(people: Integers | None, n: int, rng: np.random.Generator) -> Integers:
-    """A row of every person, by lot, in the order of the rows; all rows where each is somebody else."""
-    if people is None:
+def one_row_each(
+    people: Integers | None, n: int, rng: np.random.Generator, weight: npt.NDArray[np.float64] | None = None
+) -> Integers:
+    """A row of every person, by lot, in the order of the rows; all rows where each is somebody else.
+
+    With weights, rows are drawn by theirs and people kept by that of their rows together, the heaviest for certain: a
+    sample in which people count alike, nobody twice, so that halves of it tell nothing about each other.
+    """
+    if people is None and weight is None:
         return np.arange(n)
+    # Whoever comes first: a race of exponential times, the faster the heavier a row is.
     order = rng.permutation(n)
-    return np.sort(order[np.unique(people[order], return_index=True)[1]])
+    if weight is not None:
+        order = np.argsort(np.log(rng.standard_exponential(n)) - np.log(np.maximum(weight, 1e-300)))
+    own = np.arange(n) if people is None else np.unique(people, return_inverse=True)[1]
+    drawn = order[np.unique(own[order], return_index=True)[1]]
+    if weight is not None:
+        together = np.bincount(own, weight)
+        drawn = drawn[rng.random(len(together)) * together.max() < together]
+    return np.sort(drawn)
 
 
 def _numbered(columns: list[npt.NDArray[Any]], n: int) -> Integers:

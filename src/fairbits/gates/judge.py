@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,7 @@ class FrozenFigures:
         #: The number of the person of each row, where people have several; for the sample alone.
         self.everybody = everybody
         self.people = None if everybody is None else everybody[self.sample]
-        #: Survey weights, for figures held against a limit; changes compare the same rows, and need none.
+        #: Survey weights of the sample.
         self.weight = None if suite.table.weight is None else suite.table.weight[self.sample]
         #: Changes share the chance of a false alarm; a threshold has its own.
         self.level = policy.confidence
@@ -162,7 +163,7 @@ class FrozenFigures:
         def change() -> PairedChange:
             before, after = (read(one)[self.sample] for one in (self._earlier, self.answers))
             rng, level = self._rng("change"), self.change_level
-            return mean_change(before, after, rng, limit=high, level=level, people=self.people)
+            return mean_change(before, after, rng, limit=high, level=level, people=self.people, weight=self.weight)
 
         return mean, change
 
@@ -176,15 +177,16 @@ class FrozenFigures:
         return known & held if held is not None and (known & held).any() else known
 
     @property
-    def _labelled_people(self) -> npt.NDArray[np.int64] | None:
-        return None if self.everybody is None else self.everybody[self._labelled]
+    def _labelled_drawn(self) -> dict[str, Any]:
+        """The person and the weight of each row with a label, where there are any."""
+        every = {"people": self.everybody, "weight": self.suite.table.weight}
+        return {name: None if one is None else one[self._labelled] for name, one in every.items()}
 
     def _wrong(self, answers: Answers) -> Truths:
         return np.asarray(answers.decisions != self.suite.table.labels)[self._labelled]
 
     def _accuracy(self) -> Figure:
-        weight = None if self.suite.table.weight is None else self.suite.table.weight[self._labelled]
-        found = rate_of(~self._wrong(self.answers), level=self.level, people=self._labelled_people, weight=weight)
+        found = rate_of(~self._wrong(self.answers), level=self.level, **self._labelled_drawn)
         held = self.suite.table.held_out is not None and bool(self.suite.table.held_out[self._labelled].all())
         return found, "held-out rows" if held else ""
 
@@ -213,7 +215,7 @@ class FrozenFigures:
     @cached_property
     def _attributes(self) -> list[tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64], int]]:
         """Each attribute that enough people have: its name, their rows in the sample, one each, and their groups."""
-        once = one_row_each(self.people, int(self.sample.sum()), self._rng("people"))
+        once = one_row_each(self.people, int(self.sample.sum()), self._rng("people"), self.weight)
         found = []
         for one in self.groups:
             rows = once[one.known[once]]
@@ -247,24 +249,22 @@ class FrozenFigures:
 
     def _flip_change(self) -> PairedChange:
         before, after = self._earlier.flips[self.sample], self.answers.flips[self.sample]
-        return rate_change(before, after, self._rng("flips"), level=self.change_level, people=self.people)
+        drawn: dict[str, Any] = {"people": self.people, "weight": self.weight}
+        return rate_change(before, after, self._rng("flips"), level=self.change_level, **drawn)
 
     def _accuracy_change(self) -> PairedChange | None:
         if not self._labelled.any():
             return None
         before, after = self._wrong(self._earlier), self._wrong(self.answers)
-        rng, level = self._rng("accuracy"), self.change_level
-        return rate_change(before, after, rng, level=level, people=self._labelled_people)
+        return rate_change(before, after, self._rng("accuracy"), level=self.change_level, **self._labelled_drawn)
 
     def _impact_change(self) -> PairedChange | None:
         level = 1 - (1 - self.change_level) / len(self.groups)
         before, after = self._selected(self._earlier), self._selected(self.answers)
         if np.array_equal(before, after) and np.array_equal(self._earlier.scores, self.answers.scores):
             return PairedChange(0.0, 0.0, 0.0, 0, 0)  # the same answers: nothing can have moved
-        found = [
-            impact_change(one, before, after, self._rng(f"impact {one.name}"), level=level, people=self.people)
-            for one in self.groups
-        ]
+        drawn: dict[str, Any] = {"level": level, "people": self.people, "weight": self.weight}
+        found = [impact_change(one, before, after, self._rng(f"impact {one.name}"), **drawn) for one in self.groups]
         known = [one for one in found if one is not None]
         return widest(known) if known else None
 

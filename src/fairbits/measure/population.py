@@ -448,11 +448,19 @@ class Measurement(Shown):
         counts = np.bincount(self.evaluation.k)
         return {int(k): int(counts[k]) for k in np.flatnonzero(counts)}
 
+    @property
+    def _worth(self) -> int:
+        """How many people of equal weight the rows are worth."""
+        if self.table.weight is None:
+            return self.persons
+        whose = np.arange(len(self)) if self.people is None else self.people
+        return max(1, int(effective_size(np.bincount(whose, self.table.weight).astype(np.float64))))
+
     def bound(self) -> dict[str, float]:
         """Nobody examined exceeds these bits; how rare such people are at most among people drawn like these."""
         return {
             "bits": float(self.evaluation.q_inf.max()),
-            "rate": rate_bound(self.persons, confidence=CONFIDENCE),
+            "rate": rate_bound(self._worth, confidence=CONFIDENCE),
             "confidence": CONFIDENCE,
         }
 
@@ -541,13 +549,14 @@ class Measurement(Shown):
         split = np.flatnonzero(self.evaluation.k > 1)
         twins, people = self.evaluator.twins, self.table.codes[split]
         ends = [twins.as_twins(people, one[split]) for one in (self.evaluation.low_twin, self.evaluation.high_twin)]
+        every = np.ones(len(split)) if self.table.weight is None else self.table.weight[split]
         found = []
         for column in twins.columns:
             attribute = self.schema.attributes[column]
             # A person's own value counts for the one that stands for it, that of the same range.
             places = [attribute.twin_place(end[:, column]) for end in ends]
             for value, code in enumerate(attribute.twin_values()):
-                lowest, highest = (float((place == value).sum()) / max(len(split), 1) for place in places)
+                lowest, highest = (float(every[place == value].sum() / (every.sum() or 1.0)) for place in places)
                 found.append(Stake(attribute.name, attribute.read_twin(code), lowest, highest))
         return found
 
@@ -617,6 +626,6 @@ def measure_table(
         supported=support.count,
         noise=noise,
         people=people,
-        tail=tail_of(evaluation.span, rng, highest=highest, people=people),
+        tail=tail_of(evaluation.span, rng, highest=highest, **drawn),
         **dict(zip(names_of, rates, strict=False)),
     )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.measure.intervals import Estimate
+from fairbits.measure.intervals import Estimate, effective_size
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,27 +106,35 @@ def tail_of(
     *,
     highest: float | None = 1.0,
     people: npt.NDArray[np.int64] | None = None,
+    weight: Floats | None = None,
 ) -> Tail:
     """The tail of gaps; ``highest`` is the largest that there can be, None where there is no such."""
     values = np.asarray(gaps, dtype=np.float64)
+    every = np.ones(len(values)) if weight is None else weight
     if people is not None:
         own, place = np.unique(people, return_inverse=True)
         largest = np.zeros(len(own))
         np.maximum.at(largest, place.ravel(), values)
+        every = np.ones(len(own)) if weight is None else np.bincount(place.ravel(), weight).astype(np.float64)
         values = largest
-    values = np.sort(values)
-    quantiles = tuple(_quantile(values, level, highest) for level in LEVELS if len(values) * (1 - level) >= 1)
-    extreme, why = _extreme(values, rng, highest)
+    order = np.argsort(values, kind="stable")
+    order = order[every[order] > 0]
+    values, n = values[order], int(effective_size(every))
+    shares = np.cumsum(every[order]) / every.sum()
+    quantiles = tuple(_quantile(values, shares, n, level, highest) for level in LEVELS if n * (1 - level) >= 1)
+    extreme, why = None, "Rows are weighted, and what lies beyond them is estimated of rows that count alike only."
+    if weight is None:
+        extreme, why = _extreme(values, rng, highest)
     return Tail(len(values), float(values[-1]), quantiles, extreme, why)
 
 
-def _quantile(values: Floats, level: float, highest: float | None) -> TailQuantile:
+def _quantile(values: Floats, shares: Floats, n: int, level: float, highest: float | None) -> TailQuantile:
     """By order statistics: how many of n people lie below the true quantile is binomial."""
-    n = len(values)
     below, above = _binomial(n, level, 0.025), _binomial(n, level, 0.975)
-    high = float(values[above]) if above < n else highest
-    value = float(np.quantile(values, level, method="inverted_cdf"))
-    return TailQuantile(level, value, float(values[below - 1]) if below else 0.0, high)
+    # The first person up to whom so large a share of everybody lies; shares are sums of fractions.
+    places = np.minimum(np.searchsorted(shares, np.array([level, below / n, (above + 1) / n]) - 1e-9), len(values) - 1)
+    value, low, high = map(float, values[places])
+    return TailQuantile(level, value, low if below else 0.0, high if above < n else highest)
 
 
 def _binomial(n: int, share: float, level: float) -> int:

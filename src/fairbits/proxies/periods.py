@@ -95,7 +95,7 @@ def periods_of(
             continue
         here, whose = decided.take(rows), None if people is None else people[rows]
         weight = None if subject.table.weight is None else subject.table.weight[rows]
-        once = one_row_each(whose, len(rows), rng)
+        once = one_row_each(whose, len(rows), rng, weight)
         bits, tables = [], []
         for one in groupings:
             own, single = one.take(rows), one.take(rows[once])

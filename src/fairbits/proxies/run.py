@@ -257,21 +257,18 @@ def study_subject(
     groupings = groupings_of(schema, subject.table)
     say("groups")
     groups = subject_groups(subject, generator(seed, "proxies", "groups"), decided=decided)
-    # Bits, placebos and matches are about people: of those with several rows, one is drawn by lot.
-    people = people_of(schema, subject.table)
-    rows = one_row_each(people, len(subject.table), generator(seed, "proxies", "people"))
-    drawn, own = groupings, replace(subject, table=subject.table.rows(rows)) if people is not None else subject
-    if people is not None:
-        drawn = tuple(one.take(rows) for one in groupings)
+    # Bits, placebos and matches are about people: of those with several rows, one is drawn by lot; weights by theirs.
+    people, weight = people_of(schema, subject.table), subject.table.weight
+    rows = one_row_each(people, len(subject.table), generator(seed, "proxies", "people"), weight)
+    own, drawn = replace(subject, table=subject.table.rows(rows)), tuple(one.take(rows) for one in groupings)
     work = AttributeWork(own, decided.take(rows), chosen, seed, columns, say, rows=rows)
     singles = [work.single(one) for one in drawn]
     several = [work.several(some) for some in intersections(drawn)]
     periods: tuple[Period, ...] = ()
     notes = work.notes(drawn, singles)
-    if people is not None:
-        notes.append(
-            f"bits and matches are about one row of each person, by lot: {len(rows):,} of {len(people):,} rows."
-        )
+    if people is not None or weight is not None:
+        how = "one row of each person, by lot" if weight is None else "rows drawn by their weight"
+        notes.append(f"bits and matches are about {how}: {len(rows):,} of {len(subject.table):,} rows.")
     found = (
         probable_table(
             about,
@@ -280,7 +277,7 @@ def study_subject(
             generator(seed, "proxies", "probable", about.attribute),
             rows=rows,
             people=people,
-            weight=subject.table.weight,
+            weight=weight,
         )
         for about, chances in zip(schema.chances, subject.table.chances, strict=True)
     )

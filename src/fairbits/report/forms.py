@@ -106,7 +106,7 @@ def _metric(words: str, figures: Mapping[str, Any], name: str, slice_: str = "")
 
 
 def _group_metrics(attribute: str, group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for name, words in (("favourable_rate", "favourable rate (impact)"), ("impact_ratio", "impact ratio (impact)")):
+    for name, words in (("selection_rate", "favourable rate (impact)"), ("impact_ratio", "impact ratio (impact)")):
         if isinstance(group.get(name), int | float):
             yield _metric(words, group, name, f"{attribute}: {group['group']}")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,7 +39,7 @@ from fairbits.subject.infer import infer_schema
 from fairbits.subject.proposals import ProposedRule, proposed_rules
 from fairbits.subject.quality import Quality, against_labels, quality_of
 from fairbits.subject.subject import Subject, make_subject
-from fairbits.subject.toml import subject_of_toml
+from fairbits.subject.toml import chances_of, subject_of_toml
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -318,6 +318,8 @@ def subject_of_table(
     person: str | None = None,
     weight: str | None = None,
     test: Any = None,
+    plausible: Iterable[str] = (),
+    probabilities: Mapping[str, Any] | None = None,
     options: ModelOptions | None = None,
     as_is: bool = False,
 ) -> Subject:
@@ -329,7 +331,9 @@ def subject_of_table(
     options = options or ModelOptions()
     data = arrow_of(table, max_rows=options.max_rows)
     unseen = None if test is None else arrow_of(test, max_rows=options.max_rows)
-    ignored = (*ignored, *(name for name in (person, weight) if name is not None and name not in ignored))
+    chances = chances_of(probabilities or {})
+    aside = (person, weight, *(name for one in chances for name in one.columns))
+    ignored = (*ignored, *(name for name in aside if name is not None and name not in ignored))
     asked: dict[str, Any] = {
         "target": target,
         "protected": (protected,) if isinstance(protected, str) else tuple(protected),
@@ -339,7 +343,8 @@ def subject_of_table(
         "max_twins": max_twins,
         "threshold": threshold,
     }
-    schema, raw = draft_schema(data, **asked), RawTable(table, data)
+    raw, likely = RawTable(table, data), tuple(one.likely_group for one in chances)
+    schema = draft_schema(data, **asked)
 
     def coded(found: pa.Table, given: Any, one: Schema) -> Table:
         file = given if isinstance(given, str | Path) else None
@@ -347,6 +352,8 @@ def subject_of_table(
 
     def made(one: Schema, chosen: ModelOptions) -> Subject:
         one = one if unseen is None else widened_schema(one, unseen)
+        rules: Any = tuple(plausible)  # text, which the schema parses
+        one = replace(one, plausible=rules, chances=chances, observed=(*one.observed, *likely))
         people = replace(coded(data, table, one), index=raw.index, library=raw.library)
         one = with_held(one, people.codes, raw)
         held_out = None if unseen is None else coded(unseen, test, one)

@@ -136,15 +136,18 @@ def quality_of(model: Model, encoding: Encoding, schema: Schema, table: Table, *
     if table.held_out is not None and table.held_out.any():
         kept = np.flatnonzero(table.held_out)
     scores, labels, known["accuracy_rows"] = scores[kept], labels[kept], len(kept)
+    weight = None if table.weight is None or not table.weight[kept].any() else table.weight[kept]
     if schema.regression:
-        known |= {"r2": variance_explained(scores, labels), "rank_correlation": rank_correlation(scores, labels)}
+        known |= {
+            "r2": variance_explained(scores, labels, weight),
+            "rank_correlation": rank_correlation(scores, labels, weight),
+        }
         return Quality(**known, off=another_unit(scores, labels))
     if decisions is not None:
         right = decisions[kept] == labels
-        weight = None if table.weight is None else table.weight[kept]
         known |= {"accuracy": _mean(right, weight), "balanced_accuracy": balanced_accuracy(right, labels, weight)}
     people = None if table.person is None else table.person[kept]
-    area = area_under_curve(scores, labels == own, people=people)
+    area = area_under_curve(scores, labels == own, people=people, weight=weight)
     if area is not None:
         known |= dict(zip(("auc", "auc_low", "auc_high"), area, strict=True))
     return Quality(**known)
@@ -213,7 +216,11 @@ def _mean(hits: npt.NDArray[np.bool_], weight: npt.NDArray[np.float64] | None) -
 
 
 def area_under_curve(
-    scores: Floats, positive: npt.NDArray[np.bool_], *, people: npt.NDArray[np.int64] | None = None
+    scores: Floats,
+    positive: npt.NDArray[np.bool_],
+    *,
+    people: npt.NDArray[np.int64] | None = None,
+    weight: npt.NDArray[np.float64] | None = None,
 ) -> tuple[float, float, float] | None:
     """The area under the ROC curve with a 95 % interval.
 
@@ -221,28 +228,34 @@ def area_under_curve(
     "Confidence intervals for an effect size measure based on the Mann–Whitney statistic. Part 2": the areas that
     Hanley and McNeil's variance (1982), at that area, does not tell apart from the one seen. Unlike Wald's it stays
     within 0 and 1 and has a width at 0 and 1 too; at one half it is the Mann-Whitney test. Where several rows are one
-    person, they count for as many independent ones as the variance among people says (Kish's design effect).
+    person, or have weights, they count for as many independent ones as the variance among people says (Kish's design
+    effect).
 
     Examples
     --------
     >>> area_under_curve(np.array([0.1, 0.4, 0.4, 0.8]), np.array([False, False, True, True]))[0]
     0.875
     """
-    ones = int(positive.sum())
-    zeros = len(positive) - ones
+    every = np.ones(len(positive)) if weight is None else weight
+    ones, zeros = (int((every[own] > 0).sum()) for own in (positive, ~positive))
     if not ones or not zeros:
         return None
-    ranks = midranks(scores)
-    area = (float(ranks[positive].sum()) - ones * (ones + 1) / 2) / (ones * zeros)
+    ranks, whole = midranks(scores, weight), [float(every[own].sum()) for own in (positive, ~positive)]
+    area = (float((every * (ranks - 0.5))[positive].sum()) - whole[0] ** 2 / 2) / (whole[0] * whole[1])
     effect = 1.0
-    if people is not None:  # what each row moves the area by (DeLong 1988), against the sums over people
-        parts = np.empty(len(scores))
-        for own, sign, others in ((positive, 1, zeros), (~positive, -1, ones)):
-            above = (ranks[own] - midranks(scores[own])) / others
-            parts[own] = sign * (above - above.mean()) / own.sum()
-        person = np.unique(people, return_inverse=True)[1]
-        spread, rows = float((np.bincount(person, parts) ** 2).sum()), len(person) / (int(person.max()) + 1)
-        effect = max(1.0, spread / float((parts**2).sum())) if parts.any() else rows
+    if people is not None or weight is not None:
+        # What each row moves the area by (DeLong 1988), summed over people, against as many rows that count alike.
+        parts, alike = np.empty(len(scores)), 0.0
+        for own, sign, mine, others in ((positive, 1, whole[0], whole[1]), (~positive, -1, whole[1], whole[0])):
+            above = (ranks[own] - midranks(scores[own], None if weight is None else weight[own])) / others
+            share = every[own] / mine
+            apart = above - float(share @ above)
+            parts[own] = sign * share * apart
+            alike += float(share @ apart**2) / int((share > 0).sum())
+        person = np.arange(len(parts)) if people is None else np.unique(people, return_inverse=True)[1]
+        spread, sizes = float((np.bincount(person, parts) ** 2).sum()), np.bincount(person, every)
+        unequal = (ones + zeros) * float((sizes**2).sum() / sizes.sum() ** 2)
+        effect = max(1.0, spread / alike) if alike else unequal
     half = (ones + zeros) / effect / 2 - 1
     # Both ends by halving: where the area lies as far away as the deviation there.
     low, high = np.array([0.0, area]), np.array([area, 1.0])
@@ -256,20 +269,21 @@ def area_under_curve(
     return area, float(ends[0]), float(ends[1])
 
 
-def midranks(values: Floats) -> npt.NDArray[np.float64]:
-    """The place of each value among all, from 1; equal values share the mean of their places."""
-    _, member, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    found: npt.NDArray[np.float64] = (last - (counts - 1) / 2)[member.reshape(-1)]
+def midranks(values: Floats, weight: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float64]:
+    """The place of each value among all, from 1; equal values share the mean of their places. A weight is as many."""
+    member = np.unique(np.asarray(values), return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(member, weight)
+    found: npt.NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[member]
     return found
 
 
-def rank_correlation(one: Floats, other: Floats) -> float | None:
+def rank_correlation(one: Floats, other: Floats, weight: npt.NDArray[np.float64] | None = None) -> float | None:
     """Spearman's correlation; None where one of the two never varies."""
-    ranks = midranks(one), midranks(other)
+    ranks = midranks(one, weight), midranks(other, weight)
     if min(float(r.std()) for r in ranks) == 0:
         return None
-    return float(np.corrcoef(*ranks)[0, 1])
+    spread = np.cov(*ranks, aweights=weight)
+    return float(spread[0, 1] / np.sqrt(spread[0, 0] * spread[1, 1]))
 
 
 def another_unit(scores: Floats, target: Floats) -> str | None:
@@ -299,7 +313,9 @@ def _around(values: Floats) -> str:
     return f"about {middle:.4g} ({low:.4g} to {high:.4g})"
 
 
-def variance_explained(scores: Floats, target: npt.NDArray[np.float64]) -> float:
+def variance_explained(
+    scores: Floats, target: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None = None
+) -> float:
     """The share of the target's variance that the scores explain: 1 where all are exact, 0 where the mean does as well.
 
     A target that never varies has none to explain.
@@ -309,8 +325,8 @@ def variance_explained(scores: Floats, target: npt.NDArray[np.float64]) -> float
     >>> variance_explained(np.array([1.0, 2.0, 2.0]), np.array([1.0, 2.0, 3.0]))
     0.5
     """
-    spread = float(np.var(target))
-    missed = float(np.mean((np.asarray(scores, dtype=np.float64) - target) ** 2))
+    spread = float(np.average((target - np.average(target, weights=weight)) ** 2, weights=weight))
+    missed = float(np.average((np.asarray(scores, dtype=np.float64) - target) ** 2, weights=weight))
     return 1.0 - missed / spread if spread else 0.0
 
 

@@ -98,6 +98,11 @@ def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
     return Chances(name, tuple(columns), (*(text_of(label) for label in labels), REST))
 
 
+def chances_of(described: Mapping[str, Any]) -> tuple[Chances, ...]:
+    """The attributes that are known as probabilities, of sections ``{name: {protected, columns, labels}}``."""
+    return tuple(_chances_of_section(name, fields) for name, fields in described.items() if _is_soft(fields))
+
+
 def _ranges(attribute: Attribute, stated: object) -> tuple[tuple[str, float], ...]:
     """Named ranges with the value that stands for each; a plain list names each value by itself."""
     if isinstance(stated, list | tuple):
@@ -162,12 +167,11 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     """The schema in an audit file; an Arrow table gives the target's values where the document names none."""
     section = section_of(document, "table")
     described = section_of(document, "attributes")
-    stated = {name: fields.get("protected") for name, fields in described.items() if isinstance(fields, Mapping)}
-    soft = {name: fields for name, fields in described.items() if stated.get(name) == PROBABILITIES}
-    chances = tuple(_chances_of_section(name, fields) for name, fields in soft.items())
-    likely = tuple(Attribute(name=one.likely, kind="category", labels=one.labels, protected=True) for one in chances)
-    read = {name: attribute_of_section(name, fields) for name, fields in described.items() if name not in soft}
-    watched = {name for name, said in stated.items() if said == OBSERVED}
+    chances = chances_of(described)
+    likely = tuple(one.likely_group for one in chances)
+    hard = {name: fields for name, fields in described.items() if not _is_soft(fields)}
+    read = {name: attribute_of_section(name, fields) for name, fields in hard.items()}
+    watched = {name for name, fields in hard.items() if fields.get("protected") == OBSERVED}
     if "score" in section:  # nobody knows what a model that is not there takes
         watched |= {name for name, attribute in read.items() if attribute.protected}
     if not read:
