@@ -139,14 +139,17 @@ def repairs_table(
                 falls.setdefault(family, []).append(100 * (1 - after / start["equalised_odds"]))
         for family, by, one in entries:
             better = {which: _beaten_by(one, family, entries, which) for which in beaten}
-            if family == US:
+            if start["equalised_odds"] is None:  # too few people: nothing is known about odds
+                better["odds"] = ""
+            if family == US and (by == "k" or start["equalised_odds"] is not None):
                 beaten[by][name] = better[by]
             rows.append([name, family or AS_IS, one["name"], by, *_contest_cells(one), *better.values()])
     title = f"Repairs of networks, {seconds:g} s each: equalised odds and F1 as NeuFair has them, mean k and accuracy"
     how = (
         f"Chosen on the plan's half: by odds, with {100 * F1_KEPT:g} % of F1 kept (theirs), or by k, with at most "
         f"{100 * MAX_ACCURACY_LOSS:g} points of accuracy lost (ours); shown on held-out rows and cases. odds: "
-        "equalised-odds difference; beaten: by whom, in odds and F1, or in k and accuracy."
+        "equalised-odds difference (– with fewer than two groups of 30 people); beaten: by whom, in odds and F1, or in "
+        "k and accuracy."
     )
     columns = ("subject", "repair", "candidate", "by", "odds", "F1", "acc", "k", "beaten (odds, F1)", "beaten (k, acc)")
     says = [_standing(beaten["odds"], "odds and F1, their metric"), _standing(beaten["k"], "mean k and accuracy")]
