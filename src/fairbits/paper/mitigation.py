@@ -48,8 +48,6 @@ EQUAL = 0.005
 #: What the guard's line is: the plain average over twins, with nothing to choose.
 LINE = "average"
 COLUMNS = ("subject", "candidate", "acc", "bal", "k", "flips", "bits", "indir", "gap", "odds")
-#: What a walk may ask where only seconds end it.
-MANY = 10**9
 PUBLISHED = (
     "Published, each on its own networks and by its own measure: NeuFair lowers equalised odds by up to 69 % in an "
     "hour, CARE improves fairness by 61.91 % on average, ProF by around 90 % (their abstracts; figures of single "
@@ -152,7 +150,7 @@ def repairs_table(
         "k and accuracy."
     )
     columns = ("subject", "repair", "candidate", "by", "odds", "F1", "acc", "k", "beaten (odds, F1)", "beaten (k, acc)")
-    says = [_standing(beaten["odds"], "odds and F1, their metric"), _standing(beaten["k"], "mean k and accuracy")]
+    says = [_standing(beaten["odds"], "odds and F1 (their metric)"), _standing(beaten["k"], "mean k and accuracy")]
     says += [
         f"{who}: odds fall by {median(all_):.0f} % (median), {min(all_):.0f} to {max(all_):.0f} %, chosen by odds."
         for who, all_ in falls.items()
@@ -192,8 +190,8 @@ def _beaten_by(one: Figures, family: str, entries: Sequence[tuple[str, str, Figu
 
 
 def _contest_cells(one: Figures) -> list[Cell]:
-    odds = None if one["equalised_odds"] is None else round(float(one["equalised_odds"]), 3)
-    return [odds, round(float(one["f1"]), 3), round(100 * one["accuracy"]["value"], 1), round(one["k_mean_cases"], 2)]
+    odds, rest = one["equalised_odds"], (round(100 * one["accuracy"]["value"], 1), round(one["k_mean_cases"], 2))
+    return [None if odds is None else round(odds, 3), round(one["f1"], 3), *rest]
 
 
 def _standing(beaten: Mapping[str, str], what: str) -> str:
@@ -224,11 +222,14 @@ class Ours:
 
 
 def _timed(family: str, seconds: float) -> Proposer:
-    if family == US:
-        return Ours(seconds)
-    if family == "finetune":
-        return FairnessFinetune(seconds=seconds)
-    return (NeuFair if family == "neufair" else Care)(seconds=seconds, evaluations=MANY)
+    """A proposer that its seconds end, and nothing else."""
+    made: dict[str, Proposer] = {
+        US: Ours(seconds),
+        "neufair": NeuFair(seconds=seconds, evaluations=10**9),
+        "care": Care(seconds=seconds, evaluations=10**9),
+        "finetune": FairnessFinetune(seconds=seconds),
+    }
+    return made[family]
 
 
 @dataclass(frozen=True, slots=True)

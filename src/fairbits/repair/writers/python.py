@@ -155,7 +155,7 @@ def tree_script(tree: dict[str, Any], schema: Schema, encoding: Encoding, classe
     """A decision tree on unprotected inputs alone, with its nodes in the file itself."""
     what, proof = "A decision tree.", "No split asks for a protected attribute: all twins of a person get one score."
     about = by_inputs(schema, encoding, classes, network=tree)
-    return Script("Decider", what, proof, "", _facts(about, schema, classes))
+    return Script("PlainModel", what, proof, "", _facts(about, schema, classes))
 
 
 def _facts(about: About, schema: Schema, classes: list[Any]) -> dict[str, Any]:

@@ -463,7 +463,7 @@ class Written:
         raise NotImplementedError
 
 
-class Decider(Written):
+class PlainModel(Written):
     """A model as it is."""
 
     def _answered(self, table: Any) -> Any:
