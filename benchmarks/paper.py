@@ -31,7 +31,7 @@ from fairbits.errors import OptionError
 from fairbits.paper import Contest, StrategyComparison, compare
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
-from fairbits.paper.mitigation import mitigation_table
+from fairbits.paper.mitigation import mitigation_table, repairs_table
 from fairbits.paper.research import ExperimentPlan
 from fairbits.paper.subjects import Roster, roster
 from fairbits.paper.tables import Results, datasets, shown
@@ -160,6 +160,12 @@ def _mitigation(making: Making) -> Part:
     return part("fairbits paper mitigation" + " --quick" * making.quick, table)
 
 
+def _repairs(making: Making) -> Part:
+    seconds = making.seconds * 2
+    table = repairs_table(making.subjects, making.work, seconds=seconds, progress=said("repairs"))
+    return part(f"fairbits paper repairs --budget {seconds:g}s", table)
+
+
 PARTS: dict[str, Callable[[Making], Part]] = {
     "made": made,
     "datasets": _datasets,
@@ -172,6 +178,7 @@ PARTS: dict[str, Callable[[Making], Part]] = {
     "yardsticks": _yardsticks,
     "ablation": _ablation,
     "mitigation": _mitigation,
+    "repairs": _repairs,
 }
 
 

@@ -560,7 +560,7 @@ class RepairOptions(ExecutorOptions):
     quick: bool = option(False, "Leave out what takes long: distilling, sets of neurons, training.")
     proposals: Any = option(
         (),
-        "What else to try, by commas: mitigators (or reweigh, …), settings, tree.",
+        "What else to try, by commas: mitigators (or reweigh, …), settings, tree, neufair, care, finetune.",
         flag="--with",
         was=("--also", "--proposals"),
         read=_names("--with"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,51 @@ def test_options_that_do_not_apply() -> None:
     assert wrong.returncode == 2
     assert "--quick does not apply to 'rq1'" in wrong.stderr
     assert fairbits("paper", "mitigation", "--repeats", 3).returncode == 2
+
+
+def test_the_contest_of_repairs_through_the_command(tmp_path: Path) -> None:
+    asked = (
+        "paper",
+        "repairs",
+        "--subjects",
+        "german",
+        "--budget",
+        "0.3s",
+        "--threads",
+        1,
+        "--out",
+        tmp_path,
+        "--json",
+    )
+    found = fairbits(*asked)
+    assert found.returncode == 0, found.stderr
+    table = json.loads(found.stdout)
+    rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    assert rows[0]["repair"] == "as it is"
+    assert {(row["repair"], row["by"]) for row in rows[1:]} >= {
+        (who, by) for who in ("ours", "neufair", "care") for by in ("odds", "k")
+    }
+    assert all(0 <= row["odds"] <= 1 and 0 <= row["F1"] <= 1 and row["k"] >= 1 for row in rows)
+    for row in rows:  # whoever is named is there, and is better
+        for beaten, more in (("beaten (odds, F1)", ("odds", "F1")), ("beaten (k, acc)", ("k", "acc"))):
+            better = next((one for one in rows if row[beaten] and one["candidate"] == row[beaten]), None)
+            assert not row[beaten] or (better[more[0]] <= row[more[0]] and better[more[1]] >= row[more[1]])
+    assert "their metric" in table["findings"][0]
+    assert any("69 %" in note for note in table["notes"])
+    assert (tmp_path / "repairs.csv").is_file()
+    assert fairbits("paper", "repairs", "--full").returncode == 2
+
+
+def test_who_is_beaten() -> None:
+    def one(name: str, odds: float, f1: float, k: float) -> dict[str, object]:
+        plan = {"equalised_odds_plan": odds, "f1_plan": f1, "k_mean_plan": k, "accuracy_plan": f1}
+        return {"name": name, "equalised_odds": odds, "f1": f1, "k_mean_cases": k, "accuracy": {"value": f1}, **plan}
+
+    start, mine, other = one("as it is", 0.2, 0.8, 5), one("blind", 0.1, 0.79, 1), one("walk", 0.05, 0.5, 4)
+    assert mitigation._best([mine, other], start, "odds")["name"] == "blind"  # the walk has lost its F1
+    assert mitigation._best([other], start, "k")["name"] == "walk"
+    entries = [("", "", start), ("ours", "odds", mine), ("neufair", "odds", one("walk", 0.1, 0.8, 4))]
+    assert mitigation._beaten_by(mine, "ours", entries, "odds") == "walk"
+    assert mitigation._beaten_by(mine, "ours", entries, "k") == ""
+    says = mitigation._standing({"x": "walk", "y": ""}, "odds and F1 (their metric)")
+    assert says == "Ours is undominated in odds and F1 (their metric) on 1 of 2 subjects; beaten on x by walk."

@@ -21,7 +21,7 @@ from fairbits.measure import Evaluator
 from fairbits.models.onnx import writer as onnx_writing
 from fairbits.repair import Proof, RepairCandidate, RepairResult, read_repair, repair_run
 from fairbits.repair.choice import keeps_budget, pick, undominated
-from fairbits.repair.margins import Loss
+from fairbits.repair.judgement import Loss
 from fairbits.repair.proposals import weights as retraining_module
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.run import cautions

@@ -10,7 +10,7 @@ import pytest
 
 from fairbits.repair.proposals.registry import PROPOSERS
 from fairbits.repair.proposals.tree import FairTree, _cuts, built, ignoring, optimal_tree
-from fairbits.repair.run import study
+from fairbits.repair.run import repair_run, study
 from tests.repair import planted
 
 
@@ -52,3 +52,13 @@ def test_trees_are_judged_with_a_proof(tmp_path: Path) -> None:
         assert (one.held_out.k_max, one.held_out.id_rate) == (1, 0.0)
         assert "on training rows" in one.words
     assert PROPOSERS["tree"] == FairTree()
+
+
+@pytest.mark.parametrize("name", ["tree-2", "tree-4"])
+def test_trees_are_written_for_everybody(tmp_path: Path, name: str) -> None:
+    subject = planted.network_subject()
+    run = planted.searched(subject, tmp_path / "run")
+    found = repair_run(run, subject=subject, proposals=[FairTree(seconds=0.5)], choose=name, quick=True, threads=1)
+    assert {path.name for path in found.files} >= {"repaired.skops", "repaired.onnx", "repaired.py"}
+    assert all(check.kept and check.fresh and check.equal == check.rows for check in found.written)
+    assert {check.k_max for check in found.written} == {1}

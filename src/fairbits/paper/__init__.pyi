@@ -8,6 +8,7 @@ from .arena import compare as compare
 from .feedback import ablation as ablation
 from .localisation import rq3 as rq3
 from .mitigation import mitigation_table as mitigation_table
+from .mitigation import repairs_table as repairs_table
 from .research import FULL_SECONDS as FULL_SECONDS
 from .research import ExperimentPlan as ExperimentPlan
 from .significance import Verdict as Verdict

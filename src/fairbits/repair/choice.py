@@ -33,8 +33,18 @@ from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyErr
 from fairbits.measure import Evaluator, Measure, symbol_of
 from fairbits.models import Model, adapt, drops_protected
 from fairbits.repair.evidence import Halves
-from fairbits.repair.judgement import BALANCED_FACTOR, Judged, Setting, answers_of, estimates_of, front, judge, losses
-from fairbits.repair.margins import TWO_SIDED, Loss
+from fairbits.repair.judgement import (
+    BALANCED_FACTOR,
+    TWO_SIDED,
+    Judged,
+    Loss,
+    Setting,
+    answers_of,
+    estimates_of,
+    front,
+    judge,
+    losses,
+)
 from fairbits.repair.proposals.guard import Guard, proved_classes
 from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer
 from fairbits.repair.records import Figures, Proof, RepairCandidate

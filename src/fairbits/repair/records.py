@@ -56,6 +56,9 @@ class Figures:
         Differences between groups.
     gap_tail, gap_max
         The gap between twins' scores that 99 % of the rows stay below, and the largest.
+    equalised_odds, f1
+        The larger difference in true or false positive rates between the groups of one attribute; F1 of the favourable
+        class.
     """
 
     accuracy: float
@@ -77,6 +80,8 @@ class Figures:
     impact_ratio: float | None = None
     gap_tail: float | None = None
     gap_max: float | None = None
+    equalised_odds: float | None = None
+    f1: float | None = None
 
     def lowered(self, measure: Measure) -> float:
         """The mean over the cases of what a repair is to lower: k for ``q_inf``, bits for ``q_1``.
@@ -265,6 +270,7 @@ class RepairGroup:
     selection: float | None
     equal_opportunity: float | None
     average_odds: float | None
+    equalised_odds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,19 +30,21 @@ if TYPE_CHECKING:
     from fairbits.paper import Results
 
 PLACE = Path("runs", "paper")
-QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation", "mitigation", "compare")
+QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation", "mitigation", "repairs", "compare")
 
 
 def paper(
     *,
     question: str = argument(
-        help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation, mitigation; or compare SUBJECT: all "
-        "strategies on one model and table at equal seconds."
+        help="datasets, rq1, rq2, rq3, field (rq2 with every strategy), ablation, mitigation, repairs (rivals' "
+        "beside ours); or compare SUBJECT: all strategies on one model and table at equal seconds."
     ),
     subject: str | None = argument(None, "Of compare: a built-in name or an audit file (subject.toml)."),
     subjects: str | None = option(None, "Subjects, separated by commas.", metavar="NAMES", shown="the paper's ten"),
     strategies: str | None = option(None, "Strategies, separated by commas, or all.", metavar="NAMES"),
-    budget: str | None = option(None, "How long each search may take.", metavar="DURATION", shown="5s, of compare 15s"),
+    budget: str | None = option(
+        None, "How long each search or repair may take.", metavar="DURATION", shown="5s, of compare 15s"
+    ),
     repeats: int | None = option(None, "Runs of each cell (all but rq3).", shown="1, of compare 10"),
     full: bool = option(False, "As the paper: an hour (rq1, rq3), 15 min (rq2, field); 10 runs."),
     queries: int = option(5_000_000, "Model queries of each run of the ablation.", rare=True),
@@ -95,7 +98,16 @@ def paper(
     _refuse(question, of_mitigation if question != "mitigation" else {}, "mitigation")
     _check(question, strategies, repeats, full)
     from fairbits.cli.progress import steps
-    from fairbits.paper import FULL_SECONDS, ExperimentPlan, ablation, datasets, mitigation_table, roster, rq3
+    from fairbits.paper import (
+        FULL_SECONDS,
+        ExperimentPlan,
+        ablation,
+        datasets,
+        mitigation_table,
+        repairs_table,
+        roster,
+        rq3,
+    )
 
     if networks is not None:
         from fairbits.paper import networks as networks_in
@@ -124,8 +136,13 @@ def paper(
                     progress=progress,
                 ),
             )
-        elif question == "mitigation":
-            tables = (mitigation_table(found, out, trials=trials, quick=quick, threads=threads, progress=progress),)
+        elif question in ("mitigation", "repairs"):
+            make = (
+                partial(mitigation_table, trials=trials, quick=quick)
+                if question == "mitigation"
+                else partial(repairs_table, seconds=seconds)
+            )
+            tables = (make(found, out, threads=threads, progress=progress),)
         elif question == "rq3":
             tables = rq3(
                 found,
@@ -197,9 +214,9 @@ def _check(question: str, strategies: str | None, repeats: int, full: bool) -> N
         raise OptionError(
             f"--repeats is {repeats}, but rq3 names layers and neurons, which have no mean; leave it out."
         )
-    if question == "mitigation" and repeats != 1:
-        raise OptionError(f"--repeats is {repeats}, but mitigation judges every candidate once; leave it out.")
-    if question in ("datasets", "ablation", "mitigation") and (strategies is not None or full):
+    if question in ("mitigation", "repairs") and repeats != 1:
+        raise OptionError(f"--repeats is {repeats}, but {question} judges every candidate once; leave it out.")
+    if question in ("datasets", "ablation", "mitigation", "repairs") and (strategies is not None or full):
         option = "--full" if full else "--strategies"
         raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2, rq3 and field.")
 

@@ -56,9 +56,8 @@ def write_graph(
         [helper.make_tensor_value_info("output", tensor, ["people", network.widths[-1]]), *outputs],
         constants,
     )
-    model = helper.make_model(
-        graph, producer_name="fairbits", producer_version=__version__, opset_imports=[helper.make_opsetid("", 20)]
-    )
+    versions = [helper.make_opsetid(*one) for one in {("", 20), *((node.domain, 3) for node in nodes if node.domain)}]
+    model = helper.make_model(graph, producer_name="fairbits", producer_version=__version__, opset_imports=versions)
     model.ir_version = 9  # what runtimes of the last years read; newer is not needed for these operations
     helper.set_model_props(model, {FAVOURABLE_KEY: str(network.favourable), **(properties or {})})
     onnx.checker.check_model(model)

@@ -43,7 +43,7 @@ from fairbits.domain import (
 from fairbits.errors import CapabilityError, ModelError, OptionError
 from fairbits.measure import Evaluator, default_epsilon, evaluator_of
 from fairbits.models import Array, HasClassScores, ModelOptions, answers_vary, checked_rows, kind_of, read_model
-from fairbits.repair.margins import balanced_loss
+from fairbits.repair.judgement import balanced_loss
 from fairbits.subject import Subject, make_subject
 
 Doubles = npt.NDArray[np.float64]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbits.errors import OptionError, choose_from
+from fairbits.repair.proposals.care import Care
 from fairbits.repair.proposals.distil import Averages
+from fairbits.repair.proposals.finetune import FairnessFinetune
 from fairbits.repair.proposals.mitigators import Adversarial, ExponentiatedGradients, PrejudiceRemover, Reweighing
+from fairbits.repair.proposals.neufair import NeuFair
 from fairbits.repair.proposals.proposer import Proposer
 from fairbits.repair.proposals.settings import TRIALS, Tuning
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup
@@ -23,7 +26,9 @@ MITIGATORS: tuple[Proposer, ...] = (
     Adversarial(),
     ThresholdsByGroup(),
 )
-PROPOSERS: dict[str, Proposer] = {one.name: one for one in (*STANDARD, *MITIGATORS, Tuning(), FairTree())}
+#: Other systems' repairs of networks, each by its own search.
+RIVALS: tuple[Proposer, ...] = (NeuFair(), Care(), FairnessFinetune())
+PROPOSERS: dict[str, Proposer] = {one.name: one for one in (*STANDARD, *MITIGATORS, Tuning(), FairTree(), *RIVALS)}
 #: Stands for all mitigators.
 ALL = "mitigators"
 

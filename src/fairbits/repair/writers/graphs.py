@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,37 @@ def write_onnx(model: Guard | GroupThresholds, path: str | Path, classes: list[A
     centre = guarded.averaged()
     output = centre if model.tau == 0 else guarded.held(centre)
     return guarded.write(output, path, "fairbits-guard", {"fairbits.proof": model.proof}, model.schema, classes)
+
+
+def write_tree(tree: dict[str, Any], path: str | Path, inputs: int, schema: Schema, classes: list[Any]) -> None:
+    """Write a decision tree, as its Python file has it, as an ONNX graph with the same outputs."""
+    shape: Any = SimpleNamespace(
+        inputs=inputs, widths=(len(classes),), favourable=schema.favourable_index, head="softmax"
+    )
+    graph = _Graph(import_onnx(), shape)
+    left, leaves = tree["left"], [place for place, below in enumerate(tree["left"]) if below < 0]
+    # Inputs are float32: they are at most a threshold if and only if they are at most the next float32 below it.
+    cuts = np.array(tree["threshold"], np.float32)
+    cuts = np.where(cuts > np.array(tree["threshold"]), np.nextafter(cuts, np.float32(-np.inf)), cuts)
+    each = len(classes)
+    output = graph.node(
+        "TreeEnsembleRegressor",
+        ["inputs"],
+        domain="ai.onnx.ml",
+        n_targets=each,
+        nodes_treeids=[0] * len(left),
+        nodes_nodeids=list(range(len(left))),
+        nodes_modes=["LEAF" if below < 0 else "BRANCH_LEQ" for below in left],
+        nodes_featureids=[max(0, one) for one in tree["feature"]],
+        nodes_values=cuts.tolist(),
+        nodes_truenodeids=[max(0, one) for one in left],
+        nodes_falsenodeids=[max(0, one) for one in tree["right"]],
+        target_treeids=[0] * (each * len(leaves)),
+        target_nodeids=[leaf for leaf in leaves for _ in range(each)],
+        target_ids=list(range(each)) * len(leaves),
+        target_weights=[share for leaf in leaves for share in tree["values"][leaf]],
+    )
+    graph.write(output, path, "fairbits-tree", {}, schema, classes)
 
 
 class _Graph:

@@ -70,7 +70,7 @@ class Script:
         favourable = "the predicted value" if not classes else repr(classes[self.data["favourable"]])
         cut = f"; favourable from {self.data['threshold']:.15g} on" if len(classes) == 2 else ""
         if about["network"] is not None:
-            needs = "Needs NumPy alone: the network is in this file."
+            needs = "Needs NumPy alone: the model is in this file."
         elif about["file"] is not None:
             needs = f"The model is in {about['file']} beside this file, and asked through its own library."
         else:
@@ -124,14 +124,7 @@ def script_of(
         give = f"a function of a frame that gives {gives if len(classes) < 3 else 'the probabilities of all classes'}"
         columns = list(table_columns(schema))
         about = asked(schema, classes, form="frame", columns=columns, read=speaks, give=give)
-    rule = schema.rule
-    data = {
-        "model": about,
-        "classes": classes,
-        "favourable": rule.favourable,
-        "threshold": rule.threshold,
-        "protected": protected_facts(schema),
-    }
+    data = _facts(about, schema, classes)
     if isinstance(model, GroupThresholds):
         values = [schema.attributes[c].twin_values().tolist() for c in model.coding.twins.columns]
         shifts = model.shifts[model.coding.by_twin].tolist()
@@ -156,6 +149,24 @@ def script_of(
         f"average over twins. One decision costs {model.m} scores of the model."
     )
     return Script("Guarded", what, model.proof, declared, data)
+
+
+def tree_script(tree: dict[str, Any], schema: Schema, encoding: Encoding, classes: list[Any]) -> Script:
+    """A decision tree on unprotected inputs alone, with its nodes in the file itself."""
+    what, proof = "A decision tree.", "No split asks for a protected attribute: all twins of a person get one score."
+    about = by_inputs(schema, encoding, classes, network=tree)
+    return Script("PlainModel", what, proof, "", _facts(about, schema, classes))
+
+
+def _facts(about: About, schema: Schema, classes: list[Any]) -> dict[str, Any]:
+    rule = schema.rule
+    return {
+        "model": about,
+        "classes": classes,
+        "favourable": rule.favourable,
+        "threshold": rule.threshold,
+        "protected": protected_facts(schema),
+    }
 
 
 def _rules(rules: TwinRules, schema: Schema) -> dict[str, Any]:

@@ -271,13 +271,28 @@ class DenseLayers:
         return softmax(found) if head == "softmax" else sigmoid(found) if head == "sigmoid" else found
 
 
+class TreeNodes:
+    """A decision tree, from lists in the file itself: whoever has at most the threshold goes left."""
+
+    def __init__(self, about: Any) -> None:
+        self.about = {name: np.array(values) for name, values in about.items()}
+
+    def __call__(self, inputs: Any) -> Any:
+        """The shares of the classes in each row's leaf."""
+        about, rows, node = self.about, np.arange(len(inputs)), np.zeros(len(inputs), int)
+        while (about["left"][node] >= 0).any():
+            low = np.asarray(inputs, np.float32)[rows, about["feature"][node]] <= about["threshold"][node]
+            node = np.where(about["left"][node] < 0, node, np.where(low, about["left"][node], about["right"][node]))
+        return about["values"][node]
+
+
 class AskedModel:
     """A model as its owner asks it: a table in, probabilities of all classes (or values) out."""
 
     def __init__(self, about: Any, model: Any = None, folder: Any = ".") -> None:
         self.about = about
         if model is None and about["network"] is not None:
-            model = DenseLayers(about["network"])
+            model = (TreeNodes if "left" in about["network"] else DenseLayers)(about["network"])
         if model is None:
             if about["file"] is None:
                 raise TypeError(about["give"])
@@ -446,6 +461,13 @@ class Written:
 
     def _answered(self, table: Any) -> Any:
         raise NotImplementedError
+
+
+class PlainModel(Written):
+    """A model as it is."""
+
+    def _answered(self, table: Any) -> Any:
+        return self.model(table)
 
 
 class Guarded(Written):
