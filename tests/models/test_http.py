@@ -139,6 +139,68 @@ def test_the_rate_is_kept(server: Server, asking, rng) -> None:
     assert time.monotonic() - start >= 9 / 50
 
 
+def distinct(count: int) -> np.ndarray:
+    """People of whom no two are the same."""
+    numbers = np.arange(count)
+    return np.column_stack([numbers % 3, numbers % 2, numbers / 64.0, numbers % 2, 5 + numbers % 7])
+
+
+def equal_to_the_service(model: Any, encoding: Any, codes: np.ndarray) -> None:
+    expected = [score(person) for person in _decoded(codes)]
+    np.testing.assert_allclose(model.service.ask_all(encoding.encode(codes)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("best", [2, 12])
+def test_as_many_requests_as_are_answered_fastest(best: int, server: Server, asking) -> None:
+    def crowded(rows: list[dict[str, Any]], n: int) -> tuple[int, bytes]:
+        time.sleep(0.015 * max(1.0, server.at_once / best) ** 2)
+        return behave(rows, n)
+
+    server.behaviour = crowded
+    model, encoding = asking(batch=2)
+    model.service.pace.piece = lambda _: 2  # so that a short test has many requests
+    equal_to_the_service(model, encoding, distinct(150 * best))
+    assert best / 2 <= model.service.pace.requests.value <= 1.5 * best
+
+
+def test_a_service_that_has_enough_is_asked_less(server: Server, asking) -> None:
+    def full(rows: list[dict[str, Any]], n: int) -> tuple[int, bytes]:
+        if server.at_once > 3:
+            return 503, b"busy"
+        time.sleep(0.02)
+        return behave(rows, n)
+
+    server.behaviour = full
+    model, encoding = asking(retries=12)
+    model.service.pace.piece = lambda _: 2
+    equal_to_the_service(model, encoding, distinct(800))
+    assert 2 <= model.service.pace.requests.value <= 3
+
+
+@pytest.mark.parametrize("refusal", [(413, b""), (422, b""), (200, b'{"scores": [0.5]}')])
+def test_batches_as_large_as_it_takes(refusal: tuple[int, bytes], server: Server, asking) -> None:
+    """A request costs 20 ms whatever its size, and more than 1,500 rows are not taken."""
+
+    def limited(rows: list[dict[str, Any]], n: int) -> tuple[int, bytes]:
+        time.sleep(0.02)
+        return behave(rows, n) if len(rows) <= 1_500 else refusal
+
+    server.behaviour = limited
+    model, encoding = asking(concurrency=1)
+    equal_to_the_service(model, encoding, distinct(60_000))
+    assert model.service.pace.rows.value == 1_024
+    assert sum(n > 1_500 for n in server.asked) == 1
+
+
+def test_a_first_request_that_is_too_large_is_halved(server: Server, asking) -> None:
+    server.behaviour = lambda rows, n: behave(rows, n) if len(rows) <= 100 else (413, b"")
+    model, encoding = asking()
+    equal_to_the_service(model, encoding, distinct(1_000))
+    server.behaviour = lambda rows, n: (413, b"")
+    with pytest.raises(ModelError, match="status 413 to a single row"):
+        model.service.ask_all(encoding.encode(distinct(300)))
+
+
 def test_the_secret_comes_from_the_environment(server: Server, asking, monkeypatch, rng) -> None:
     monkeypatch.setenv("MY_TOKEN", "Bearer abc")
     monkeypatch.setenv("OTHER", "Bearer other")

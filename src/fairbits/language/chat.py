@@ -189,15 +189,15 @@ class Chat:
             client.close()
 
     def _ask(self, client: Client, missing: Sequence[tuple[str, str]]) -> None:
-        def body(place: int) -> bytes:
-            return json.dumps(self.chat.body(missing[place][1])).encode()
+        def body(one: slice) -> bytes:
+            return json.dumps(self.chat.body(missing[one.start][1])).encode()
 
-        def read(place: int, content: bytes) -> None:
+        def read(one: slice, content: bytes) -> None:
             answer = self._answer_in(content)
             with self._lock:
                 self.requests += 1
                 self.tokens = [mine + more for mine, more in zip(self.tokens, answer["tokens"], strict=True)]
-                self._keep(missing[place][0], answer)
+                self._keep(missing[one.start][0], answer)
 
         client.send(len(missing), body, lambda _: MAX_ANSWER, read)
 

@@ -191,7 +191,8 @@ def _normal_halves(centred: npt.NDArray[np.float64], level: float, nearness: flo
     spread = np.sqrt(squares.mean(axis=0))
     if not np.all(spread > 0):
         return None
-    skewness = np.abs((squares * centred).mean(axis=0)) / spread**3
+    squares *= centred
+    skewness = np.abs(squares.mean(axis=0)) / spread**3
     if np.any((1 + 2 * z * z) / (6 * np.sqrt(n)) * skewness > z * nearness):
         return None
     halves: npt.NDArray[np.float64] = z * spread * np.sqrt(n / (n - 1)) / np.sqrt(n)

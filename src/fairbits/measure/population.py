@@ -547,14 +547,15 @@ class Measurement(Shown):
     def stakes(self) -> list[Stake]:
         """Per protected value: how often it is the one with the lowest, and with the highest score."""
         split = np.flatnonzero(self.evaluation.k > 1)
-        twins, people = self.evaluator.twins, self.table.codes[split]
-        ends = [twins.as_twins(people, one[split]) for one in (self.evaluation.low_twin, self.evaluation.high_twin)]
+        twins = self.evaluator.twins
+        ends = [one[split] for one in (self.evaluation.low_twin, self.evaluation.high_twin)]
         every = np.ones(len(split)) if self.table.weight is None else self.table.weight[split]
         found = []
-        for column in twins.columns:
-            attribute = self.schema.attributes[column]
+        for place, column in enumerate(twins.columns):
+            attribute, own = self.schema.attributes[column], self.table.codes[split, column]
+            values = [twins.patterns[end, place] for end in ends]  # one column at a time: whole twins are large
             # A person's own value counts for the one that stands for it, that of the same range.
-            places = [attribute.twin_place(end[:, column]) for end in ends]
+            places = [attribute.twin_place(np.where(np.isnan(one), own, one)) for one in values]
             for value, code in enumerate(attribute.twin_values()):
                 lowest, highest = (float(every[place == value].sum() / (every.sum() or 1.0)) for place in places)
                 found.append(Stake(attribute.name, attribute.read_twin(code), lowest, highest))

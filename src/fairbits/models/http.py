@@ -6,6 +6,10 @@ Labels go out as text, numbers as numbers, a missing value as null. 429 and 5xx 
 are tried again, after a pause that doubles (or as long as Retry-After says, up to LONGEST_PAUSE); silence is tried once
 more. Redirects are not followed: they could carry the credentials elsewhere.
 
+How many requests are under way and how many rows each has is found by asking (:class:`Pace`): both grow while more rows
+are answered in a second, within ``concurrency`` and ``batch``. What goes wrong with a request larger than any that was
+answered is asked again in smaller ones. Scores come back in the order of the rows, whatever the pace.
+
 A service may be hostile. ``timeout`` is for a whole request, from the first packet to the last byte of the answer,
 however slowly they come. An answer is read piece by piece and given up once it is longer than scores can be. What it
 says must be JSON of exactly that shape.
@@ -50,8 +54,14 @@ if TYPE_CHECKING:
 else:
     asyncio = lazy_loader.load("asyncio")  # every command knows endpoints, few ask one
 
-#: Rows in one request, unless ``batch`` says otherwise: JSON of about 100 kB.
-_ROWS = 512
+#: Rows in the first requests (JSON of about 100 kB), and in the largest unless ``batch`` says otherwise.
+_ROWS, _MOST_ROWS = 512, 16_384
+#: Requests under way at first; no call is cut into pieces of fewer rows than this to keep them all busy.
+_REQUESTS, _FEWEST_ROWS = 2, 64
+#: A pace is better if it answers so many times the rows a second, measured for at least so many seconds.
+_GAIN, _WINDOW = 1.1, 0.1
+#: Measurements between the end of one search for the best pace and the next.
+_HELD = 16
 #: Seconds: no pause between two tries is longer, and a service that asks for more is given up.
 LONGEST_PAUSE = 30.0
 #: An answer may have so many bytes, and so many more for each row: a score has about twenty.
@@ -102,10 +112,94 @@ class Endpoint(BlackBox):
 Answer = TypeVar("Answer")
 
 
+class Dial:
+    """A whole number to be set where the rate is highest: doubled while that pays, then halved into the gap."""
+
+    def __init__(self, value: int, most: int):
+        self.value = self.low = min(value, most)
+        self.most = self.above = most
+        self.rate = 0.0
+
+    def judge(self, rate: float) -> bool:
+        """Go on from the rate at the present value; whether the best is known."""
+        if rate > _GAIN * self.rate:
+            self.low, self.rate = self.value, rate
+        else:
+            self.above = self.value - 1
+        further = min(2 * self.low, (self.low + self.above + 1) // 2 if self.above < self.most else self.most)
+        known = 4 * further <= 5 * self.low
+        self.value = self.low if known else further
+        return known
+
+    def restart(self, value: int, above: int) -> None:
+        """Measure anew from a value on, up to another."""
+        self.value = self.low = max(1, value)
+        self.above, self.rate = max(self.value, above), 0.0
+
+
+class Pace:
+    """How many requests are under way and how many rows each has: what is answered fastest, one dial after the other.
+
+    Time counts only while more rows wait, so that the end of a call does not look like a slow service. After a change
+    the requests still under way are let through unmeasured.
+    """
+
+    def __init__(self, most_requests: int, most_rows: int):
+        self.requests, self.rows = Dial(_REQUESTS, most_requests), Dial(_ROWS, most_rows)
+        self.proven = 0  # rows of the largest request that was answered
+        self._turn, self._held, self._pardoned = 0, 0, 0
+        self._begin_window()
+
+    def _begin_window(self) -> None:
+        self._skipped, self._answers, self._rows, self._seconds = 0, 0, 0, 0.0
+
+    def piece(self, rows: int) -> int:
+        """How many rows a request has, at most, in a call about so many."""
+        return min(self.rows.value, max(_FEWEST_ROWS, -(-rows // self.requests.value)))
+
+    def answered(self, rows: int, seconds: float) -> None:
+        """A request was answered, so long after the one before it, and more wait."""
+        if self._skipped < self.requests.value:
+            self._skipped += 1
+            return
+        self._answers, self._rows, self._seconds = self._answers + 1, self._rows + rows, self._seconds + seconds
+        if self._answers < 2 * self.requests.value or self._seconds < _WINDOW:
+            return
+        rate = self._rows / self._seconds
+        self._begin_window()
+        if self._turn == 2:
+            self._held += 1
+            if self._held >= _HELD:
+                self._turn, self._held = 0, 0
+                self.requests.restart(self.requests.value // 2, self.requests.most)
+                self.rows.restart(self.rows.value, self.rows.most)
+        elif (self.requests, self.rows)[self._turn].judge(rate):
+            self._turn += 1
+
+    def busy(self) -> None:
+        """The service had enough: half as many requests, at most once for those that are under way."""
+        if self._pardoned:
+            self._pardoned -= 1
+            return
+        self._pardoned = self.requests.value - 1
+        self.requests.restart(self.requests.value // 2, self._pardoned)
+        self._turn = 0
+        self._begin_window()
+
+    def refused(self, rows: int, *, halve: bool) -> bool:
+        """A request of so many rows failed; whether smaller ones, of half the rows if need be, are sent instead."""
+        fewer = self.proven if 0 < self.proven < rows else halve * rows // 2
+        if fewer:
+            self.rows.most = min(self.rows.most, fewer)
+            self.rows.restart(self.rows.most, self.rows.most)
+        return fewer > 0
+
+
 class Client:
     """Asks by HTTP: many requests at a time, no faster than allowed, each tried again while that may help."""
 
-    def __init__(self, url: str, options: ModelOptions, headers: Mapping[str, str]):
+    def __init__(self, url: str, options: ModelOptions, headers: Mapping[str, str], *, rows: int = 1):
+        self.pace = Pace(options.concurrency, rows)
         self._httpx = needed("httpx", "http", "asking an endpoint")
         self.url = url
         self._options = options
@@ -134,11 +228,14 @@ class Client:
     def send(
         self,
         count: int,
-        body: Callable[[int], bytes],
+        body: Callable[[slice], bytes],
         limit: Callable[[int], int],
-        read: Callable[[int, bytes], Answer],
+        read: Callable[[slice, bytes], Answer],
     ) -> list[Answer]:
-        """So many requests, each with its body and the bytes that its answer may have, and what is read from it."""
+        """Ask about so many rows in requests of a number that suits the service; what is read from each, in order.
+
+        ``limit`` says how many bytes the answer about so many rows may have.
+        """
         asked = asyncio.run_coroutine_threadsafe(self._send_all(count, body, limit, read), self._running())
         try:
             return asked.result()
@@ -160,27 +257,49 @@ class Client:
     async def _send_all(
         self,
         count: int,
-        body: Callable[[int], bytes],
+        body: Callable[[slice], bytes],
         limit: Callable[[int], int],
-        read: Callable[[int, bytes], Answer],
+        read: Callable[[slice, bytes], Answer],
     ) -> list[Answer]:
-        """Several requests at a time; the first that fails ends the others."""
+        """Several requests at a time; the first that fails for good ends the others."""
         found: dict[int, Answer] = {}
-        waiting = iter(range(count))
+        waiting = [slice(0, count)] if count else []
+        running, done = set[asyncio.Task[int]](), set[asyncio.Task[int]]()
 
-        async def work() -> None:
-            for place in waiting:
-                found[place] = read(place, await self._send(body(place), limit(place)))
+        async def ask(rows: slice) -> int:
+            number = rows.stop - rows.start
+            try:
+                found[rows.start] = read(rows, await self._send(body(rows), limit(number), number))
+                self.pace.proven = max(self.pace.proven, number)
+            except ModelError as error:
+                if not self.pace.refused(number, halve=isinstance(error, _TooLargeError)):
+                    raise
+                waiting.append(rows)
+                return 0
+            return number
 
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._options.concurrency, count)):
-                    group.create_task(work())
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        return [found[place] for place in range(count)]
+            last = time.monotonic()
+            while waiting or running:
+                while waiting and len(running) < self.pace.requests.value:
+                    rows = waiting.pop()
+                    stop = min(rows.start + self.pace.piece(count), rows.stop)
+                    waiting += [slice(stop, rows.stop)] * (stop < rows.stop)
+                    running.add(asyncio.create_task(ask(slice(rows.start, stop))))
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                now = time.monotonic()
+                for task in done:
+                    number = task.result()
+                    if waiting:
+                        self.pace.answered(number, (now - last) / len(done))
+                last = now
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, *done, return_exceptions=True)
+        return [found[start] for start in sorted(found)]
 
-    async def _send(self, body: bytes, limit: int) -> bytes:
+    async def _send(self, body: bytes, limit: int, rows: int) -> bytes:
         silences, attempts = 0, self._options.retries + 1
         for attempt in range(1, attempts + 1):
             try:
@@ -188,7 +307,8 @@ class Client:
             except _TryAgainError as error:
                 trouble, pause = error.trouble, error.pause
                 silences = silences + 1 if error.silent else 0
-            if silences == _SILENCES or attempt == attempts:
+                self.pace.busy()
+            if silences == _SILENCES or attempt == attempts or (silences and 0 < self.pace.proven < rows):
                 break
             await asyncio.sleep(min(max(self._options.wait * 2.0 ** min(attempt - 1, 30), pause), LONGEST_PAUSE))
         often = "at the first try" if attempt == 1 else f"in {attempt} tries"
@@ -243,6 +363,8 @@ class Client:
                 f"answered with status {status}, which sends on to {place!r}; that is not followed: give the address "
                 f"itself."
             )
+        if status == 413:
+            raise _TooLargeError(f"the endpoint {self.url!r} answered with status 413 to a single row; see its limits.")
         if status != 200:
             raise self._bad(f"answered with status {status}{'; check --credential' * (status in (401, 403))}.")
 
@@ -268,9 +390,9 @@ class _Service(Client):
     """Scores of rows, no row asked about twice while it is remembered."""
 
     def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
-        super().__init__(url, options, headers_for(url, options))
+        rows = _MOST_ROWS if options.batch == BATCH else options.batch
+        super().__init__(url, options, headers_for(url, options), rows=rows)
         self.decoder = decoder
-        self.rows_at_once = _ROWS if options.batch == BATCH else options.batch
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
 
     def ask(self, rows: Codes) -> npt.NDArray[np.float64]:
@@ -287,18 +409,14 @@ class _Service(Client):
 
     def ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
         """What the service says about each row now."""
-        pieces = [rows[start : start + self.rows_at_once] for start in range(0, len(rows), self.rows_at_once)]
-        if not pieces:
-            return np.empty(0)
 
-        def body(place: int) -> bytes:
-            return json.dumps({"rows": self.decoder.records(pieces[place])}, allow_nan=False).encode()
+        def body(some: slice) -> bytes:
+            return json.dumps({"rows": self.decoder.records(rows[some])}, allow_nan=False).encode()
 
-        def limit(place: int) -> int:
-            return BYTES + BYTES_PER_ROW * len(pieces[place])
+        def read(some: slice, content: bytes) -> npt.NDArray[np.float64]:
+            return self._read(content, some.stop - some.start)
 
-        found = self.send(len(pieces), body, limit, lambda place, content: self._read(content, len(pieces[place])))
-        return np.concatenate(found)
+        return np.concatenate([np.empty(0), *self.send(len(rows), body, lambda n: BYTES + BYTES_PER_ROW * n, read)])
 
     def _read(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
         try:
@@ -336,6 +454,10 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a name stands twice")
     return found
+
+
+class _TooLargeError(ModelError):
+    """A request was too large, as the service itself says."""
 
 
 class _TryAgainError(Exception):

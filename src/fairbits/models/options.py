@@ -72,14 +72,14 @@ class ModelOptions:
     favourable, columns, output, score_of, input_format, inputs, factory, train, layers
         How the model is read: see above.
     batch
-        Rows that the model is asked about at a time.
+        Rows that the model is asked about at a time; an endpoint, at most.
     authorization_env, credential_header
         The environment variable that a subject file would like, and the header that carries its secret.
     headers
         Further headers of every request.
     timeout, retries, wait, concurrency, rate, cache
         Of an endpoint: seconds for a whole request, attempts after a failure, seconds before the first of them,
-        requests at a time, requests per second, and rows whose answers are remembered.
+        requests at a time at most, requests per second, and rows whose answers are remembered.
     """
 
     trust: bool = False
@@ -107,7 +107,7 @@ class ModelOptions:
     timeout: float = 10.0
     retries: int = 4
     wait: float = 0.25
-    concurrency: int = 4
+    concurrency: int = 32
     rate: float | None = None
     cache: int = 1_000_000
 
