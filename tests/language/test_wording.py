@@ -12,11 +12,13 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
 
 from fairbits import Audit, Network
 from fairbits.errors import FairbitsError
 from fairbits.language import BUILT_IN, EncodedNetwork, marked, read_cues, templates_of_texts
 from fairbits.measure import text_model
+from fairbits.models import read_model
 
 Write = Callable[..., Path]
 SEX = {"sex": {"woman": ["Ann", "Eve"], "man": ["Bob", "Leo"], "neutral": ["Kim", "Lou"]}}
@@ -122,6 +124,42 @@ def test_search_moves_through_the_template(tmp_path: Path) -> None:
     run = audit().search(evaluations=200, out=tmp_path / "run", seed=0)
     assert run.summary["k_max"] == 2
     assert run.summary["cases"] > 3
+
+
+@pytest.mark.parametrize("strategy", ["climb", "expga"])
+def test_searches_replace_words_of_the_template(strategy: str, tmp_path: Path) -> None:
+    def decide(texts: list[str]) -> np.ndarray:  # men who demand are heard, and nobody of the table demands
+        return np.array([0.2 + 0.6 * ("Bob demands" in one or "Leo demands" in one) for one in texts])
+
+    more = {"template": "{who} {verb} {amount} {why}.", "words": {"verb": ["wants", "seeks", "demands"]}}
+    made = audit(decide, **more)
+    assert made.measure().summary()["k_max"] == 1
+    run = made.search(strategy=strategy, evaluations=300, out=tmp_path / "run", seed=0)
+    assert run.summary["k_max"] == 2
+    assert run.summary["cases"] > 3
+
+
+@pytest.mark.parametrize("kind", ["torch", "onnx"])
+def test_networks_of_other_libraries_behind_an_encoder(kind: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1), torch.nn.Sigmoid())
+
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.array([["Bob" in one or "Leo" in one, " 5 " in one] for one in texts], np.float32)
+
+    network: Any = module
+    if kind == "onnx":
+        network = tmp_path / "network.onnx"
+        read_model(module).model.save(network)
+    made = audit(EncodedNetwork(encode, network))
+    numbers = torch.tensor(encode(["Ann wants 5 for a car."]))
+    wanted = module(numbers).item()
+    assert made.subject.model.scores(made.subject.table.codes[:1])[0] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_an_encoder_before_something_else_is_refused() -> None:
+    with pytest.raises(FairbitsError, match=r"'DecisionTreeClassifier' is no network"):
+        EncodedNetwork(lambda texts: [[0.0]] * len(texts), DecisionTreeClassifier().fit([[0], [1]], [0, 1]))
 
 
 def test_a_network_behind_an_encoder_is_debugged(tmp_path: Path) -> None:

@@ -370,6 +370,7 @@ class Audit:
         column: str | None = None,
         realisations: int = 8,
         protected: Sequence[str] | None = None,
+        words: Mapping[str, Sequence[str]] | None = None,
         favourable: str | None = None,
         threshold: float | None = None,
         chat: Mapping[str, Any] | None = None,
@@ -396,6 +397,8 @@ class Audit:
             Words for each combination, at most.
         protected
             The attributes to look at, where cues speak of more.
+        words
+            By slot of the template: words between which a search chooses; people of the table have the first.
         favourable
             The class whose probability is the score; by default the last.
         threshold
@@ -423,6 +426,8 @@ class Audit:
 
         text: dict[str, Any] = {"families": families, "realisations": realisations}
         said = {"template": template, "column": column, "protected": None if protected is None else list(protected)}
+        if words is not None:
+            text["words"] = {slot: list(choices) for slot, choices in words.items()}
         text |= {key: value for key, value in said.items() if value is not None}
         subject = subject_of_texts(
             decider,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Decoder, Schema
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.language.template import Wording, Words
-from fairbits.models import Array, BlackBox, Do, Network, attribute, classes_of, reason
+from fairbits.models import Array, BlackBox, Do, Network, attribute, classes_of, read_model, reason
 
 #: Texts whose numbers an encoder need not make again.
 REMEMBERED = 100_000
@@ -63,7 +63,8 @@ class EncodedNetwork:
     """A network behind a frozen encoder: its layers can be looked into, and its neurons held.
 
     ``encode`` makes a row of numbers of each text; what it made is remembered, because a network that is debugged is
-    asked about the same texts many times.
+    asked about the same texts many times. ``network`` is one of ours, a module of PyTorch or Keras, or a file
+    that holds one, such as ONNX.
     """
 
     classes = None
@@ -71,10 +72,16 @@ class EncodedNetwork:
     def __init__(
         self,
         encode: Callable[[list[str]], npt.ArrayLike],
-        network: Network,
+        network: Any,
         seen: dict[str, npt.NDArray[np.float32]] | None = None,
     ):
-        self.encode, self.network = encode, network
+        found = network if isinstance(network, Network) else read_model(network).model
+        if not isinstance(found, Network):
+            raise ModelError(
+                f"a {type(network).__name__!r} is no network of plain layers, so its neurons cannot be held; give a "
+                f"function of texts instead, which asks it as a whole."
+            )
+        self.encode, self.network = encode, found
         self._seen = {} if seen is None else seen
 
     def scores(self, texts: Sequence[str], *, again: int = 0) -> Floats:  # noqa: ARG002 - it always answers the same

@@ -557,7 +557,7 @@ class Measurement(Shown):
             # A person's own value counts for the one that stands for it, that of the same range.
             places = [attribute.twin_place(np.where(np.isnan(one), own, one)) for one in values]
             for value, code in enumerate(attribute.twin_values()):
-                lowest, highest = (float(every[place == value].sum() / (every.sum() or 1.0)) for place in places)
+                lowest, highest = (float(every[one == value].sum() / (every.sum() or 1.0)) for one in places)
                 found.append(Stake(attribute.name, attribute.read_twin(code), lowest, highest))
         return found
 

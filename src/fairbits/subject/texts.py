@@ -35,7 +35,7 @@ from fairbits.text import shortened
 
 #: What is decided about a text, where only a function's score is known.
 CLASSES = ("unfavourable", "favourable")
-_TEXT_KEYS = ("template", "column", "realisations", "families", "protected")
+_TEXT_KEYS = ("template", "column", "realisations", "families", "protected", "words")
 CHAT_KEYS = ("options", "model", "system", "answers", "temperature", "price")
 #: The slot that words of a column of texts become.
 _WORD = "word"
@@ -162,6 +162,9 @@ def _of_template(
     first = next(iter(families.values()))[1]
     count = text.get("realisations", REALISATIONS)
     wordings = {}
+    words = _words(text, data)
+    for slot, choices in words.items():
+        data = data.append_column(slot, [[choices[0]] * data.num_rows])
     for name, (template, cues) in families.items():
         told = {one for family in cues.values() for one in family.attributes}
         columns = [column for column in data.column_names if column not in {*told, *cues}]
@@ -170,7 +173,11 @@ def _of_template(
     used = [one for one in data.column_names if any(one in each.columns for each in wordings.values())]
     protected = next(iter(wordings.values())).values
     known = [name for name in protected if name in data.column_names]
-    inferred = infer_schema(data.select(used), everything=True).attributes if used else ()
+    real = [one for one in used if one not in words]
+    inferred = (
+        *(infer_schema(data.select(real), everything=True).attributes if real else ()),
+        *(Category(name=slot, labels=tuple(words[slot])) for slot in used if slot in words),
+    )
     attributes = (*inferred, *(Category(name=name, labels=one, protected=True) for name, one in protected.items()))
     schema = Schema(attributes, **decided)
     if len(known) == len(protected):
@@ -189,6 +196,19 @@ def _of_template(
             f"combination, in the words of {next(iter(families))!r} ({', '.join(one.name for one in first.values())}).",
         ),
     )
+
+
+def _words(text: Mapping[str, Any], data: Any) -> dict[str, list[str]]:
+    """Slots with words that a search may put in instead of the first one, which everybody in the table has."""
+    words = text.get("words", {})
+    if not fits(words, dict[str, list[str]]):
+        raise SchemaError('[text.words] must have lists of words, e.g. verb = ["asks", "wants"].')
+    for slot, choices in words.items():
+        if len(choices) < 2 or len(set(choices)) < len(choices) or not all(map(str.strip, choices)):
+            raise SchemaError(f"[text.words] {slot} is {str(choices)[:40]!r}; give two different words or more.")
+        if slot in data.column_names:
+            raise SchemaError(f"[text.words] has {slot!r}, which is a column of the table; choose another name.")
+    return dict(words)
 
 
 def crossed(codes: Any, sizes: list[int], file: Path | None) -> Table:
