@@ -143,7 +143,7 @@ def test_cells_of_several_classes_are_what_everybody_answers(library, seed):
     flips, about = int(asked.flips.sum()), (subject.model, subject.schema, subject.encoding, evaluator.twins)
     assert flips > 0
     boxes = tree_boxes(*about, scored=False)
-    for most in (1, 5, 20, 60):  # what a share of a box says holds at every moment
+    for most in (1, 5, 20, 60):
         early = prove_cells(boxes, evaluator, seconds=60, max_boxes=most)
         assert early.falsified <= flips <= early.people - early.certified
     done = prove_cells(boxes, evaluator, seconds=60)
@@ -170,7 +170,7 @@ def _planted(rng, count, size):
 
 
 @pytest.mark.parametrize("adds", ["float32", "float64"])
-def test_shares_of_boxes_are_never_more_than_there_are(adds):
+def test_bounds_of_boxes_hold_at_every_moment(adds):
     """Random ensembles, asked in full: at every moment what is certified or falsified is so."""
     attributes = tuple(Attribute(name=n, kind="integer", low=0, high=4, protected=n == "p") for n in "abcp")
     schema, partly = Schema(attributes, target="y", classes=("0", "1")), 0
@@ -189,5 +189,5 @@ def test_shares_of_boxes_are_never_more_than_there_are(adds):
         for most in (1, 3, 9, 27):
             found = prove_cells(boxes, evaluator, seconds=60, max_boxes=most)
             assert found.falsified <= flips <= found.people - found.certified
-            partly += most == 1 and 0 < found.certified + found.falsified < found.people
-    assert partly > 5
+            partly += 0 < found.certified + found.falsified < found.people
+    assert partly > 50

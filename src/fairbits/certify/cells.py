@@ -5,8 +5,7 @@ their width.
 Boxes of cells are bounded for every twin and split at the ensemble's own thresholds. Where no split is left open, one
 person stands for the whole box and is asked as everybody is: what is said about it is exact, in the model's own
 arithmetic. Until then there are bounds, at every moment: certified, falsified and open people, and a largest k that
-exists and one that nobody exceeds. Inside an open box, too, some people are certain: of how many the sums can lie on
-the wrong side of the cut is bounded by the means over the lowest and the highest parts of it.
+exists and one that nobody exceeds.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from scipy import special
 
 from fairbits.certify.boxes import PIECE, WHOLE, in_batches, most_open
 from fairbits.certify.exact import class_bounds
-from fairbits.engine import SHARES, TreeBoxes, bound_sums, share
+from fairbits.engine import TreeBoxes, bound_sums, share
 from fairbits.measure import Evaluator
 from fairbits.models import apply_link
 
 #: Boxes that are split at once.
 BATCH = 1024
 #: What is known of open cells, by name.
-_POOL = ("first", "last", "place", "cut", "people", "certain", "breaking", "most", "priority")
+_POOL = ("first", "last", "place", "cut", "people", "most", "priority")
 #: Scores are rounded to float32: bounds that differ by less settle nothing.
 ROUNDING = 1e-6
-#: What a box promises, per open person: this and its certain share.
-PROMISE = 0.05
+#: A lead by less than this may be none among probabilities that are rounded to float32.
+LEAD = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,6 @@ class _Cells:
         self.first, self.last = np.empty((0, width), np.int32), np.empty((0, width), np.int32)
         self.place, self.cut = np.empty(0, np.int64), np.empty(0, np.int64)
         self.people: npt.NDArray[Any] = np.empty(0, self.kind)
-        self.certain: npt.NDArray[Any] = np.empty(0, self.kind)
-        self.breaking: npt.NDArray[Any] = np.empty(0, self.kind)
-        self.cuts = self._margin_cuts() if about == "flips" else None
         self.most, self.priority = np.empty(0, np.int64), np.empty(0)
 
     def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> CellVolumes:
@@ -91,22 +87,7 @@ class _Cells:
         self._add(np.zeros_like(last), last)
         in_batches(self._step, lambda: time.perf_counter() < end and self.asked < max_boxes and not stop())
         k_high = max(self.k_settled, int(self.most.max(initial=1)))
-        certified, falsified = self.certified + int(self.certain.sum()), self.falsified + int(self.breaking.sum())
-        return CellVolumes(self.boxes.people, certified, falsified, self.k_low, k_high, self.asked)
-
-    def _margin_cuts(self) -> tuple[float, float] | None:
-        """Sums under the first decide one way, from the second on the other; None where the link tells no such sums."""
-        boxes, cut = self.boxes, self.evaluator.threshold
-        if boxes.sums > 1:
-            return -10 * ROUNDING, 10 * ROUNDING
-        cut = 1 - cut if boxes.complement else cut
-        ends = cut + 4 * ROUNDING * max(1.0, abs(cut)) * np.array([-1.0, 1.0])
-        if boxes.link == "identity":
-            return float(ends[0]), float(ends[1])
-        if boxes.link not in ("logistic", "softmax") or not boxes.slope > 0:
-            return None
-        low, high = special.logit(np.clip(ends, 0.0, 1.0)) / boxes.slope
-        return float(low), float(high)
+        return CellVolumes(self.boxes.people, self.certified, self.falsified, self.k_low, k_high, self.asked)
 
     def _step(self, size: int) -> bool:
         chosen = most_open(self.priority, min(size, BATCH))
@@ -130,20 +111,13 @@ class _Cells:
 
     def _add(self, first: Any, last: Any) -> None:
         n, shape = len(first), (len(first), self.boxes.sums, self.boxes.m)
-        levels = SHARES if self.cuts is not None else SHARES[:0]
         lows, highs, sizes = np.empty(shape), np.empty(shape), np.empty(shape[:2])
         place, cut, spans = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-        shares = np.zeros((2, n))
 
         def piece(start: int) -> None:
-            part = slice(start, min(start + PIECE, n))
-            means = [np.empty((part.stop - start, *shape[1:], len(levels))) for _ in range(2)]
-            bound_sums(
-                *(self.boxes.arrays, first[part], last[part], lows[part], highs[part], sizes[part], spans[part]),
-                *(place[part], cut[part], levels, *means),
-            )
-            if self.cuts is not None:
-                shares[:, part] = self._shares(self.cuts, means, (lows[part], highs[part]), sizes[part])
+            part = slice(start, start + PIECE)
+            ends = (lows[part], highs[part], sizes[part], spans[part])
+            bound_sums(self.boxes.arrays, first[part], last[part], *ends, place[part], cut[part])
 
         share(piece, range(0, n, PIECE), self.evaluator.threads)
         self.asked += n
@@ -165,14 +139,9 @@ class _Cells:
         self.k_settled = max(self.k_settled, int(most[done].max(initial=1)))
         going = ~done
         weight = people.astype(np.float64)
-        # Shares are rounded down, and so are the people that they make.
-        certain, breaking = (np.floor(part * weight * (1 - 1e-9)).astype(self.kind) for part in shares)
         if self.about == "largest":
             weight = most + weight / (1.0 + float(self.boxes.people))
-        else:
-            weight *= (1.0 - shares.sum(axis=0)) * (PROMISE + shares.sum(axis=0))
-        known = (first, last, place, cut, people, certain, breaking, most, weight)
-        for name, array in zip(_POOL, known, strict=True):
+        for name, array in zip(_POOL, (first, last, place, cut, people, most, weight), strict=True):
             setattr(self, name, np.concatenate([getattr(self, name), array[going]]))
         if self.about == "largest":
             keep = self.most > self.k_low
@@ -181,25 +150,10 @@ class _Cells:
                 for name in _POOL:
                     setattr(self, name, getattr(self, name)[keep])
 
-    def _shares(self, cuts: tuple[float, float], means: Any, ends: Any, sizes: Any) -> tuple[Any, Any]:
-        """At least how much of each box keeps one side with every twin, and how much has two twins apart."""
-        slack = self.boxes.slack * sizes[:, :, None]
-        under, over = (np.ones(ends[0].shape) for _ in range(2))
-        for j, level in enumerate(SHARES):  # they fall: the last one that holds is the least
-            under[means[0][..., j] - slack >= cuts[1]] = level
-            over[means[1][..., j] + slack < cuts[0]] = level
-        under[ends[0] - slack >= cuts[1]], over[ends[1] + slack < cuts[0]] = 0.0, 0.0
-        # A twin is not up where some lead is under the cut, and not down only where all of them are over it.
-        not_up, not_down = under.sum(axis=1), over.min(axis=1)
-        room = 1e-9
-        held = sum(np.maximum(0.0, 1.0 - side.sum(axis=1) - room) for side in (not_up, not_down))
-        return held, np.maximum(0.0, 1.0 - not_up.min(axis=1) - not_down.min(axis=1) - room)
-
     def _verdicts(self, lows: Any, highs: Any, sums: Any) -> tuple[Any, ...]:
         boxes, evaluator = self.boxes, self.evaluator
         if boxes.sums > 1 and self.about == "flips":
-            assert self.cuts is not None  # noqa: S101 - leads always have them
-            up, down = (lows >= self.cuts[1]).all(axis=1), (highs < self.cuts[0]).any(axis=1)
+            up, down = (lows >= LEAD).all(axis=1), (highs < -LEAD).any(axis=1)
             ones = np.ones(len(lows), np.int64)
             return up.all(axis=1) | down.all(axis=1), up.any(axis=1) & down.any(axis=1), ones, boxes.m * ones
         if boxes.link == "softmax":  # the leads over all other classes make one score

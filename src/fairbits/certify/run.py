@@ -398,10 +398,7 @@ class _Ladder:
         prove_cells(boxes, evaluator, seconds=1.0, max_boxes=1)  # compiles, which is no part of the budget
         self.end += time.perf_counter() - begin
         whom = replace(whom, count=None if whom.intervals else boxes.people)
-        reason = (
-            "Only the trees' thresholds matter: bounds over boxes between them and over shares of boxes, single cells "
-            "asked."
-        )
+        reason = "Only the trees' thresholds matter: bounds over boxes between them, single cells asked."
         k = self.options.k
         # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
         countable = exact.domain_size(self.evaluator.schema) is not None and not self.evaluator.validity.any

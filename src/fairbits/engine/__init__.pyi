@@ -50,7 +50,6 @@ from .threads import available_cores as available_cores
 from .threads import one_core as one_core
 from .threads import share as share
 from .threads import thread_count as thread_count
-from .tree_bounds import SHARES as SHARES
 from .tree_bounds import TreeBoxes as TreeBoxes
 from .tree_bounds import bound_sums as bound_sums
 from .tree_bounds import tree_boxes as tree_boxes

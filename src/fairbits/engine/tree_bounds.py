@@ -1,12 +1,8 @@
-"""Bounds of a tree ensemble's sums over boxes of people, for every twin, and how many of a box certainly lie on a side.
+"""Bounds of a tree ensemble's sums over boxes of people, for every twin.
 
 Only splits matter: values of an attribute that no split tells apart share a bin, of a real one all those between two
 thresholds, and a box is a range of bins for every attribute. One walk through each tree finds the leaves that a box
-reaches, and how much of the box each of them gets; a leaf's twins are known beforehand.
-
-Least and most of a sum are those of its trees added up. Of a share there is more to say: if a part α of a box had sums
-under the cut, the mean of the sum over that part would be under it too, and no tree's mean over any such part is less
-than that of its own lowest α. Where these means add up to the cut or more, less than α of the box is under it.
+reaches; which twins come to a leaf is known beforehand.
 """
 
 from __future__ import annotations
@@ -27,16 +23,13 @@ from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Shares of a box of which it is asked whether less of it is on the wrong side.
-SHARES = 0.6 * 0.6 ** np.arange(18.0)
-
 
 class TreeArrays(NamedTuple):
     """The trees of one or more sums, as the kernel takes them.
 
     ``attribute`` is the place of a node's attribute among those of a box, -1 at a leaf, -2 where only the twin decides.
     The first ``cut`` bins go left; where that is no range, ``cut`` is -1 and ``start`` is where the flags of the node's
-    bins begin in ``lefts``. ``weights`` has the people before each bin, attribute after attribute from ``offsets`` on.
+    bins begin in ``lefts``.
     A tree tells ``kinds`` of twins apart, ``kind`` says which (trees, m). Its leaves are in the order of their values:
     ``rank`` of a leaf's node, ``values`` from ``leaf_start`` on, ``members`` from ``member_start`` on says which kinds
     of twins come to a leaf. It adds to the sums ``first`` up to before ``last``.
@@ -58,8 +51,6 @@ class TreeArrays(NamedTuple):
     lefts: NDArray[np.bool_]
     left: Integers
     right: Integers
-    offsets: Integers
-    weights: Doubles
     base: Doubles
     depth: int
 
@@ -203,7 +194,6 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         mine = np.flatnonzero(ensemble.feature == feature)
         at = ensemble.rounded(encoding.dtype_rounded(np.full(len(mine), value)))
         twin_left[mine] = ensemble.goes_left(mine, at)[:, None]
-    weights = [np.concatenate([[0.0], np.cumsum(some, dtype=np.float64)]) for some in counts]
     leaves = _sorted_leaves(ensemble, attribute, children, twin_left)
     arrays = TreeArrays(
         ensemble.roots.astype(np.int64),
@@ -216,8 +206,6 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         np.concatenate(lefts),
         children[0],
         children[1],
-        np.cumsum([0, *(len(some) for some in weights)]),
-        np.concatenate([np.zeros(1), *weights])[1:] if weights else np.zeros(1),
         ensemble.base.astype(np.float64),
         _depth(ensemble) + 2,
     )
@@ -344,64 +332,42 @@ def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, 
 
 
 @compiled
-def bound_sums(  # noqa: PLR0912, PLR0915 - tree by tree, kind of twins by kind
-    trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, sizes: Any, spans: Any, places: Any, cuts: Any,
-    shares: Any, low_means: Any, high_means: Any,
-) -> None:  # fmt: skip
+def bound_sums(  # noqa: PLR0912 - tree by tree, kind of twins by kind
+    trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, sizes: Any, spans: Any, places: Any, cuts: Any
+) -> None:
     """Bound the ensemble's sums for every twin over some boxes, and where to split them.
 
-    ``lows`` and ``highs`` are (boxes, sums, m), ``sizes`` (boxes, sums) what the terms of a sum come to; ``low_means``
-    and ``high_means`` (boxes, sums, m, shares) are at most and at least the means over such shares of a box.
+    ``lows`` and ``highs`` are (boxes, sums, m), ``sizes`` (boxes, sums) is what the terms of a sum come to.
     """
-    m, attributes, levels = lows.shape[2], firsts.shape[1], len(shares)
-    nodes, fractions = np.empty(trees.depth, np.int64), np.empty(trees.depth)
-    ranges = np.empty((trees.depth, 2, attributes), np.int64)
-    most_leaves = 0
-    for t in range(len(trees.roots)):
-        most_leaves = max(most_leaves, trees.leaf_start[t + 1] - trees.leaf_start[t])
-    mass, reached = np.zeros(most_leaves), np.zeros(most_leaves, np.bool_)
+    m, attributes = lows.shape[2], firsts.shape[1]
+    stack = np.empty(trees.depth, np.int64)
+    reached = np.zeros(np.diff(trees.leaf_start).max() if len(trees.roots) else 0, np.bool_)
     weight, heaviest, chosen = np.empty(attributes), np.empty(attributes), np.empty(attributes, np.int64)
     own_low, own_high = np.empty(m), np.empty(m)
-    tail = np.empty((2, levels))
     most_kinds = trees.kinds.max() if len(trees.kinds) else 1
     kind_low, kind_high = np.empty(most_kinds), np.empty(most_kinds)
-    kind_tail = np.empty((most_kinds, 2, levels))
     for box in range(firsts.shape[0]):
         weight[:], heaviest[:], chosen[:] = 0.0, -1.0, -1
         own_low[:], own_high[:] = 0.0, 0.0
         for s in range(len(trees.base)):
             lows[box, s], highs[box, s], sizes[box, s] = trees.base[s], trees.base[s], abs(trees.base[s])
-            low_means[box, s], high_means[box, s] = trees.base[s], trees.base[s]
         for t in range(len(trees.roots)):
             begin, end = trees.leaf_start[t], trees.leaf_start[t + 1]
-            spot = _reach(trees, trees.roots[t], firsts[box], lasts[box], nodes, fractions, ranges, mass, reached)
+            spot = _reach(trees, trees.roots[t], firsts[box], lasts[box], stack, reached)
             tree_low, tree_high = np.inf, -np.inf
             for c in range(trees.kinds[t]):
-                base = trees.member_start[t] + c
-                low, high = np.inf, -np.inf
+                kind_low[c], kind_high[c] = np.inf, -np.inf
                 for r in range(end - begin):
-                    if reached[r] and trees.members[base + r * trees.kinds[t]]:
-                        low = min(low, trees.values[begin + r])
-                        high = trees.values[begin + r]
-                kind_low[c], kind_high[c] = low, high
-                tree_low, tree_high = min(tree_low, low), max(tree_high, high)
-                if levels and low == high:
-                    kind_tail[c] = low
-                elif levels:
-                    _tails(trees, begin, end, base, trees.kinds[t], mass, reached, shares, tail)
-                    kind_tail[c] = tail
-            for r in range(end - begin):
-                mass[r], reached[r] = 0.0, False
-            size = max(abs(tree_low), abs(tree_high))
+                    if reached[r] and trees.members[trees.member_start[t] + r * trees.kinds[t] + c]:
+                        kind_low[c] = min(kind_low[c], trees.values[begin + r])
+                        kind_high[c] = trees.values[begin + r]
+                tree_low, tree_high = min(tree_low, kind_low[c]), max(tree_high, kind_high[c])
+            reached[: end - begin] = False
             for s in range(trees.first[t], trees.last[t]):
-                sizes[box, s] += size
+                sizes[box, s] += max(abs(tree_low), abs(tree_high))
                 for z in range(m):
-                    c = trees.kind[t, z]
-                    lows[box, s, z] += kind_low[c]
-                    highs[box, s, z] += kind_high[c]
-                    for j in range(levels):
-                        low_means[box, s, z, j] += kind_tail[c, 0, j]
-                        high_means[box, s, z, j] += kind_tail[c, 1, j]
+                    lows[box, s, z] += kind_low[trees.kind[t, z]]
+                    highs[box, s, z] += kind_high[trees.kind[t, z]]
             if trees.kinds[t] > 1:
                 for z in range(m):
                     own_low[z] += kind_low[trees.kind[t, z]]
@@ -427,77 +393,33 @@ def bound_sums(  # noqa: PLR0912, PLR0915 - tree by tree, kind of twins by kind
 
 
 @linked
-def _reach(  # noqa: PLR0912 - kind of split by kind
-    trees: Any, root: int, first: Any, last: Any, nodes: Any, fractions: Any, ranges: Any, mass: Any, reached: Any
-) -> int:
-    """Mark the leaves of one tree that a box reaches, with at least the share of the box that comes there, whatever the
-    twin; gives the first split that is not settled, or -1.
-    """
-    spot, depth = -1, 1
-    nodes[0], fractions[0], ranges[0, 0], ranges[0, 1] = root, 1.0, first, last
+def _reach(trees: Any, root: int, first: Any, last: Any, stack: Any, reached: Any) -> int:
+    """Mark the leaves of one tree that a box reaches, whatever the twin; the first split not settled, or -1."""
+    spot, depth, stack[0] = -1, 1, root
     while depth:
         depth -= 1
-        node, fraction = nodes[depth], fractions[depth]
-        a = trees.attribute[node]
+        node = stack[depth]
+        a, cut = trees.attribute[node], trees.cut[node]
         if a == -1:
-            mass[trees.rank[node]], reached[trees.rank[node]] = fraction, True
+            reached[trees.rank[node]] = True
             continue
         goes_left = goes_right = True
-        left_part = right_part = fraction
-        low, high, cut = 0, 0, -1
-        if a >= 0:
-            low, high, cut = ranges[depth, 0, a], ranges[depth, 1, a], trees.cut[node]
-            if cut >= 0:
-                goes_left, goes_right = low < cut, high >= cut
-                if goes_left and goes_right:
-                    at = trees.offsets[a]
-                    before, after = trees.weights[at + low], trees.weights[at + high + 1]
-                    part = (trees.weights[at + cut] - before) / (after - before)
-                    left_part, right_part = fraction * part, fraction * (1.0 - part)
-            else:  # a set: how much of a range it takes is left open, so that both sides get all of it
-                going = 0
-                for b in range(low, high + 1):
-                    going += trees.lefts[trees.start[node] + b]
-                goes_left, goes_right = going > 0, going < high - low + 1
-            if goes_left and goes_right and spot < 0:
-                spot = node
-        if goes_left and goes_right:
-            ranges[depth + 1] = ranges[depth]
+        if a >= 0 and cut >= 0:
+            goes_left, goes_right = first[a] < cut, last[a] >= cut
+        elif a >= 0:
+            going = 0
+            for b in range(first[a], last[a] + 1):
+                going += trees.lefts[trees.start[node] + b]
+            goes_left, goes_right = going > 0, going <= last[a] - first[a]
+        if a >= 0 and goes_left and goes_right and spot < 0:
+            spot = node
         if goes_left:
-            nodes[depth], fractions[depth] = trees.left[node], left_part
-            if goes_right and cut >= 0:
-                ranges[depth, 1, a] = cut - 1
+            stack[depth] = trees.left[node]
             depth += 1
         if goes_right:
-            nodes[depth], fractions[depth] = trees.right[node], right_part
-            if goes_left and cut >= 0:
-                ranges[depth, 0, a] = cut
+            stack[depth] = trees.right[node]
             depth += 1
     return spot
 
 
-@linked
-def _tails(
-    trees: Any, begin: int, end: int, base: int, step: int, mass: Any, reached: Any, shares: Any, tail: Any
-) -> None:
-    """Means over the lowest and the highest shares of a box, for one kind of twins; shares fall."""
-    levels = len(shares)
-    for side in range(2):
-        j, filled, total, value = levels - 1, 0.0, 0.0, 0.0
-        for i in range(end - begin):
-            r = i if side == 0 else end - begin - 1 - i
-            if not reached[r] or not trees.members[base + r * step]:
-                continue
-            value = trees.values[begin + r]
-            while j >= 0 and filled + mass[r] >= shares[j]:
-                tail[side, j] = (total + value * (shares[j] - filled)) / shares[j]
-                j -= 1
-            filled, total = filled + mass[r], total + value * mass[r]
-            if j < 0:
-                break
-        while j >= 0:  # rounding of masses
-            tail[side, j] = (total + value * (shares[j] - filled)) / shares[j]
-            j -= 1
-
-
-__all__ = ["SHARES", "TreeBoxes", "bound_sums", "tree_boxes"]
+__all__ = ["TreeBoxes", "bound_sums", "tree_boxes"]
