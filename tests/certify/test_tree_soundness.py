@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from fairbits.certify.cells import prove_cells
+from fairbits.certify.exact import everybody
 from fairbits.domain import Attribute, Schema, Table
 from fairbits.engine.tree_bounds import _goes_left, tree_boxes
 from fairbits.measure import evaluator_of
 from fairbits.models import ModelOptions, read_model
+from fairbits.models.trees.ensemble import Ensemble, Tree, TreeModel
 from fairbits.subject import make_subject
 
 
@@ -112,3 +114,80 @@ def test_cells_are_what_the_library_answers(library, seed):
         decided.append(np.asarray(model.predict_proba(drawn))[:, 1] >= 0.5)
     share = (np.any(decided, axis=0) & ~np.all(decided, axis=0)).mean()
     assert found.falsified / found.people == pytest.approx(share, abs=0.04)
+
+
+def _several(library, seed):
+    """Trees of three classes over a domain whose people can all be asked."""
+    rng = np.random.default_rng(seed)
+    sizes, names = (6, 5, 4, 3), ("a", "b", "c", "p")
+    attributes = tuple(
+        Attribute(name=n, kind="integer", low=0, high=s - 1, protected=n == "p")
+        for n, s in zip(names, sizes, strict=True)
+    )
+    schema = Schema(attributes, target="y", classes=("low", "middle", "high"))
+    codes = np.column_stack([rng.integers(0, s, 500) for s in sizes]).astype(float)
+    noisy = codes[:, 0] - codes[:, 1] + 1.2 * codes[:, 3] * (codes[:, 2] > 1) + rng.normal(0, 0.7, 500)
+    labels = np.digitize(noisy, [-0.5, 1.5])
+    model = LIBRARIES[library](seed).fit(codes, labels)
+    read = read_model(model, schema, ModelOptions())
+    return make_subject("three", read, schema, Table(codes, labels.astype(float)))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("seed", range(2))
+def test_cells_of_several_classes_are_what_everybody_answers(library, seed):
+    subject = _several(library, seed)
+    evaluator = evaluator_of(subject, threads=1)
+    everyone = next(everybody(subject.schema))
+    asked = evaluator.evaluate(everyone)
+    flips, about = int(asked.flips.sum()), (subject.model, subject.schema, subject.encoding, evaluator.twins)
+    assert flips > 0
+    boxes = tree_boxes(*about, scored=False)
+    for most in (1, 5, 20, 60):
+        early = prove_cells(boxes, evaluator, seconds=60, max_boxes=most)
+        assert early.falsified <= flips <= early.people - early.certified
+    done = prove_cells(boxes, evaluator, seconds=60)
+    assert (done.falsified, done.open) == (flips, 0)
+    scored = tree_boxes(*about)
+    largest = prove_cells(scored, evaluator, about="largest", seconds=60)
+    assert largest.k_low == largest.k_high == asked.k.max()
+    for k in (1, 2):
+        early = prove_cells(scored, evaluator, about="k", k=k, seconds=60, max_boxes=20)
+        assert early.falsified <= (asked.k > k).sum() <= early.people - early.certified
+
+
+def _planted(rng, count, size):
+    """Trees of three levels over small attributes, some of whose splits are on the protected one."""
+    made = []
+    for _ in range(count):
+        feature = np.array([*rng.integers(0, 4, 7), *[-1] * 8])
+        threshold = np.array([*(rng.integers(0, 4, 7) + 0.5), *[0.0] * 8])
+        inner = np.arange(7)
+        left, right = (np.concatenate([2 * inner + side, np.zeros(8, np.int64)]) for side in (1, 2))
+        values = np.concatenate([np.zeros(7), size * rng.normal(0, 1, 8) ** 3])[:, None]
+        made.append(Tree(feature, threshold, left, right, np.full(15, 2, np.int8), np.zeros(15, np.bool_), values))
+    return made
+
+
+@pytest.mark.parametrize("adds", ["float32", "float64"])
+def test_bounds_of_boxes_hold_at_every_moment(adds):
+    """Random ensembles, asked in full: at every moment what is certified or falsified is so."""
+    attributes = tuple(Attribute(name=n, kind="integer", low=0, high=4, protected=n == "p") for n in "abcp")
+    schema, partly = Schema(attributes, target="y", classes=("0", "1")), 0
+    everyone = next(everybody(schema))
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        base = [float(rng.choice([0.0, 0.5, 3.0, -3.0]))]
+        trees = _planted(rng, int(rng.integers(1, 30)), float(rng.choice([0.01, 0.3, 1.0])))
+        ensemble = Ensemble.build(trees, features=4, base=base, link="logistic", adds=adds)
+        codes = rng.integers(0, 5, (40, 4)).astype(float)
+        model = TreeModel(ensemble, classes=2, favourable=int(rng.integers(0, 2)))
+        subject = make_subject("planted", model, schema, Table(codes, rng.integers(0, 2, 40).astype(float)))
+        evaluator = evaluator_of(subject, threads=1)
+        flips = int(evaluator.evaluate(everyone).flips.sum())
+        boxes = tree_boxes(subject.model, schema, subject.encoding, evaluator.twins)
+        for most in (1, 3, 9, 27):
+            found = prove_cells(boxes, evaluator, seconds=60, max_boxes=most)
+            assert found.falsified <= flips <= found.people - found.certified
+            partly += 0 < found.certified + found.falsified < found.people
+    assert partly > 50

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from fairbits.certify.boxes import PIECE, WHOLE, in_batches, most_open
 from fairbits.certify.exact import class_bounds
@@ -30,6 +31,8 @@ BATCH = 1024
 _POOL = ("first", "last", "place", "cut", "people", "most", "priority")
 #: Scores are rounded to float32: bounds that differ by less settle nothing.
 ROUNDING = 1e-6
+#: A lead by less than this may be none among probabilities that are rounded to float32.
+LEAD = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +110,21 @@ class _Cells:
         return total
 
     def _add(self, first: Any, last: Any) -> None:
-        n = len(first)
-        lows, highs = np.empty((n, self.boxes.m)), np.empty((n, self.boxes.m))
+        n, shape = len(first), (len(first), self.boxes.sums, self.boxes.m)
+        lows, highs, sizes = np.empty(shape), np.empty(shape), np.empty(shape[:2])
         place, cut, spans = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
         def piece(start: int) -> None:
             part = slice(start, start + PIECE)
-            bound_sums(
-                self.boxes.arrays, first[part], last[part], lows[part], highs[part], spans[part], place[part], cut[part]
-            )
+            ends = (lows[part], highs[part], sizes[part], spans[part])
+            bound_sums(self.boxes.arrays, first[part], last[part], *ends, place[part], cut[part])
 
         share(piece, range(0, n, PIECE), self.evaluator.threads)
         self.asked += n
         people = self._count(first, last)
-        held, broken, fewest, most = self._verdicts(lows, highs, spans)
+        # Sums are widened before the link, which may be steep where two of them differ by rounding alone.
+        slack = self.boxes.slack * sizes[:, :, None]
+        held, broken, fewest, most = self._verdicts(lows - slack, highs + slack, spans + 2 * slack[:, 0, 0])
         alike = np.flatnonzero(place < 0)
         if len(alike):
             found = self._ask(first[alike])
@@ -148,9 +152,17 @@ class _Cells:
 
     def _verdicts(self, lows: Any, highs: Any, sums: Any) -> tuple[Any, ...]:
         boxes, evaluator = self.boxes, self.evaluator
-        # Sums are widened before the link, which may be steep where two of them differ by rounding alone.
-        lows, highs, sums = lows - boxes.slack, highs + boxes.slack, sums + 2 * boxes.slack
-        ends = [apply_link(sides, boxes.link, boxes.slope) for sides in (lows, highs)]  # type: ignore[arg-type]
+        if boxes.sums > 1 and self.about == "flips":
+            up, down = (lows >= LEAD).all(axis=1), (highs < -LEAD).any(axis=1)
+            ones = np.ones(len(lows), np.int64)
+            return up.all(axis=1) | down.all(axis=1), up.any(axis=1) & down.any(axis=1), ones, boxes.m * ones
+        if boxes.link == "softmax":  # the leads over all other classes make one score
+            odds = [special.logsumexp(-sides, axis=1) for sides in (lows, highs)]
+            ends = [special.expit(-end) for end in odds]
+            sums = np.full(len(lows), np.inf)
+        else:
+            lows, highs = lows[:, 0], highs[:, 0]
+            ends = [apply_link(sides, boxes.link, boxes.slope) for sides in (lows, highs)]  # type: ignore[arg-type]
         if boxes.complement:
             ends = [1 - end for end in ends]
         low, high = np.minimum(*ends), np.maximum(*ends)  # a link may also fall

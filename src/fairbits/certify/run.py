@@ -389,11 +389,15 @@ class _Ladder:
         whom = self._domain(count=None, rules=self._ignored)
         trees = self.evaluator.model
         assert isinstance(trees, HasTrees)  # noqa: S101 - the caller's question
-        boxes = tree_boxes(trees, evaluator.schema, evaluator.encoding, evaluator.twins)
-        whom = replace(whom, count=None if whom.intervals else boxes.people)
+        about_trees = (evaluator.schema, evaluator.encoding, evaluator.twins)
+        lead = len(evaluator.schema.classes) > 2
+        if lead and evaluator.by_vector:
+            raise CapabilityError("cells compare the favourable class alone, but this subject those of all classes.")
         begin = time.perf_counter()
+        boxes = tree_boxes(trees, *about_trees, scored=not lead)
         prove_cells(boxes, evaluator, seconds=1.0, max_boxes=1)  # compiles, which is no part of the budget
         self.end += time.perf_counter() - begin
+        whom = replace(whom, count=None if whom.intervals else boxes.people)
         reason = "Only the trees' thresholds matter: bounds over boxes between them, single cells asked."
         k = self.options.k
         # Whoever was asked or drawn is somebody of the domain; a real value between the steps is not, nor a gap.
@@ -404,6 +408,8 @@ class _Ladder:
         for about, part in (*questions, ("largest" if k is None else "k", 1.0)):
             self.watch(f"{about if about == 'flips' else 'k'} over cells of the trees")
             begin, seconds = time.perf_counter(), part * self.left
+            if about != "flips" and lead:
+                boxes = tree_boxes(trees, *about_trees)
             found = prove_cells(boxes, evaluator, about=about, k=k, seconds=seconds, stop=self.stop, known=known)
             counts, settled = (found.certified, found.falsified, found.open), found.open == 0
             if about == "largest":

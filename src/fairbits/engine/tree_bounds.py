@@ -1,14 +1,14 @@
-"""Bounds of a tree ensemble's sum over boxes of people, for every twin.
+"""Bounds of a tree ensemble's sums over boxes of people, for every twin.
 
 Only splits matter: values of an attribute that no split tells apart share a bin, of a real one all those between two
-thresholds, and a box is a range of bins for every attribute. In each tree a walk follows both sides of every split that
-a box does not settle.
+thresholds, and a box is a range of bins for every attribute. One walk through each tree finds the leaves that a box
+reaches; which twins come to a leaf is known beforehand.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,28 +23,36 @@ from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Nodes that a walk can have before it at once: more than the levels of a tree that is read.
-STACK = 16_384
-
 
 class TreeArrays(NamedTuple):
-    """An ensemble of one output, as the kernel takes it.
+    """The trees of one or more sums, as the kernel takes them.
 
     ``attribute`` is the place of a node's attribute among those of a box, -1 at a leaf, -2 where only the twin decides.
-    ``start`` is where the node's counts begin in ``lefts``: how many of the first b bins go left. ``twin_left`` is
-    (nodes, m); ``shared`` says which trees look at no twin.
+    The first ``cut`` bins go left; where that is no range, ``cut`` is -1 and ``start`` is where the flags of the node's
+    bins begin in ``lefts``.
+    A tree tells ``kinds`` of twins apart, ``kind`` says which (trees, m). Its leaves are in the order of their values:
+    ``rank`` of a leaf's node, ``values`` from ``leaf_start`` on, ``members`` from ``member_start`` on says which kinds
+    of twins come to a leaf. It adds to the sums ``first`` up to before ``last``.
     """
 
     roots: Integers
-    shared: NDArray[np.bool_]
+    first: Integers
+    last: Integers
+    kinds: Integers
+    kind: Integers
+    leaf_start: Integers
+    member_start: Integers
+    members: NDArray[np.bool_]
+    values: Doubles
+    rank: Integers
     attribute: Integers
+    cut: Integers
     start: Integers
-    lefts: Integers
+    lefts: NDArray[np.bool_]
     left: Integers
     right: Integers
-    twin_left: NDArray[np.bool_]
-    values: Doubles
-    base: float
+    base: Doubles
+    depth: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +71,11 @@ class TreeBoxes:
     slack: float
 
     @property
+    def sums(self) -> int:
+        """How many sums there are: the score's own, or the lead over each other class."""
+        return len(self.arrays.base)
+
+    @property
     def people(self) -> int:
         """How many people there are in all."""
         return self.factor * math.prod(int(counts.sum()) for counts in self.counts)
@@ -73,20 +86,59 @@ class TreeBoxes:
         return math.prod(len(counts) for counts in self.counts)
 
 
-def tree_boxes(  # noqa: PLR0915 - attribute by attribute
-    model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins
-) -> TreeBoxes:
-    """A tree model over boxes of people."""
-    ensemble = model.ensemble
-    slack = sum_slack(ensemble, len(twins.columns), twins.m) / ensemble.divisor
-    ensemble = ensemble.plain()
-    if ensemble.width > 1 and ensemble.link == "identity" and len(schema.classes) <= 2:
-        ensemble = ensemble.only_output(int(getattr(model, "favourable", 1)))
-    if ensemble.outputs != 1 or ensemble.width != 1:
+def _summed(model: HasTrees, classes: int, scored: bool) -> tuple[Ensemble, Integers, Integers]:
+    """The trees as real numbers that add up to sums that decide, or (``scored``) that make the score; and to which sums
+    each tree adds, from and before. Of several classes these are the leads of the favourable one over each other.
+    """
+    ensemble, favourable = model.ensemble.plain(), int(getattr(model, "favourable", 1))
+    if ensemble.width > 1 and ensemble.link == "identity" and (scored or classes <= 2):
+        ensemble = ensemble.only_output(favourable)
+    n, outputs = ensemble.trees, ensemble.outputs
+    if outputs == 1 and ensemble.width == 1:
+        return ensemble, np.zeros(n, np.int64), np.ones(n, np.int64)
+    if ensemble.link not in (("softmax",) if scored else ("softmax", "identity")):
         raise CapabilityError(
-            f"cells need trees that add up to one sum, but these make {ensemble.outputs}; the statistical statement "
-            f"holds for them as for every model."
+            f"cells know no bounds for scores of {outputs} classes with the link {ensemble.link!r}; the statistical "
+            f"statement holds for them as for every model."
         )
+    others = np.delete(np.arange(outputs), favourable)
+    base = ensemble.base[favourable] - ensemble.base[others]
+    if ensemble.width == 1:  # a tree of the favourable class adds to every lead, one of another to its own
+        mine = ensemble.output == favourable
+        place = np.searchsorted(others, ensemble.output)
+        sign = np.repeat(np.where(mine, 1.0, -1.0), np.diff(np.append(ensemble.roots, len(ensemble.feature))))
+        first, last = np.where(mine, 0, place), np.where(mine, len(others), place + 1)
+        return replace(ensemble, values=sign[:, None] * ensemble.values, base=base), first, last
+    # Leaves of several values: the tree once for every lead.
+    nodes, copies = len(ensemble.feature), len(others)
+    moved = np.repeat(np.arange(copies) * nodes, nodes)
+    repeated = {
+        name: np.tile(getattr(ensemble, name), copies)
+        for name in ("feature", "threshold", "missing", "missing_left", "sets")
+    }
+    made = replace(
+        ensemble,
+        roots=(ensemble.roots[None] + np.arange(copies)[:, None] * nodes).ravel(),
+        output=np.repeat(np.arange(copies), n),
+        left=np.tile(ensemble.left, copies) + moved,
+        right=np.tile(ensemble.right, copies) + moved,
+        values=(ensemble.values[:, [favourable]] - ensemble.values[:, others]).T.reshape(-1, 1),
+        base=base,
+        **repeated,
+    )
+    return made, made.output, made.output + 1
+
+
+def tree_boxes(  # noqa: PLR0915 - attribute by attribute
+    model: HasTrees, schema: Schema, encoding: Encoding, twins: Twins, *, scored: bool = True
+) -> TreeBoxes:
+    """A tree model over boxes of people: its score, or (of three classes or more, not ``scored``) its lead."""
+    exactly = sum_slack(model.ensemble, 0, 1) == 0.0
+    unit = 2.0**-24 if model.ensemble.adds == "float32" else 2.0**-53
+    ensemble, from_sum, to_sum = _summed(model, len(schema.classes), scored)
+    # Of the sizes of all terms: the library's rounding in whatever order it adds up, and that of the bounds.
+    rounded = 4.0 * (ensemble.trees + 8) * (unit * (not exactly) + 2.0**-53)
+    slack = rounded / (1 - rounded) if rounded < 1 else np.inf
     owner = np.full(encoding.width, -1)
     for column, part in enumerate(encoding.parts):
         owner[part.columns] = column
@@ -99,7 +151,9 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
     columns: list[int] = []
     codes: list[Doubles] = []
     counts: list[Integers] = []
-    lefts = [np.empty(0, np.int64)]
+    lefts = [np.empty(0, np.bool_)]
+    cut = np.full(nodes, -1)
+    children = np.stack([ensemble.left, ensemble.right]).astype(np.int64)
     factor, used = 1, 0
     protected = {int(column): place for place, column in enumerate(twins.columns)}
     for column in range(len(schema)):
@@ -122,11 +176,17 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         new = np.concatenate([[True], (left[:, 1:] != left[:, :-1]).any(axis=0)])
         first = np.flatnonzero(new)
         attribute[mine] = len(columns)
-        start[mine] = used + np.arange(len(mine)) * (len(first) + 1)
-        sums = np.zeros((len(mine), len(first) + 1), np.int64)
-        sums[:, 1:] = np.cumsum(left[:, first], axis=1)
-        lefts.append(sums.ravel())
-        used += sums.size
+        left = left[:, first]
+        back = mine[~left[:, 0] & left[:, -1]]  # the last bins go left: as well the other way round
+        children[:, back] = children[::-1, back]
+        left[~left[:, 0] & left[:, -1]] ^= True
+        going = left.sum(axis=1)
+        ranged = (np.arange(len(first)) < going[:, None]) == left
+        ranged = ranged.all(axis=1)
+        cut[mine[ranged]] = going[ranged]
+        start[mine[~ranged]] = used + np.arange(int((~ranged).sum())) * len(first)
+        lefts.append(left[~ranged].ravel())
+        used += len(lefts[-1])
         columns.append(column)
         codes.append(values[first])
         counts.append(np.add.reduceat(widths, first))
@@ -134,18 +194,20 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         mine = np.flatnonzero(ensemble.feature == feature)
         at = ensemble.rounded(encoding.dtype_rounded(np.full(len(mine), value)))
         twin_left[mine] = ensemble.goes_left(mine, at)[:, None]
-    shared = np.array([not (attribute[ensemble.nodes(t)] == -2).any() for t in range(ensemble.trees)], np.bool_)
+    leaves = _sorted_leaves(ensemble, attribute, children, twin_left)
     arrays = TreeArrays(
         ensemble.roots.astype(np.int64),
-        shared,
+        from_sum.astype(np.int64),
+        to_sum.astype(np.int64),
+        *leaves,
         attribute,
+        cut,
         start,
         np.concatenate(lefts),
-        ensemble.left.astype(np.int64),
-        ensemble.right.astype(np.int64),
-        twin_left,
-        np.ascontiguousarray(ensemble.values[:, 0]),
-        float(ensemble.base[0]),
+        children[0],
+        children[1],
+        ensemble.base.astype(np.float64),
+        _depth(ensemble) + 2,
     )
     return TreeBoxes(
         arrays,
@@ -157,8 +219,51 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         ensemble.slope,
         bool(model.complement),
         twins.m,
-        slack + sum_slack(ensemble, 0, 1),
+        slack,
     )
+
+
+def _depth(ensemble: Ensemble) -> int:
+    """The levels of the deepest tree."""
+    going, deep = ensemble.roots.astype(np.int64), 0
+    while len(going := going[ensemble.feature[going] >= 0]):
+        going = np.concatenate([ensemble.left[going], ensemble.right[going]])
+        deep += 1
+    return deep
+
+
+def _sorted_leaves(
+    ensemble: Ensemble, attribute: Integers, children: Integers, twin_left: Any
+) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
+    """The kinds of twins that each tree tells apart, and its leaves by value, with the kinds that come to each."""
+    m = twin_left.shape[1]
+    kinds, kind = np.empty(ensemble.trees, np.int64), np.empty((ensemble.trees, m), np.int64)
+    leaf_start, member_start = np.zeros(ensemble.trees + 1, np.int64), np.zeros(ensemble.trees + 1, np.int64)
+    members, values, rank = [np.empty(0, np.bool_)], [np.empty(0)], np.zeros(len(attribute), np.int64)
+    for tree in range(ensemble.trees):
+        mine = ensemble.nodes(tree)
+        split = attribute[mine] == -2
+        _, one, kind[tree] = np.unique(twin_left[mine][split], axis=1, return_index=True, return_inverse=True)
+        if not split.any():
+            one, kind[tree] = np.zeros(1, np.int64), 0
+        kinds[tree] = len(one)
+        reached = np.zeros((mine.stop - mine.start, len(one)), np.bool_)
+        reached[0] = True
+        for node in np.flatnonzero(ensemble.feature[mine] >= 0):  # children stand after their parents
+            here = mine.start + node
+            both = (reached[node], reached[node])
+            if attribute[here] == -2:
+                both = (reached[node] & twin_left[here, one], reached[node] & ~twin_left[here, one])
+            for child, part in zip(children[:, here], both, strict=True):
+                reached[child - mine.start] = part
+        leaves = np.flatnonzero(ensemble.feature[mine] < 0)
+        leaves = leaves[np.argsort(ensemble.values[mine.start + leaves, 0], kind="stable")]
+        rank[mine.start + leaves] = np.arange(len(leaves))
+        values.append(ensemble.values[mine.start + leaves, 0])
+        members.append(reached[leaves].ravel())
+        leaf_start[tree + 1] = leaf_start[tree] + len(leaves)
+        member_start[tree + 1] = member_start[tree] + len(members[-1])
+    return kinds, kind, leaf_start, member_start, np.concatenate(members), np.concatenate(values), rank
 
 
 def _cells(
@@ -227,44 +332,51 @@ def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, 
 
 
 @compiled
-def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
-    trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, spans: Any, places: Any, cuts: Any
+def bound_sums(  # noqa: PLR0912 - tree by tree, kind of twins by kind
+    trees: Any, firsts: Any, lasts: Any, lows: Any, highs: Any, sizes: Any, spans: Any, places: Any, cuts: Any
 ) -> None:
-    """Bound the ensemble's sum for every twin over some boxes, and where to split them."""
-    m = lows.shape[1]
-    attributes = firsts.shape[1]
-    stack = np.empty(STACK, np.int64)
-    weight = np.empty(attributes)
-    chosen = np.empty(attributes, np.int64)
-    heaviest = np.empty(attributes)
+    """Bound the ensemble's sums for every twin over some boxes, and where to split them.
+
+    ``lows`` and ``highs`` are (boxes, sums, m), ``sizes`` (boxes, sums) is what the terms of a sum come to.
+    """
+    m, attributes = lows.shape[2], firsts.shape[1]
+    stack = np.empty(trees.depth, np.int64)
+    reached = np.zeros(np.diff(trees.leaf_start).max() if len(trees.roots) else 0, np.bool_)
+    weight, heaviest, chosen = np.empty(attributes), np.empty(attributes), np.empty(attributes, np.int64)
     own_low, own_high = np.empty(m), np.empty(m)
+    most_kinds = trees.kinds.max() if len(trees.kinds) else 1
+    kind_low, kind_high = np.empty(most_kinds), np.empty(most_kinds)
     for box in range(firsts.shape[0]):
-        first, last = firsts[box], lasts[box]
-        for a in range(attributes):
-            weight[a], chosen[a], heaviest[a] = 0.0, -1, -1.0
-        for z in range(m):
-            lows[box, z] = trees.base
-            highs[box, z] = trees.base
-            own_low[z] = own_high[z] = 0.0
-        for t in range(trees.roots.shape[0]):
-            for z in range(m):
-                low, high, spot = _walk(trees, trees.roots[t], z, first, last, stack)
-                if trees.shared[t]:
-                    for y in range(m):
-                        lows[box, y] += low
-                        highs[box, y] += high
-                else:
-                    lows[box, z] += low
-                    highs[box, z] += high
-                    own_low[z] += low
-                    own_high[z] += high
-                if spot >= 0:  # the first split that the box leaves open
-                    a = trees.attribute[spot]
-                    weight[a] += high - low
-                    if high - low > heaviest[a]:
-                        heaviest[a], chosen[a] = high - low, spot
-                if trees.shared[t]:
-                    break
+        weight[:], heaviest[:], chosen[:] = 0.0, -1.0, -1
+        own_low[:], own_high[:] = 0.0, 0.0
+        for s in range(len(trees.base)):
+            lows[box, s], highs[box, s], sizes[box, s] = trees.base[s], trees.base[s], abs(trees.base[s])
+        for t in range(len(trees.roots)):
+            begin, end = trees.leaf_start[t], trees.leaf_start[t + 1]
+            spot = _reach(trees, trees.roots[t], firsts[box], lasts[box], stack, reached)
+            tree_low, tree_high = np.inf, -np.inf
+            for c in range(trees.kinds[t]):
+                kind_low[c], kind_high[c] = np.inf, -np.inf
+                for r in range(end - begin):
+                    if reached[r] and trees.members[trees.member_start[t] + r * trees.kinds[t] + c]:
+                        kind_low[c] = min(kind_low[c], trees.values[begin + r])
+                        kind_high[c] = trees.values[begin + r]
+                tree_low, tree_high = min(tree_low, kind_low[c]), max(tree_high, kind_high[c])
+            reached[: end - begin] = False
+            for s in range(trees.first[t], trees.last[t]):
+                sizes[box, s] += max(abs(tree_low), abs(tree_high))
+                for z in range(m):
+                    lows[box, s, z] += kind_low[trees.kind[t, z]]
+                    highs[box, s, z] += kind_high[trees.kind[t, z]]
+            if trees.kinds[t] > 1:
+                for z in range(m):
+                    own_low[z] += kind_low[trees.kind[t, z]]
+                    own_high[z] += kind_high[trees.kind[t, z]]
+            if spot >= 0:  # the first split that the box leaves open
+                a = trees.attribute[spot]
+                weight[a] += tree_high - tree_low
+                if tree_high - tree_low > heaviest[a]:
+                    heaviest[a], chosen[a] = tree_high - tree_low, spot
         spans[box] = own_high.max() - own_low.min()
         best, places[box], cuts[box] = -1.0, -1, -1
         for a in range(attributes):
@@ -272,42 +384,42 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, twin by twin
                 best, places[box] = weight[a], a
         if places[box] >= 0:
             a = places[box]
-            base = trees.start[chosen[a]]
-            # The first bin that does not go the way of the one before it.
-            cut = first[a]
-            side = trees.lefts[base + cut + 1] - trees.lefts[base + cut]
-            while trees.lefts[base + cut + 2] - trees.lefts[base + cut + 1] == side:
-                cut += 1
+            cut = trees.cut[chosen[a]] - 1
+            if cut < 0:  # the first bin that does not go the way of the one before it
+                cut, flags = firsts[box, a], trees.start[chosen[a]]
+                while trees.lefts[flags + cut + 1] == trees.lefts[flags + cut]:
+                    cut += 1
             cuts[box] = cut
 
 
 @linked
-def _walk(trees: Any, root: int, z: int, first: Any, last: Any, stack: Any) -> Any:
-    """The least and the most that one tree adds for one twin over a box, and the first split that is not settled."""
-    low, high, spot = np.inf, -np.inf, -1
-    stack[0] = root
-    depth = 1
+def _reach(trees: Any, root: int, first: Any, last: Any, stack: Any, reached: Any) -> int:
+    """Mark the leaves of one tree that a box reaches, whatever the twin; the first split not settled, or -1."""
+    spot, depth, stack[0] = -1, 1, root
     while depth:
         depth -= 1
         node = stack[depth]
-        a = trees.attribute[node]
+        a, cut = trees.attribute[node], trees.cut[node]
         if a == -1:
-            low, high = min(low, trees.values[node]), max(high, trees.values[node])
-        elif a == -2:
-            stack[depth] = trees.left[node] if trees.twin_left[node, z] else trees.right[node]
+            reached[trees.rank[node]] = True
+            continue
+        goes_left = goes_right = True
+        if a >= 0 and cut >= 0:
+            goes_left, goes_right = first[a] < cut, last[a] >= cut
+        elif a >= 0:
+            going = 0
+            for b in range(first[a], last[a] + 1):
+                going += trees.lefts[trees.start[node] + b]
+            goes_left, goes_right = going > 0, going <= last[a] - first[a]
+        if a >= 0 and goes_left and goes_right and spot < 0:
+            spot = node
+        if goes_left:
+            stack[depth] = trees.left[node]
             depth += 1
-        else:
-            base = trees.start[node]
-            going = trees.lefts[base + last[a] + 1] - trees.lefts[base + first[a]]
-            if going > 0:
-                stack[depth] = trees.left[node]
-                depth += 1
-            if going < last[a] - first[a] + 1:
-                stack[depth] = trees.right[node]
-                depth += 1
-                if going > 0 and spot < 0:
-                    spot = node
-    return low, high, spot
+        if goes_right:
+            stack[depth] = trees.right[node]
+            depth += 1
+    return spot
 
 
 __all__ = ["TreeBoxes", "bound_sums", "tree_boxes"]
