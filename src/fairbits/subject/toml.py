@@ -100,7 +100,9 @@ def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
 
 def chances_of(described: Mapping[str, Any]) -> tuple[Chances, ...]:
     """The attributes that are known as probabilities, of sections ``{name: {protected, columns, labels}}``."""
-    return tuple(_chances_of_section(name, fields) for name, fields in described.items() if _is_soft(fields))
+    sections = {name: fields for name, fields in described.items() if isinstance(fields, Mapping)}
+    soft = {name: fields for name, fields in sections.items() if fields.get("protected") == PROBABILITIES}
+    return tuple(_chances_of_section(name, fields) for name, fields in soft.items())
 
 
 def _ranges(attribute: Attribute, stated: object) -> tuple[tuple[str, float], ...]:
@@ -169,7 +171,7 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     described = section_of(document, "attributes")
     chances = chances_of(described)
     likely = tuple(one.likely_group for one in chances)
-    hard = {name: fields for name, fields in described.items() if not _is_soft(fields)}
+    hard = {name: fields for name, fields in described.items() if name not in {one.attribute for one in chances}}
     read = {name: attribute_of_section(name, fields) for name, fields in hard.items()}
     watched = {name for name, fields in hard.items() if fields.get("protected") == OBSERVED}
     if "score" in section:  # nobody knows what a model that is not there takes
