@@ -63,7 +63,7 @@ def schema_of(kind: str, rules: tuple[str, ...]) -> Schema:
         Attribute(name="hours", kind="integer", low=0, high=99),
         Attribute(name="job", kind="category", labels=("Sales", "Tech", "Farm")),
     ]
-    return Schema((protected[0], *free, *protected[1:]), target="y", classes=("no", "yes"), rules=rules)
+    return Schema((protected[0], *free, *protected[1:]), target="y", classes=("no", "yes"), threshold=0.5, rules=rules)
 
 
 def model_of(kind: str, schema: Schema, rng: np.random.Generator, codes: np.ndarray) -> tuple[Any, Encoding]:

@@ -143,7 +143,7 @@ class Stuck(Network):
 
 def test_a_model_that_cannot_travel(tmp_path) -> None:
     subject = planted_subject()
-    parts = {field.name: getattr(subject.model, field.name) for field in dataclasses.fields(Network)}
+    parts = {field.name: getattr(subject.model, field.name) for field in dataclasses.fields(Network) if field.init}
     stuck = dataclasses.replace(subject, model=Stuck(**parts))
     settings = Settings(budget=Budget(evaluations=1000), strategy="random")
     with pytest.raises(ModelError, match=r"cannot be sent to other processes .*locked door.*leave the workers out"):
