@@ -373,6 +373,8 @@ class Audit:
         words: Mapping[str, Sequence[str]] | None = None,
         favourable: str | None = None,
         threshold: float | None = None,
+        target: str | None = None,
+        split: str | None = None,
         chat: Mapping[str, Any] | None = None,
         answers: str | Path | None = None,
         name: str = "text",
@@ -403,6 +405,8 @@ class Audit:
             The class whose probability is the score; by default the last.
         threshold
             The score from which on a decision is favourable; 0.5 by default.
+        target, split
+            The columns of what was so, and of who was not trained on, as far as known; repairs need the first.
         chat
             How a language model is asked: ``options``, ``model``, ``system``, ``answers``, ``temperature``, ``price``.
         answers
@@ -437,6 +441,8 @@ class Audit:
             chat=chat,
             favourable=favourable,
             threshold=threshold,
+            target=target,
+            split=split,
             name=name,
             answers=None if answers is None else Path(answers),
             options=ModelOptions.of(options),

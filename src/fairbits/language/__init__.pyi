@@ -6,6 +6,7 @@ from .cues import read_cues as read_cues
 from .model import EncodedNetwork as EncodedNetwork
 from .model import FunctionDecider as FunctionDecider
 from .model import TextModel as TextModel
+from .model import network_of as network_of
 from .template import REALISATIONS as REALISATIONS
 from .template import Wording as Wording
 from .template import marked as marked

@@ -20,6 +20,7 @@ from .black_box import Recorded as Recorded
 from .black_box import Repeated as Repeated
 from .black_box import answers_vary as answers_vary
 from .black_box import attribute as attribute
+from .black_box import foreign as foreign
 from .black_box import fresh_scores as fresh_scores
 from .black_box import no_model as no_model
 from .black_box import numbers_in as numbers_in

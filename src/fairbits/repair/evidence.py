@@ -124,20 +124,29 @@ def _thirds(order: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
 def _rows(subject: Subject, rng: np.random.Generator) -> tuple[list[Table], bool, list[str]]:
     """Rows to learn from, to choose on and to judge on; whether the model has not seen the latter two; and notes."""
     known, unseen = subject.table.training(), subject.unseen
-    if unseen is not None and len(unseen) >= FEWEST_UNSEEN and len(known):
-        halves = [np.sort(half) for half in np.array_split(rng.permutation(len(unseen)), 2)]
-        return [known, *(unseen.rows(half) for half in halves)], True, []
-    if len(known) < FEWEST_ROWS:
+    if unseen is not None and len(_people(unseen)) >= FEWEST_UNSEEN and len(known):
+        halves = [np.sort(half) for half in np.array_split(rng.permutation(_people(unseen)), 2)]
+        return [known, *(_rows_about(unseen, half) for half in halves)], True, []
+    if len(_people(known)) < FEWEST_ROWS:
         raise TableError(f"the table of {subject.name!r} has {len(known)} rows; a repair needs some to be judged on.")
-    order = rng.permutation(len(known))
-    quarter = len(known) // 4
+    order = rng.permutation(_people(known))
+    quarter = len(order) // 4
     parts = np.split(order, [len(order) - 2 * quarter, len(order) - quarter])
     note = (
         "the table marks no rows as held out, so candidates learn from half of it, and a quarter each was set aside "
         "to choose and to judge on. But the model may have been trained on them: then it looks better there than it "
         "is, and losses look larger; rows that it has not seen would tell."
     )
-    return [known.rows(part) for part in parts], False, [note]
+    return [_rows_about(known, part) for part in parts], False, [note]
+
+
+def _people(table: Table) -> npt.NDArray[np.int64]:
+    """Whom the rows are about: a person's rows stay together, because who was learned from is no longer unseen."""
+    return np.arange(len(table)) if table.person is None else np.unique(table.person)
+
+
+def _rows_about(table: Table, people: npt.NDArray[np.int64]) -> Table:
+    return table.rows(people if table.person is None else np.isin(table.person, people))
 
 
 def _part(cases: Codes, table: Table, subject: Subject) -> Half:

@@ -40,7 +40,7 @@ from fairbits.measure import (
     student_mean,
     wilson,
 )
-from fairbits.models import Array, Model, Network, kind_of
+from fairbits.models import Array, Model, kind_of
 from fairbits.proxies import score_bits
 from fairbits.randomness import generator
 from fairbits.repair.evidence import Half
@@ -354,7 +354,7 @@ def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> 
 
 
 def accuracy_of(
-    network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
+    network: Model, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64], schema: Schema
 ) -> float:
     """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
     classes = decided(network, inputs, schema)

@@ -15,8 +15,9 @@ import numpy as np
 
 from fairbits.domain import GrantOptions, quality
 from fairbits.errors import OptionError
+from fairbits.language import network_of
 from fairbits.measure import Measure, check_measure, symbol_of
-from fairbits.models import Model, Network
+from fairbits.models import Model
 from fairbits.repair.choice import SLACK, compared_people, judged_all, pick, proposed
 from fairbits.repair.evidence import Halves, split
 from fairbits.repair.judgement import Judged, Setting, estimates_of, judge
@@ -98,7 +99,8 @@ def study(
             f"all {len(halves.plan.cases):,} cases looked at have k = 1, so there is nothing to lower; "
             f"search longer, or with a smaller --epsilon."
         )
-    suspect = _suspect_layer(run.folder, len(model.weights) - 1) if isinstance(model, Network) else None
+    network = network_of(model)
+    suspect = None if network is None else _suspect_layer(run.folder, len(network.weights) - 1)
     planner = Planner(model, halves, setting, budget, planning, watch, guarantee, suspect, retrain, quick)
     made, left_out = proposed(planner, proposers, wanted)
     watch(f"judging {len(made)} candidates")

@@ -7,6 +7,7 @@ table that does not say who is what has every person once under each combination
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from fairbits.language import (
 )
 from fairbits.models import Loaded, ModelOptions, is_url, read_decider, secret_note
 from fairbits.shape import fits
-from fairbits.subject.infer import infer_schema
+from fairbits.subject.infer import infer_classes, infer_schema
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.text import shortened
 
@@ -50,6 +51,9 @@ def subject_of_texts(
     chat: Mapping[str, Any] | None = None,
     favourable: str | None = None,
     threshold: float | None = None,
+    target: str | None = None,
+    split: str | None = None,
+    encoder: Any = None,
     name: str = "text",
     source: str | None = None,
     answers: Path | None = None,
@@ -61,13 +65,13 @@ def subject_of_texts(
     file = Path(table) if isinstance(table, str | Path) else None
     data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
     families = _families(text, folder)
-    made = _decider(decider, chat or {}, favourable, options, answers)
-    classes = getattr(made, "classes", None) or CLASSES
+    made = _decider(decider, chat or {}, favourable, options, answers, encoder)
+    classes = getattr(made, "classes", None) or infer_classes(data, target) or CLASSES
     if favourable is not None and favourable not in classes:
         raise SchemaError(f"favourable is {favourable!r}; {choose_from(favourable, classes)}")
-    decided = {"classes": classes, "favourable": favourable or classes[-1], "threshold": threshold}
+    decided = {"classes": classes, "favourable": favourable or classes[-1], "threshold": threshold, "target": target}
     read = _of_column if "column" in text else _of_template
-    schema, people, wordings, notes = read(text, data, families, decided, file)
+    schema, people, wordings, notes = read(text, data, families, decided, file, split)
     model = TextModel(made, schema, wordings)
     if isinstance(made, Chat):
         notes = (*notes, *secret_note(made.url, options))
@@ -124,7 +128,12 @@ def _families(text: Mapping[str, Any], folder: Path) -> dict[str, tuple[str | No
 
 
 def _decider(
-    decider: Any, chat: Mapping[str, Any], favourable: str | None, options: ModelOptions, answers: Path | None
+    decider: Any,
+    chat: Mapping[str, Any],
+    favourable: str | None,
+    options: ModelOptions,
+    answers: Path | None,
+    encoder: Any,
 ) -> Any:
     if isinstance(decider, str) and is_url(decider):
         given = dict(chat)
@@ -149,6 +158,9 @@ def _decider(
         return Chat(decider, asked, options, answers)
     if chat:
         raise SchemaError(f"[model] has {next(iter(chat))!r}, which only a language model takes; leave it out.")
+    if encoder is not None:
+        encode = read_decider(encoder, options) if isinstance(encoder, str | Path) else encoder
+        return EncodedNetwork(encode, decider, options=options)
     found = read_decider(decider, options) if isinstance(decider, str | Path) else decider
     if isinstance(found, EncodedNetwork):
         return found
@@ -156,7 +168,12 @@ def _decider(
 
 
 def _of_template(
-    text: Mapping[str, Any], data: Any, families: Mapping[str, Any], decided: Mapping[str, Any], file: Path | None
+    text: Mapping[str, Any],
+    data: Any,
+    families: Mapping[str, Any],
+    decided: Mapping[str, Any],
+    file: Path | None,
+    split: str | None,
 ) -> tuple[Schema, Table, dict[str, Wording], tuple[str, ...]]:
     """One template for everybody: its slots are columns of the table, or filled by cues."""
     first = next(iter(families.values()))[1]
@@ -181,15 +198,18 @@ def _of_template(
     attributes = (*inferred, *(Category(name=name, labels=one, protected=True) for name, one in protected.items()))
     schema = Schema(attributes, **decided)
     if len(known) == len(protected):
-        return schema, table_from_arrow(data, schema, file=file), wordings, ()
+        return schema, table_from_arrow(data, schema, file=file, split=split), wordings, ()
     if known:
         lost = next(name for name in protected if name not in known)
         raise TableError(f"the table has {known[0]!r} and not {lost!r}; it needs all protected attributes, or none.")
-    own = Schema(inferred) if inferred else None
-    codes = table_from_arrow(data, own, file=file).codes if own is not None else np.empty((1, 0))
+    if inferred or decided["target"] is not None:
+        given = table_from_arrow(data, Schema(inferred, **decided), file=file, split=split)
+    else:
+        given = Table(np.empty((1, 0)))
+    codes = given.codes
     return (
         schema,
-        crossed(codes, [len(one) for one in protected.values()], file),
+        crossed(given, [len(one) for one in protected.values()], file),
         wordings,
         (
             f"the table does not say {', '.join(protected)}: each of its {len(codes):,} rows stands once for every "
@@ -211,16 +231,22 @@ def _words(text: Mapping[str, Any], data: Any) -> dict[str, list[str]]:
     return dict(words)
 
 
-def crossed(codes: Any, sizes: list[int], file: Path | None) -> Table:
-    """Every row of codes under every combination of protected values, each row one person."""
+def crossed(given: Table, sizes: list[int], file: Path | None) -> Table:
+    """Every row of a table under every combination of protected values, each row one person."""
     grid = np.stack(np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij"), axis=-1).reshape(-1, len(sizes))
-    person = np.repeat(np.arange(len(codes)), len(grid))
-    whole = np.column_stack([codes[person], np.tile(grid, (len(codes), 1))]).astype(np.float64)
-    return Table(np.ascontiguousarray(whole), numbers=person + 1, file=file, person=person)
+    person = np.repeat(np.arange(len(given)), len(grid))
+    rows = given.rows(person)
+    whole = np.column_stack([rows.codes, np.tile(grid, (len(given), 1))]).astype(np.float64)
+    return replace(rows, codes=np.ascontiguousarray(whole), numbers=person + 1, file=file, person=person)
 
 
 def _of_column(
-    text: Mapping[str, Any], data: Any, families: Mapping[str, Any], decided: Mapping[str, Any], file: Path | None
+    text: Mapping[str, Any],
+    data: Any,
+    families: Mapping[str, Any],
+    decided: Mapping[str, Any],
+    file: Path | None,
+    split: str | None,
 ) -> tuple[Schema, Table, dict[str, Wording], tuple[str, ...]]:
     """A column of texts: the words in it that are cues of the first family become slots."""
     column = text["column"]
@@ -258,4 +284,8 @@ def _of_column(
             f"{len(texts) - len(kept):,} of {len(texts):,} texts are left out: they have no word of "
             f"{cues[_WORD].name!r}, or words for different values.",
         )
-    return schema, Table(codes, numbers=np.array(kept) + 1, file=file), {name: wording}, notes
+    whole = Table(np.empty((len(texts), 0)))
+    if decided["target"] is not None or split is not None:
+        whole = table_from_arrow(data, Schema((), **decided), file=file, split=split)
+    people = replace(whole.rows(np.array(kept)), codes=codes, file=file)
+    return schema, people, {name: wording}, notes

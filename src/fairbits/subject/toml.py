@@ -397,8 +397,12 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """People put into words, and a decider about texts."""
     _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
     model, table = dict(section_of(document, "model")), section_of(document, "table")
-    _known_keys(table, ("path", "threshold"), "[table]")
+    _known_keys(table, ("path", "threshold", "target", "split"), "[table]")
+    for key in ("target", "split"):
+        if not fits(table.get(key), str | None):
+            raise SchemaError(f"[table] {key} is {str(table[key])[:40]!r}; it must be text in quotes.")
     decider = _source(model, "model", file)
+    encoder = _source({"path": model.pop("encoder")}, "model", file) if "encoder" in model else None
     chat = {key: model.pop(key) for key in CHAT_KEYS if key in model}
     favourable = model.pop("favourable", None)
     return subject_of_texts(
@@ -409,6 +413,9 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
         chat=chat,
         favourable=None if favourable is None else str(favourable),
         threshold=table.get("threshold"),
+        target=table.get("target"),
+        split=table.get("split"),
+        encoder=encoder,
         name=str(document.get("name", file.stem)),
         source=str(file.resolve()),
         answers=file.with_suffix(".answers.jsonl"),

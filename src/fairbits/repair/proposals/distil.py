@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes, Encoding, Schema, Table
 from fairbits.errors import CapabilityError, FairbitsError, OptionError
+from fairbits.language import TextModel
 from fairbits.models import Fitting, Model, Network, fit_to_schema, is_url, read_model, refit, refitted
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.proposals.proposer import Planner, Proposal
@@ -172,6 +173,8 @@ class Averages:
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Guards for every model, and a distilled one where that can be trained."""
+        if isinstance(planner.network, TextModel):
+            raise CapabilityError("a guard looks up who somebody is in a table, and whoever decides has texts alone.")
         planner.watch("averaging over twins")
         training, setting = planner.halves.training, planner.setting
         guard = Guard.of(

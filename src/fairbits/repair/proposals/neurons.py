@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.engine import accuracies
 from fairbits.errors import ModelError
+from fairbits.language import network_of
 from fairbits.measure import hold, target_of
 from fairbits.models import Do, Network
 from fairbits.repair.evidence import Half
@@ -25,7 +27,7 @@ QUANTILES = (0.1, 0.5, 0.9, 1.0)
 OFF = 1e-6
 
 
-def candidates(network: Network, inputs: npt.NDArray[np.float32]) -> list[Do]:
+def candidates(network: Any, inputs: npt.NDArray[np.float32]) -> list[Do]:
     """Every hidden neuron at every one of its values; dead neurons are left out."""
     found: list[Do] = []
     for layer, outputs in enumerate(network.activations(inputs)[:-1]):
@@ -35,7 +37,7 @@ def candidates(network: Network, inputs: npt.NDArray[np.float32]) -> list[Do]:
     return found
 
 
-def around(network: Network, inputs: npt.NDArray[np.float32], dos: Sequence[Do], *, values: int = 9) -> list[Do]:
+def around(network: Any, inputs: npt.NDArray[np.float32], dos: Sequence[Do], *, values: int = 9) -> list[Do]:
     """The same neurons at values spread over their outputs for real people."""
     outputs = network.activations(inputs)
     found: list[Do] = []
@@ -55,12 +57,13 @@ def _values(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     return np.unique(np.round(typical, 6))
 
 
-def _attainable(network: Network, layer: int, neuron: int, values: npt.NDArray[np.float64]) -> list[Do]:
+def _attainable(network: Any, layer: int, neuron: int, values: npt.NDArray[np.float64]) -> list[Do]:
     """Some values are beyond an activation (a sigmoid is never 0): surgery could not write them into a bias."""
-    found = []
+    found, inside = [], network_of(network)
+    assert inside is not None  # noqa: S101 - nobody else is asked to hold neurons
     for value in values.tolist():
         try:
-            network.activations_after[layer].inverse(value)
+            inside.activations_after[layer].inverse(value)
         except ModelError:
             continue
         found.append(Do(layer, neuron, value))
@@ -98,8 +101,10 @@ class HeldSet:
 class Bench:
     """The small sample that the search looks at, and the questions it asks about it."""
 
-    def __init__(self, network: Network, plan: Half, setting: Setting):
+    def __init__(self, network: Any, plan: Half, setting: Setting):
         self.network = network
+        inside = network_of(network)
+        self.linear = inside is not None and inside.head == "linear"
         self.setting = setting
         self.encoding = setting.subject.encoding
         count = int(np.clip(TWINS_LOOKED_AT // setting.own.m, MIN_CASES, MAX_CASES))
@@ -107,7 +112,7 @@ class Bench:
         step = max(1, len(plan.rows) // ROWS_LOOKED_AT)
         self.rows, self.labels = plan.rows[::step], plan.labels[::step]
         self.inputs = self.encoding.encode(self.rows)
-        self._members = [self.labels == label for label in np.unique(self.labels)] if network.head != "linear" else []
+        self._members = [self.labels == label for label in np.unique(self.labels)] if not self.linear else []
         self._accuracy = self._accuracy_of(network, self.inputs, self.labels)
         self._recalls = self._recalls_of(network)
         self.start = self.measured(())
@@ -116,7 +121,7 @@ class Bench:
         """Mean k and accuracy of one set of held neurons on the sample."""
         network = self.network.with_interventions(dos)
         k = float(target_of(self.setting.evaluator(network).evaluate(self.cases), self.setting.measure).mean())
-        if network.head == "linear":
+        if self.linear:
             return HeldSet(tuple(dos), k, self._accuracy_of(network, self.inputs, self.labels))
         return HeldSet(tuple(dos), k, float(self._standing(self._recalls_of(network)[:, None])[0]))
 
@@ -126,10 +131,13 @@ class Bench:
         bits = self.setting.measure == "q_1"
         found = hold(self.setting.evaluator(network), self.cases, dos, bits=bits)
         means = found.k_mean if found.q_1 is None else found.q_1.mean(axis=1, dtype=np.float64)
-        if network.head == "linear":
+        if self.linear:
             changed = (network.with_interventions([d]) for d in dos)
             exact = np.array([self._accuracy_of(one, self.inputs, self.labels) for one in changed])
             return means, exact
+        if not isinstance(network, Network):
+            others = [self._recalls_of(network.with_interventions([d])) for d in dos]
+            return means, self._standing(np.array(others).T)
         recalls = [
             accuracies(
                 network,
@@ -144,10 +152,10 @@ class Bench:
         ]
         return means, self._standing(np.array(recalls))
 
-    def _accuracy_of(self, network: Network, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
+    def _accuracy_of(self, network: Any, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
         return accuracy_of(network, inputs, labels, self.setting.subject.schema)
 
-    def _recalls_of(self, network: Network) -> Doubles:
+    def _recalls_of(self, network: Any) -> Doubles:
         """The share decided right of each class."""
         return np.array([self._accuracy_of(network, self.inputs[here], self.labels[here]) for here in self._members])
 

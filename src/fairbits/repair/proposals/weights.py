@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from scipy import special
 
 from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Schema
 from fairbits.errors import CapabilityError
+from fairbits.language import network_of
 from fairbits.measure import Evaluator
 from fairbits.models import Fitting, Network, refit
 from fairbits.repair.evidence import Halves
@@ -339,17 +341,18 @@ MIXED_SETS = 2
 
 @dataclass(frozen=True, slots=True)
 class Surgery:
-    """Repairs of a native network; other models show no weights, and get none."""
+    """Repairs of a native network; behind a frozen encoder its neurons alone. Other models show no weights."""
 
     name: str = "weights"
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Everything that changes weights and is worth judging."""
-        network, subject, rows = planner.network, planner.setting.subject, planner.halves.training.rows
-        if not isinstance(network, Network):
+        network: Any = planner.network
+        subject, rows, inside = planner.setting.subject, planner.halves.training.rows, network_of(network)
+        if inside is None:
             return
         sets: dict[str, HeldSet] = {}
-        if len(network.weights) > 1:
+        if len(inside.weights) > 1:
             planner.watch("looking at single neurons")
             bench = Bench(network, planner.halves.training, planner.setting)
             floor = bench.start.accuracy - BUDGET_USED * planner.budget
@@ -362,6 +365,8 @@ class Surgery:
                 sets = _named(held_sets(bench, floor))
             for name, one in {**found, **sets}.items():
                 yield Proposal(name, neurons_in_words(one.dos), network.with_interventions(one.dos), one.dos)
+        if inside is not network:  # no input of it is protected: words are
+            return
         planner.watch("shrinking what protected inputs add")
         shares = {share: shrunk(network, subject.schema, subject.encoding, rows, share) for share in (*SHARES, 1.0)}
         for share in SHARES:

@@ -159,6 +159,12 @@ def ask(job: Job, model: Any = None) -> Answer:
             "library": library(made.model.model),
             "fault": "",
         }
+    if job["by"] == "encoded":
+        from fairbits.models import load_model
+
+        network, both = load_model(file), job["schema"].rule.both
+        scores = {name: both(mean(network.scores(rows))) for name, (rows, mean) in job["encoded"].items()}
+        return {"scores": scores, "decisions": None, "classes": None, "library": library(None), "fault": ""}
     if job["by"] == "fairbits" or file.suffix.lower() in {".pt", ".pth"}:  # weights, whose module is the owner's code
         return _through_fairbits(job, file)
     found = opened(file, trusted=job["trusted"]) if model is None else model

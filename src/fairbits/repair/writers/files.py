@@ -20,6 +20,7 @@ import tomlkit
 from fairbits.data import Fitted, load_subject
 from fairbits.domain import Codes, Encoding, text_of
 from fairbits.errors import FairbitsError
+from fairbits.language import TextModel, network_of
 from fairbits.models import (
     CanSave,
     Model,
@@ -79,6 +80,11 @@ def described(subject: Subject, aside: Path, model: str, promise: Promise, warni
     """Write a subject file about a model file beside it, and try it out as a user would; gives the files' names."""
     names = [SUBJECT]
     grants = subject.options.grants()
+    if isinstance(subject.model, TextModel) and not _names_encoder(subject):
+        warnings.append(
+            f"{model} holds the network alone: put it behind the same encoder, EncodedNetwork(encode, {model!r})."
+        )
+        return []
     if not model.endswith((NPZ, ONNX)):  # our own file, just written
         grants = {**grants, "trust_pickle": True}
     try:
@@ -137,6 +143,11 @@ def has_table_file(subject: Subject) -> bool:
     return subject.source is not None and Path(subject.source).is_file()
 
 
+def _names_encoder(subject: Subject) -> bool:
+    """Whether an audit file of texts names the encoder apart from the network."""
+    return has_table_file(subject) and "encoder" in section_of(read_document(Path(str(subject.source))), "model")
+
+
 def says_encoding(subject: Subject) -> bool:
     """Whether a subject file can say how people become inputs of a bare network."""
     return encoding_word(subject) is not None
@@ -144,6 +155,8 @@ def says_encoding(subject: Subject) -> bool:
 
 def subject_text(subject: Subject, model: str, folder: Path) -> str:
     """A subject file in ``folder`` about the model file beside it and the subject's own table."""
+    if isinstance(subject.model, TextModel):
+        return _text_of_texts(Path(str(subject.source)), model, folder)
     about: dict[str, Any] = {"path": model}
     table: dict[str, Any] = {"path": TABLE}
     if subject.table.held_out is not None:
@@ -160,6 +173,25 @@ def subject_text(subject: Subject, model: str, folder: Path) -> str:
     if word is not None:
         about["encoding"] = word
     return tomlkit.dumps(document_of_subject(subject, {**about, **subject.options.section()}, table))
+
+
+def _text_of_texts(source: Path, model: str, folder: Path) -> str:
+    """The audit file of texts as it was, about another network; files beside it are found from the folder."""
+    document = read_document(source)
+
+    def found(path: Any) -> Any:
+        return _relative(source.parent / path, folder) if (source.parent / str(path)).is_file() else path
+
+    families = {
+        name: {slot: found(one) if isinstance(one, str) else one for slot, one in family.items()}
+        for name, family in document["text"]["families"].items()
+    }
+    parts = {
+        "text": {**document["text"], "families": families},
+        "model": {**document["model"], "path": model, "encoder": found(document["model"]["encoder"])},
+        "table": {**document["table"], "path": found(document["table"]["path"])},
+    }
+    return tomlkit.dumps({**document, **parts})
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -318,6 +350,8 @@ def export(
             _estimator(estimator, aside, None if fitted is None else fitted.encoding)
         elif isinstance(model, Network):
             _network(model, aside)
+        elif isinstance(model, TextModel) and network_of(model) is not None:
+            _encoded(model, aside)
         elif isinstance(model, CanSave):
             return _own_file(model, folder)
         else:
@@ -374,6 +408,15 @@ def _network(network: Network, aside: _Aside) -> None:
         aside.add(path or aside.saved(NPZ, network.save), inputs)
     if path is None or ending != ONNX:
         aside.add(aside.saved(ONNX, network.save), inputs)
+
+
+def _encoded(model: TextModel, aside: _Aside) -> None:
+    """A network behind a frozen encoder: by itself. It is asked with what the encoder makes of the texts."""
+    network, promise = network_of(model), aside.promise
+    assert network is not None  # noqa: S101 - only then it is called
+    told = {"rows": model.encoded(promise.rows), "twins": model.encoded(promise.twins)}
+    for ending in (ONNX, NPZ):
+        aside.add(aside.saved(ending, network.save), {"by": "encoded", "encoded": told})
 
 
 def _as_original(aside: _Aside) -> Job:
