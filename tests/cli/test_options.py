@@ -114,7 +114,7 @@ MOVED = [
     (["gate", "check", "-h"], "gate"),
     (["gate", "freeze", "-h"], "gate --freeze"),
     (["gate", "waivers", "-h"], "gate --waivers"),
-    (["gate", "card", "-h"], "report --card"),
+    (["gate", "card", "-h"], "report --form card"),
     (["tune", "-h"], "repair --with settings"),
     (["alternatives", "-h"], "repair --with mitigators,settings --write-all"),
 ]

@@ -150,7 +150,9 @@ def test_freeze_and_go_on(project: Path) -> None:
     assert fairbits("gate", "subject.toml", "--frozen").returncode == 0
     assert fairbits("gate", "run", "--frozen").returncode == 0
     assert json.loads(Path("run/gate.json").read_text())["suite"]["cases"] >= 18
-    assert "Verdict of the gate" in fairbits("report", "run", "--card").stdout
+    card = fairbits("report", "run", "--card")
+    assert card.stderr == "fairbits: `fairbits report --card` is now `fairbits report --form card`.\n"
+    assert "**The gate passed.**" in Path("run/model-card.md").read_text(encoding="utf-8")
     write_subject(project, gap=150)
     worse = fairbits("gate", "subject.toml", "--frozen")
     assert worse.returncode == 1

@@ -1,4 +1,4 @@
-"""Where pipelines look: JUnit XML, SARIF, Markdown, MLflow, model cards; each against its schema or its reader."""
+"""Where pipelines look: JUnit XML, SARIF, Markdown, MLflow; each against its schema or its reader."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import jsonschema
 import pytest
 
 import fairbits
-from fairbits import Budget
 from fairbits.gates import (
     CHECKS,
     GateResult,
-    card_section,
     gate_markdown,
     gate_metrics,
     junit_text,
@@ -134,44 +132,3 @@ def test_mlflow_validates_by_the_same_thresholds(outcomes: tuple[GateResult, Gat
             else metrics[name] <= threshold.threshold
         )
         assert kept == (check.verdict == "pass")
-
-
-def test_a_section_for_a_model_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_subject(tmp_path, gap=50, rows=300)
-    fairbits.Audit.of("subject.toml").search(budget=Budget(evaluations=2000), seed=1, out="run")
-    section = card_section("run")
-    assert section.startswith("## Use of protected attributes\n")
-    assert "largest k that the search found" in section
-    assert "No gate has judged this model yet" in section
-    fairbits.gate("run", policy={"checks": {"flip_rate": 0.5}})
-    assert "Verdict of the gate: **pass**" in card_section("run")
-    # nothing of another model's verdict
-    document = json.loads(Path("run/gate.json").read_text())
-    Path("run/gate.json").write_text(json.dumps({**document, "identity": "0123456789abcdef"}))
-    assert "about another model" in card_section("run")
-    assert "**pass**" not in card_section("run")
-    Path("run/gate.json").write_text(json.dumps(document))
-    card = pytest.importorskip("skops.card", reason="skops is not installed")
-    text = card.Card(None, template=None).add(**{"Use of protected attributes": card_section("run", level=0)}).render()
-    assert "Verdict of the gate: **pass**" in text
-
-
-def test_a_section_in_a_card_of_hugging_face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library itself writes, reads and checks the card; nothing is sent anywhere."""
-    hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.chdir(tmp_path)
-    write_subject(tmp_path, gap=50, rows=300)
-    fairbits.Audit.of("subject.toml").search(budget=Budget(evaluations=2000), seed=1, out="run")
-    fairbits.gate("run", policy={"checks": {"flip_rate": 0.5}})
-    about = hub.ModelCardData(language="en", license="mit", library_name="fairbits")
-    card = hub.ModelCard(f"---\n{about.to_yaml()}\n---\n\n# Loans\n\n{card_section('run')}")
-    card.text += "\n" + card_section("run", level=3)
-    card.save(tmp_path / "README.md")
-    again = hub.ModelCard.load(tmp_path / "README.md")
-    assert again.data.license == "mit"
-    assert again.text.count("Use of protected attributes") == 2
-    assert "### Use of protected attributes" in again.text
-    assert "| flip\\_rate |" in again.text
-    assert again.text.count("Verdict of the gate: **pass**") == 2

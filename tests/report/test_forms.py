@@ -1,4 +1,4 @@
-"""A report as forms that others file: CycloneDX, in-toto, a bias profile, a Word document."""
+"""A report as forms that others file: CycloneDX, in-toto, a model card, a bias profile, a Word document."""
 
 import io
 import json
@@ -23,7 +23,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(run, tmp_path_factory):
     out = tmp_path_factory.mktemp("written")
-    run.report(out=out, forms=["bom", "profile", "word"])
+    run.report(out=out, forms=["bom", "card", "profile", "word"])
     return out
 
 
@@ -45,6 +45,46 @@ def test_the_bill_of_materials_is_valid(written):
     ]
 
 
+def test_the_bill_of_materials_has_every_group(written, run):
+    card = json.loads((written / "bom.cdx.json").read_text())["components"][0]["modelCard"]
+    told = {
+        (one["type"], one["slice"]): (float(one["value"]), *(float(end) for end in one["confidenceInterval"].values()))
+        for one in card["quantitativeAnalysis"]["performanceMetrics"]
+        if "slice" in one and "confidenceInterval" in one
+    }
+    tables = json.loads((run.folder / "proxies.json").read_text())["groups"]
+    for table in tables:
+        for group in table["groups"]:
+            found = told["favourable rate (impact)", f"{table['attribute']}: {group['group']}"]
+            wanted = [group[f"selection_rate{end}"] for end in ("", "_low", "_high")]
+            assert found == pytest.approx(wanted, rel=1e-5)
+    assert len(told) >= sum(len(table["groups"]) for table in tables) > 4
+
+
+def test_the_model_card_is_one_of_the_hub(written, run, monkeypatch):
+    """The Hub's own library reads it; nothing is sent anywhere."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+    card = hub.ModelCard.load(written / "model-card.md")
+    measured = json.loads((written / "summary.json").read_text())["measure"]
+    assert card.data.model_name == "german"
+    results = {(one.metric_type, one.metric_name): one for one in card.data.eval_results}
+    assert {one.task_type for one in results.values()} == {"tabular-classification"}
+    values = {kind: one.metric_value for (kind, _), one in results.items()}
+    for name in ("flip_rate", "flip_rate_low", "flip_rate_high", "q_inf_mean"):
+        assert values[name] == measured[name]
+    quality = fairbits.Audit.of("german").subject.quality
+    assert (values["accuracy"], values["roc_auc"]) == (quality.accuracy, quality.auc)
+    table = json.loads((run.folder / "proxies.json").read_text())["groups"][0]
+    for group in table["groups"]:
+        said = f"favourable rate (impact), {table['attribute']}: {group['group']}"
+        assert results["selection_rate", said].metric_value == group["selection_rate"]
+    # Written again by that library, it says the same.
+    assert hub.ModelCard(str(card)).data.eval_results == card.data.eval_results
+    assert "## Evaluation: impact" in card.text
+    assert "No limits set" in card.text
+
+
 def test_the_profile_takes_three_pages_of_paper(written):
     text = (written / "profile.html").read_text(encoding="utf-8")
     assert "impact ratio" in text
@@ -58,7 +98,7 @@ def test_the_profile_takes_three_pages_of_paper(written):
 
 def test_the_manifest_has_the_forms(written):
     listed = {one["path"] for one in json.loads((written / "manifest.json").read_text())["files"]}
-    assert {"bom.cdx.json", "profile.html", "report.docx"} <= listed
+    assert {"bom.cdx.json", "model-card.md", "profile.html", "report.docx"} <= listed
 
 
 def test_a_statement_needs_a_gate_and_never_passes_where_nothing_was_judged(run, tmp_path, monkeypatch):
@@ -94,4 +134,4 @@ def test_the_word_document_says_what_the_page_says(written):
 def test_unknown_forms_are_refused(run):
     with pytest.raises(fairbits.FairbitsError, match="'pdf' is no form; choose from: bom, statement"):
         run.report(forms=["pdf"])
-    assert list(FORMS) == ["bom", "statement", "profile", "word"]
+    assert list(FORMS) == ["bom", "statement", "card", "profile", "word"]

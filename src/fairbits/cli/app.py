@@ -32,7 +32,7 @@ COMMANDS = {
         "plan": "How many rows, how long, how many requests an audit takes.",
     },
     "Look": {
-        "report": "Write the page of a run; sign it, verify it; a model card.",
+        "report": "Write the page of a run; sign it, verify it; forms for others.",
         "cases": "The people found by a search, the worst first.",
         "explore": "A local page to change people and switch neurons.",
         "diff": "What changes for the same people under another model.",
@@ -67,7 +67,7 @@ MOVED = {
     ("gate", "check"): ("gate",),
     ("gate", "freeze"): ("gate", "--freeze"),
     ("gate", "waivers"): ("gate", "--waivers"),
-    ("gate", "card"): ("report", "--card"),
+    ("gate", "card"): ("report", "--form", "card"),
 }
 
 

@@ -1,6 +1,5 @@
 from .judge import Judgement as Judgement
 from .outputs import PREFIX as PREFIX
-from .outputs import card_section as card_section
 from .outputs import gate_markdown as gate_markdown
 from .outputs import gate_metrics as gate_metrics
 from .outputs import gate_schema as gate_schema

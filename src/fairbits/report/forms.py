@@ -1,26 +1,29 @@
 """A report as the forms that other people's files ask for: each a function of the report's record, and a line below.
 
-CycloneDX describes a model among the parts of a product, in-toto states what was tested of which file, a bias profile
-collects in three pages what is known about a system's bias and what only its owner can say (after IEEE 7003-2024).
+CycloneDX describes a model among the parts of a product, in-toto states what was tested of which file, a model card
+tells the users of a model on the Hugging Face Hub, a bias profile collects in three pages what is known about a
+system's bias and what only its owner can say (after IEEE 7003-2024).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import textwrap
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairbits._version import __version__
 from fairbits.blocks import Block, Bullets, Cards, Code, Facts, Fold, Form, Heading, Page, PagePart, Paragraph
 from fairbits.domain import joined
 from fairbits.errors import OptionError
 from fairbits.report.html import render_page
+from fairbits.report.markdown import render_markdown_page
 from fairbits.report.record import ReportData
 from fairbits.report.sections.paperwork import DECISIONS, FIELDS
-from fairbits.report.sections.summary import cards, flip_blocks
+from fairbits.report.sections.summary import NO_LIMITS, cards, flip_blocks, gate_blocks
 from fairbits.report.sections.treatment import impact_blocks
 from fairbits.text import percent, shortened
 
@@ -37,6 +40,32 @@ METRICS = {
     "accuracy": "accuracy",
     "auc": "AUC",
 }
+GROUP_METRICS = {"selection_rate": "favourable rate (impact)", "impact_ratio": "impact ratio (impact)"}
+#: The Hub's own names of figures, where they are not ours.
+HUB = {"auc": "roc_auc"}
+
+
+class Metric(NamedTuple):
+    """One figure for other tools: about everybody, or about the group that ``slice_`` names."""
+
+    name: str
+    words: str
+    slice_: str
+    value: float
+    ends: tuple[float, float] | None
+
+
+def metrics_of(data: ReportData) -> Iterator[Metric]:
+    """The figures about everybody, then the rates and ratios of each group."""
+    everybody = {**data.about.quality.figures(), **data.measured.figures}
+    told: list[tuple[Mapping[str, str], Mapping[str, Any], str]] = [(METRICS, everybody, "")]
+    for table in (data.proxies or {}).get("groups", ()):
+        told += [(GROUP_METRICS, group, f"{table['attribute']}: {group['group']}") for group in table["groups"]]
+    for names, figures, slice_ in told:
+        for name, words in names.items():
+            value, low, high = (figures.get(f"{name}{end}") for end in ("", "_low", "_high"))
+            if isinstance(value, int | float):
+                yield Metric(name, words, slice_, value, None if low is None or high is None else (low, high))
 
 
 def bill_of_materials(data: ReportData, _: Path) -> bytes:
@@ -75,11 +104,7 @@ def bill_of_materials(data: ReportData, _: Path) -> bytes:
 
 
 def _card(data: ReportData) -> dict[str, Any]:
-    about, figures = data.about, data.measured.figures
-    metrics = [_metric(words, figures, name) for name, words in METRICS.items() if figures.get(name) is not None]
-    for table in (data.proxies or {}).get("groups", ()):
-        for group in table["groups"]:
-            metrics += _group_metrics(str(table["attribute"]), group)
+    about = data.about
     considerations: dict[str, Any] = {
         "technicalLimitations": [*data.not_examined, *(limit.text for limit in data.measured.limits)],
         "fairnessAssessments": _assessments(data),
@@ -90,25 +115,19 @@ def _card(data: ReportData) -> dict[str, Any]:
     }
     return {
         "modelParameters": parameters,
-        "quantitativeAnalysis": {"performanceMetrics": metrics},
+        "quantitativeAnalysis": {"performanceMetrics": [_metric(one) for one in metrics_of(data)]},
         "considerations": {name: value for name, value in considerations.items() if value},
     }
 
 
-def _metric(words: str, figures: Mapping[str, Any], name: str, slice_: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {"type": words, "value": f"{figures[name]:.6g}"}
-    if slice_:
-        found["slice"] = slice_
-    low, high = figures.get(f"{name}_low"), figures.get(f"{name}_high")
-    if low is not None and high is not None:
+def _metric(one: Metric) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": one.words, "value": f"{one.value:.6g}"}
+    if one.slice_:
+        found["slice"] = one.slice_
+    if one.ends is not None:
+        low, high = one.ends
         found["confidenceInterval"] = {"lowerBound": f"{low:.6g}", "upperBound": f"{high:.6g}"}
     return found
-
-
-def _group_metrics(attribute: str, group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for name, words in (("selection_rate", "favourable rate (impact)"), ("impact_ratio", "impact ratio (impact)")):
-        if isinstance(group.get(name), int | float):
-            yield _metric(words, group, name, f"{attribute}: {group['group']}")
 
 
 def _assessments(data: ReportData) -> list[dict[str, str]]:
@@ -167,15 +186,11 @@ def bias_profile(data: ReportData, _: Path) -> bytes:
 
     At most three printed pages: figures without their explanations, which are in the report.
     """
-    limits = (*data.not_examined, *(limit.text for limit in data.measured.limits), *data.about.notes)
-    impact = [block for block in impact_blocks(data.proxies) if not isinstance(block, Fold)] if data.proxies else []
+    titles = ("Purpose and context", "Stakeholders and groups", *EVALUATED, "Monitoring and responsibility")
+    filled = (tuple(_context(data)), tuple(_groups(data)), *_evaluated(data), tuple(_monitoring()))
     parts = [
-        PagePart("context", "1 Purpose and context", tuple(_context(data))),
-        PagePart("people", "2 Stakeholders and groups", tuple(_groups(data))),
-        PagePart("evaluation", "3 Evaluation: treatment", (Cards(cards(data)), *flip_blocks(data.measured))),
-        PagePart("impact", "4 Evaluation: impact", (*impact,) or (Paragraph("Not measured: fairbits proxies."),)),
-        PagePart("risks", "5 Remaining risks and limits", (Bullets([shortened(one, 300) for one in limits[:8]]),)),
-        PagePart("monitoring", "6 Monitoring and responsibility", tuple(_monitoring())),
+        PagePart(f"part-{i}", f"{i} {title}", blocks)
+        for i, (title, blocks) in enumerate(zip(titles, filled, strict=True), 1)
     ]
     page = Page(
         subject=data.about.subject,
@@ -187,6 +202,53 @@ def bias_profile(data: ReportData, _: Path) -> bytes:
         made_from="the run's own files",
     )
     return render_page(page).encode()
+
+
+#: The parts that fairbits fills by itself, by their headings.
+EVALUATED = ("Evaluation: treatment", "Evaluation: impact", "Remaining risks and limits")
+
+
+def _evaluated(data: ReportData) -> tuple[tuple[Block, ...], ...]:
+    limits = (*data.not_examined, *(limit.text for limit in data.measured.limits), *data.about.notes)
+    impact = [block for block in impact_blocks(data.proxies) if not isinstance(block, Fold)] if data.proxies else []
+    return (
+        (Cards(cards(data)), *flip_blocks(data.measured)),
+        (*impact,) or (Paragraph("Not measured: fairbits proxies."),),
+        (Bullets([shortened(one, 300) for one in limits[:8]]),),
+    )
+
+
+def model_card(data: ReportData, _: Path) -> bytes:
+    """A card for the Hugging Face Hub: figures as metadata (model-index), the same for readers, the gate's verdict.
+
+    The metadata has a value for each figure and no place for its interval: the ends are figures of their own, with the
+    names that `measure --json` gives them.
+    """
+    about, metrics = data.about, []
+    for one in metrics_of(data):
+        said = f"{one.words}{one.slice_ and f', {one.slice_}'}"
+        metrics.append((HUB.get(one.name, one.name), one.value, said))
+        for end, value in zip(("low", "high"), one.ends or (), strict=False):
+            metrics.append((f"{one.name}_{end}", value, f"{said}, {end} end of the 95 % interval"))
+    result = {
+        "task": {"type": f"tabular-{'regression' if about.regression else 'classification'}"},
+        "dataset": {"type": f"table-{data.reproduction.identity}", "name": f"people of {about.subject}"},
+        "metrics": [dict(zip(("type", "value", "name"), one, strict=True)) for one in metrics],
+    }
+    # JSON is YAML, whatever a name holds, as long as it is indented.
+    index = textwrap.indent(json.dumps([{"name": about.subject, "results": [result]}], indent=2), "  ")
+    verdict = [Paragraph(data.gate_of_another or NO_LIMITS)] if data.gate is None else [*gate_blocks(data.gate)]
+    page = Page(
+        subject=about.subject,
+        command="",
+        title=f"{about.subject}: use of protected attributes",
+        sentence=data.opening.people or data.sentence,
+        opening=verdict,
+        parts=[PagePart("", *part) for part in zip(EVALUATED, _evaluated(data), strict=True)],
+        made_from="",
+    )
+    made = f"Measured with fairbits {__version__}, {data.reproduction.created[:10]}."
+    return f"---\ntags:\n- fairbits\nmodel-index:\n{index}\n---\n\n{render_markdown_page(page)}\n{made}\n".encode()
 
 
 def _context(data: ReportData) -> Iterator[Block]:
@@ -237,6 +299,7 @@ def _json(document: Mapping[str, Any]) -> bytes:
 FORMS: dict[str, tuple[str, Callable[[ReportData, Path], bytes]]] = {
     "bom": ("bom.cdx.json", bill_of_materials),
     "statement": ("statement.intoto.json", test_statement),
+    "card": ("model-card.md", model_card),
     "profile": ("profile.html", bias_profile),
     "word": ("report.docx", _word),
 }

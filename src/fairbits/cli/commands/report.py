@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -18,13 +19,11 @@ _SIGNED = "Signed files"
 def report(
     *,
     run: str = run_argument(),
-    out: Path | None = option(
-        None, "Folder for the files; with --card a file.", metavar="PLACE", shown="the run's own"
-    ),
-    card: bool = option(False, "A Markdown section for a model card: the run's figures, and the gate's verdict."),
+    out: Path | None = option(None, "Folder for the files.", metavar="PLACE", shown="the run's own"),
+    card: bool = option(False, "What is now --form card.", rare=True),
     form: tuple[str, ...] = option(
         (),
-        "Forms to write too: bom (CycloneDX), statement (in-toto), profile (bias profile), word.",
+        "Forms to write too: bom (CycloneDX), statement (in-toto), card (Hugging Face), profile (bias profile), word.",
         metavar="A,B",
         read=lambda text: names_of(text, "--form"),
         shown="none",
@@ -41,18 +40,18 @@ def report(
     loading: LoadingOptions,
 ) -> None:
     """Write report.html, report.md, summary.json and manifest.json from whatever the run has; sign and verify them."""
-    asked = {"--card": card, "--check": check, "--sign": sign, "--verify": verify}
+    asked = {"--check": check, "--sign": sign, "--verify": verify}
     chosen = [name for name, wanted in asked.items() if wanted]
     if len(chosen) > 1:
         raise OptionError(f"{' and '.join(chosen)} do not go together; give one of them.")
     if key is not None and not verify:
         raise OptionError(f"--key is {str(key)!r}, which says whose signature --verify must find; add --verify.")
+    if card:
+        print("fairbits: `fairbits report --card` is now `fairbits report --form card`.", file=sys.stderr)
+        form = tuple(dict.fromkeys((*form, "card")))
     place = read_place(run)
     if verify:
         _verify(out or place, key, as_json=as_json)
-        return
-    if card:
-        _card(place, out)
         return
     if check:
         _check(run, options.threads, workers, loading, as_json=as_json)
@@ -127,14 +126,6 @@ def _verify(folder: Path, key: Path | None, *, as_json: bool) -> None:
             print("Not signed: whoever changed a file could have changed the manifest too.")
     if not found.good:
         raise click.exceptions.Exit(1)
-
-
-def _card(run: Path, out: Path | None) -> None:
-    """A section for a model card (Hugging Face, skops)."""
-    from fairbits.gates import card_section, write_text
-
-    text = card_section(run)
-    print(text if out is None else write_text(out, text), end="" if out is None else "\n")
 
 
 def _check(run: str, threads: int | None, workers: int | None, loading: LoadingOptions, *, as_json: bool) -> None:
