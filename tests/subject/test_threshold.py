@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, HistGradientBoostingClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import fairbits
 from fairbits import Network, Schema, Table
@@ -224,6 +226,9 @@ def test_every_stage_by_hand(tmp_path: Path) -> None:
 SHARES = {
     "a forest of ten full trees": lambda: ExtraTreesClassifier(10, random_state=0),
     "four neighbours": lambda: KNeighborsClassifier(4),
+    "a vote of two": lambda: VotingClassifier(
+        [("a", ExtraTreeClassifier(random_state=1)), ("b", KNeighborsClassifier(4))], voting="soft"
+    ),
     "bags of two": lambda: BaggingClassifier(DecisionTreeClassifier(), 2, random_state=0),
 }
 
@@ -257,3 +262,19 @@ def test_a_nullable_column_before_trees_is_asked_as_it_came() -> None:
     audit = fairbits.Audit.from_table(model, rows.assign(y=labels), target="y", favourable="yes", protected=["sex"])
 
     assert audit.measure().to_frame()["flips"].tolist() == (twins[0] != twins[1]).tolist()
+
+
+@pytest.mark.parametrize("stated", [None, 0.5])
+def test_decisions_that_do_not_follow_from_probabilities_are_said(stated: float | None) -> None:
+    draw = np.random.default_rng(5)
+    rows = pd.DataFrame({"sex": draw.integers(0, 2, 300), "debt": draw.normal(size=300)})
+    labels = np.where(rows["debt"] + 0.5 * rows["sex"] + draw.normal(size=300) > 0, "yes", "no")
+    model = FixedThresholdClassifier(LogisticRegression(), threshold=1.0, response_method="decision_function")
+    model.fit(rows, labels)
+    apart = int(((model.predict_proba(rows)[:, 1] >= 0.5) != (model.predict(rows) == "yes")).sum())
+    given = {"target": "y", "favourable": "yes", "protected": ["sex"], "threshold": stated}
+
+    notes = " ".join(fairbits.Audit.from_table(model, rows.assign(y=labels), **given).subject.notes)
+
+    assert apart > 20
+    assert (f"predict decides {apart} of 300 rows otherwise" in notes) == (stated is None)

@@ -37,8 +37,9 @@ class Owner:
 
     ``ask`` takes a frame of ``columns`` (``form`` "frame"), their array, the frame after ``pandas.get_dummies`` with
     the model's own ``names``; or, where a native form is compared with its library, our encoded rows ("inputs") or
-    codes. It gives raw outputs; ``own`` says that a single one speaks of the favourable class. ``library`` makes the
-    model anew as one that is asked and not read, with the reason as a note.
+    codes. It gives raw outputs; ``own`` says that a single one speaks of the favourable class. ``decide`` gives the
+    model's own decisions, where they need not follow from these. ``library`` makes the model anew as one that is asked
+    and not read, with the reason as a note.
     """
 
     ask: Callable[[Any], Any]
@@ -46,6 +47,7 @@ class Owner:
     form: Literal["frame", "array", "dummies", "inputs", "codes"]
     names: tuple[str, ...] = ()
     own: bool = False
+    decide: Callable[[Any], Any] | None = None
     library: Callable[[str], Loaded] | None = None
 
 

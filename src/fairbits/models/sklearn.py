@@ -165,6 +165,8 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
     if schema is None:
         return loaded
     owner = loaded.owner or _owner(estimator, schema, options)
+    if owner is not None and schema.classes and callable(attribute(estimator, "predict_proba")):
+        owner = replace(owner, decide=attribute(estimator, "predict"))
     return replace(loaded, owner=owner, threshold=threshold)
 
 
@@ -185,10 +187,11 @@ def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | Non
     return Owner(asked, columns, options.input_format or form, tuple(names or ()), library=library)
 
 
-#: Their probabilities are shares of trees or neighbours, so ties are common; `predict` gives them to the first class.
+#: Their probabilities are shares or steps, so ties are common; `predict` gives them to the first class.
 _SHARES = {
     *("DecisionTreeClassifier", "ExtraTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier"),
-    *("BaggingClassifier", "KNeighborsClassifier", "RadiusNeighborsClassifier"),
+    *("BaggingClassifier", "KNeighborsClassifier", "RadiusNeighborsClassifier", "VotingClassifier"),
+    *("CalibratedClassifierCV", "OneVsRestClassifier", "LabelPropagation", "LabelSpreading"),
 }
 
 

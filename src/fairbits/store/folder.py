@@ -35,7 +35,7 @@ _REPAIRED = r"repaired(_model)?\.\w+|repaired_table\.parquet"
 _OWN = re.compile(
     r"(run|summary|measure|debug|repair|certify|certify_rates|proxies|gate|manifest|words)\.json"
     r"|(layers|neurons|debug_cases|repairs|rows)\.parquet|manifest\.json\.sig|gate\.(md|sarif)|junit\.xml"
-    rf"|{_REPAIRED}|report\.(html|md|docx)|(filing|profile)\.html|bom\.cdx\.json|statement\.intoto\.json"
+    rf"|{_REPAIRED}|report\.(html|md|docx)|(filing|profile)\.html|bom\.cdx\.json|model-card\.md|statement\.intoto\.json"
 )
 #: Folders of a run, and what is in them; repairs have a folder each.
 _OWN_INSIDE = {

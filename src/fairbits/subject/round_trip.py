@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Decoder, Encoding, Numeric, RawTable, Schema, Table, shortened, table_columns
+from fairbits.domain import (
+    Codes,
+    Decoder,
+    Encoding,
+    Numeric,
+    RawTable,
+    Schema,
+    Table,
+    shortened,
+    table_columns,
+    text_of,
+)
 from fairbits.errors import FairbitsError
 from fairbits.models import (
     BlackBox,
@@ -60,12 +71,15 @@ class RoundTrip:
         How far two scores may lie apart and still be equal.
     compared
         What was compared with what, or why nothing was.
+    otherwise
+        Rows that the model's own decision differs for from that by the score.
     """
 
     rows: int = 0
     equal: int = 0
     tolerance: float = 0.0
     compared: str = "nothing"
+    otherwise: int = 0
 
     def figures(self) -> dict[str, Any]:
         """The figures under their names in JSON."""
@@ -150,7 +164,7 @@ def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
         rows=len(chosen), equal=int((~apart).sum()), tolerance=float(allowed.max(initial=0.0)), compared=compared
     )
     if not apart.any():
-        return trip
+        return replace(trip, otherwise=_otherwise(owner, rows, ours, schema))
     first = int(np.argmax(apart))
     where = table.place(int(chosen[first]))
     found = f"the model scores {apart.sum():,} of {len(chosen):,} rows otherwise"
@@ -163,6 +177,16 @@ def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
         f"{found} when it is asked through the schema: {theirs[first]:.6g} for {where} as the table has it, "
         f"{ours[first]:.6g} through the schema{culprit}",
     )
+
+
+def _otherwise(owner: Owner, rows: Any, scores: Scores, schema: Schema) -> int:
+    """For how many rows the model's own decision is not what the schema's rule makes of its score."""
+    if owner.decide is None or len(schema.classes) != 2 or schema.favourable is None:
+        return 0
+    labels = [text_of(one) for one in np.asarray(owner.decide(rows)).ravel().tolist()]
+    if not set(labels) <= set(schema.classes):
+        return 0
+    return int((np.array([one == schema.favourable for one in labels]) != schema.rule.favours(scores)).sum())
 
 
 def asking(

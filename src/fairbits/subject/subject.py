@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import ABOVE_HALF, Encoding, RawTable, Schema, Table, check_rules, people_notes, twin_limits
+from fairbits.domain import (
+    ABOVE_HALF,
+    Encoding,
+    RawTable,
+    Schema,
+    Table,
+    check_rules,
+    people_notes,
+    rule_words,
+    twin_limits,
+)
 from fairbits.errors import ModelError, OptionError, SchemaError
 from fairbits.language import TextModel
 from fairbits.models import (
@@ -304,6 +314,7 @@ def make_subject(
     loaded = model if isinstance(model, Loaded) else adapt(model, schema, options)
     made_from = model if original is None and not isinstance(model, Loaded) else original
     schema, from_model = with_model_classes(schema, loaded)
+    stated = schema.threshold is not None
     named = names_decide(schema, loaded.classes)
     loaded = replace(loaded, classes=output_order(schema, loaded.classes, options))
     classes = loaded.classes
@@ -321,6 +332,14 @@ def make_subject(
         settled, how = settled_order(loaded, fitted.model, fitted.encoding, schema, table, options)
         fitted = replace(fitted, encoding=settled, notes=(*(() if how else fitted.notes), *how))
     fitted, trip = _compared(loaded, fitted, schema, table, options, raw)
+    if trip.otherwise and not stated:
+        rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.probabilities)
+        from_model = (
+            *from_model,
+            f"the model's own predict decides {trip.otherwise:,} of {trip.rows:,} rows otherwise than its "
+            f"probabilities do here ({rule}); to measure those decisions, give a function that answers 1 where "
+            f"predict says {schema.favourable!r}, and 0 elsewhere.",
+        )
     if own_scale(schema, options.output):
         schema = _with_score_range(schema, fitted, table)
     asked = (fitted.model, fitted.encoding, schema, table, options, classes)
