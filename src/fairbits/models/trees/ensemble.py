@@ -408,7 +408,7 @@ class TreeModel(SeveralClasses):
         """The probability of every class of each row of features."""
         found = self._predictions(inputs)
         both = found if found.shape[1] > 1 else np.column_stack([1 - found[:, 0], found[:, 0]])
-        return both.astype(np.float32)
+        return both.astype(np.float32) if self.rule is None else self.rule.rounded_table(both)
 
     def chosen(self, predictions: Floats) -> Floats:
         """The score among the predictions."""
