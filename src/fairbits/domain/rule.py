@@ -279,6 +279,7 @@ class _Reader:
 
     def _operand(self, node: ast.expr) -> tuple[str, Any, Attribute | None]:
         """Kind, value and, of a name, the attribute of an operand; nothing for any other part of the tree."""
+        value: Any
         kind, value = self._operands[int(node.id[1:])] if isinstance(node, ast.Name) else ("", None)
         if kind not in ("name", "own"):
             return kind, value, None

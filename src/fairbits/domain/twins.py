@@ -440,9 +440,9 @@ class Validity:
     def _broken_by(self, rules: tuple[Rule, ...]) -> _Exceptions | None:
         """The rows of the table that break one of these rules; None where none does."""
         if rules not in self._exceptions:
+            rows = np.empty((0, len(self.schema.names))) if self.rows is None or not rules else self.rows
+            people = rows[~np.logical_and.reduce([rule.holds(rows) for rule in rules])] if len(rows) else rows
             self._exceptions[rules] = None
-            kept = [] if self.rows is None else [rule.holds(self.rows) for rule in rules]
-            people = self.rows[~np.logical_and.reduce(kept)] if self.rows is not None and kept else ()
             if len(people):
                 keys = self._keys(people)
                 order = np.argsort(keys, kind="stable")
