@@ -116,7 +116,7 @@ def test_every_command_on_the_page_of_a_pickle_can_be_typed(write) -> None:
 def test_a_stage_that_was_too_late_is_done_with_what_was_granted() -> None:
     granted = ModelOptions(trust_pickle=True, max_seconds=30).typed_grants()
     clock = StageClock(Shares.of(60), Path("my run"), grants=granted)
-    with pytest.raises(LateError, match="do it with: fairbits repair 'my run' --trust-pickle --max-seconds 30$"):
+    with pytest.raises(LateError, match=r"do it with: fairbits repair 'my run' --trust-pickle --max-seconds 30$"):
         clock.until("repair", -1.0)("choosing")
 
 
