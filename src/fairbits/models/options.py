@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from fairbits.domain import MAX_MODEL_BYTES, MAX_REQUESTS, MAX_SECONDS, GrantOptions, text_of
 from fairbits.errors import OptionError, choose_from
+from fairbits.options import LoadingOptions, flag_words
 from fairbits.shape import fits
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -163,6 +164,15 @@ class ModelOptions:
         given: Any = {name: getattr(self, name) for name in GRANTS if name != "trust"}
         granted: GrantOptions = given
         return granted
+
+    def typed_grants(self) -> list[str]:
+        """What was granted beyond the usual, as flags: a command that opens the same model needs them again."""
+        granted = {
+            entry.name: getattr(self, entry.name)
+            for entry in fields(self)
+            if entry.name in GRANTS and entry.name != "trust" and getattr(self, entry.name) != entry.default
+        }
+        return flag_words(LoadingOptions(**granted))
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:
