@@ -46,9 +46,10 @@ def ensemble_of_booster(booster: Any) -> Read:
     )
     categorical = [i for i, info in enumerate(infos) if info != "none" and not info.startswith("[")]
     lists = [tuple(known) for known in booster.pandas_categorical or ()]
-    if lists and len(lists) != len(categorical):  # ordered categories are numbers to it, but which columns had them?
+    if len(lists) > len(categorical) + infos.count("none"):  # ordered ones are numbers to it; "none" never varied
         raise NotNative("its categories do not say which columns they belong to.")
-    values = dict(zip(categorical, lists or [None] * len(categorical), strict=True))
+    known = lists if len(lists) == len(categorical) else [None] * len(categorical)
+    values = dict(zip(categorical, known, strict=True))
     made_up = names == tuple(f"Column_{i}" for i in range(len(names)))
     features = Features(() if made_up else names, len(names), values)
     return Read(ensemble, classes, features, "the LightGBM model", objective=objective)
