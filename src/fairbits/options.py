@@ -594,7 +594,9 @@ class CertifyOptions(ThreadOptions):
     changes: int = option(1, "How far from real rows the statement about near people goes.")
     k: int | None = option(None, "Prove at most so many classes.", shown="largest")
     rates: bool = option(False, "Guaranteed rates of groups too, under a population fitted to the table.", rare=True)
-    epsilon: float | None = option(None, "Scores closer than this count as the same.", shown="0.025")
+    epsilon: float | None = option(
+        None, "Scores closer than this count as the same.", shown="0.025, or 2.5 % of a regression's range"
+    )
     seed: int = _seed(0, "Seed of the sample.")
     proofs: bool = option(
         True, "Whether to prove anything over sets of people; without, all or some are asked.", python_only=True

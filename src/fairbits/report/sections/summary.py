@@ -29,6 +29,7 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.domain import joined, shortened
+from fairbits.errors import OptionError
 from fairbits.report.manifest import hash_file
 from fairbits.report.record import DecisionSource
 from fairbits.report.sections.repairs import cost_words
@@ -145,6 +146,8 @@ def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:
     if not path.is_file():
         return None, ""
     document = read_json(path)
+    if document.get("verdict") not in _VERDICTS:
+        raise OptionError(f"{str(path)!r} is damaged (it has no verdict); run the gate again.")
     with reading(path, "run the gate again"):  # everything that the page takes from it
         deque(gate_blocks(document), maxlen=0)
     judged = document.get("identity")
