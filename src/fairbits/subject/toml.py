@@ -404,7 +404,9 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
     model, table = dict(section_of(document, "model")), section_of(document, "table")
     check_section(table, {key: _TABLE[key] for key in ("path", "threshold", "target", "split")}, "[table]")
     decider = _source(model, "model", file)
-    encoder = _source({"path": model.pop("encoder")}, "model", file) if "encoder" in model else None
+    encoder, tokenizer = (
+        _source({"path": model.pop(key)}, "model", file) if key in model else None for key in ("encoder", "tokenizer")
+    )
     chat = {key: model.pop(key) for key in CHAT_KEYS if key in model}
     favourable = model.pop("favourable", None)
     return subject_of_texts(
@@ -418,6 +420,7 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
         target=table.get("target"),
         split=table.get("split"),
         encoder=encoder,
+        tokenizer=tokenizer,
         name=str(document.get("name", file.stem)),
         source=str(file.resolve()),
         answers=file.with_suffix(".answers.jsonl"),
