@@ -324,7 +324,8 @@ def _check_texts(table: pa.Table, file: Path, delimiter: str) -> None:
 
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_binary(column.type):
-            row = next(i for i, value in enumerate(column.to_pylist()) if value and not _is_utf8(value))
+            values = (value or b"" for value in column.to_pylist())
+            row = next(i for i, value in enumerate(values) if value.decode(errors="ignore").encode() != value)
             raise TableError(
                 f"the table {str(file)!r} is no text in UTF-8: column {name!r} has other bytes in "
                 f"{place_of(row + 1, file)}; save it as CSV in UTF-8."
@@ -337,14 +338,6 @@ def _check_texts(table: pa.Table, file: Path, delimiter: str) -> None:
                     f"the table {str(file)!r} has numbers with a decimal comma in column {name!r} (first: "
                     f"{texts[0].as_py()!r}); save it with decimal points."
                 )
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _with_numbers(table: pa.Table) -> pa.Table:
