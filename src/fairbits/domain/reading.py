@@ -145,7 +145,6 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int | None =
             f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}{_fault(error)}; {_remedy(file)}."
         ) from None
     limit.check(str(file), rows=table.num_rows, columns=table.num_columns, size=table.nbytes)
-    check_names(table.column_names)
     if table.num_rows == 0:
         raise TableError(f"the table {str(file)!r} has a header but no rows; at least one person is needed.")
     return table
@@ -195,6 +194,7 @@ def _read_binary(file: Path, limit: TableLimit) -> pa.Table:
             table = parquet.ParquetFile(opened, page_checksum_verification=True).read()
         else:
             table = feather.read_table(opened, memory_map=False)
+    check_names(table.column_names)
     _check_columns(table, limit, str(file))
     return table
 
