@@ -85,7 +85,7 @@ def feed_of(
     """How people become rows of a fitted estimator: whichever way gives back the model's scores."""
     names = attribute(estimator, "feature_names_in_")
     columns = None if names is None else tuple(str(name) for name in names)
-    framed: Feed = np.asarray if columns is None else named_frame(columns)
+    framed: Callable[[Any], Any] = np.asarray if columns is None else named_frame(columns)
     someone = np.array([[one.first for one in schema.attributes]]) if people is None else people
     by_category = trained_on_categories(estimator)
     coded = not (learned and by_category)  # codes tell a fitted model its categories, but nothing to a new one
