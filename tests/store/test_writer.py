@@ -186,7 +186,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, people_schema: Sc
             writer.flush()
             writer.append(random_people(rng, people_schema, 5), figures(rng, 5, start=7), "random")
             writer._hand_over()
-            writer._worker.wait()
+            writer._wait(0)
             if step == "append":
                 writer.append(random_people(rng, people_schema, 1), figures(rng, 1), "random")
             elif step == "flush":

@@ -133,7 +133,8 @@ class Run(Shown):
     @cached_property
     def summary(self) -> dict[str, Any] | None:
         """Every headline figure, once the run has ended."""
-        return self._document(SUMMARY)
+        path = self.folder / SUMMARY
+        return read_json(path) if path.is_file() else None
 
     @cached_property
     def twins(self) -> Twins:
@@ -200,7 +201,7 @@ class Run(Shown):
         OptionError
             If the condition is no condition on the cases.
         """
-        return pa.Table.from_batches(*_all(self.batches(where=where, top=top, labels=labels)))
+        return self.batches(where=where, top=top, labels=labels).read_all()
 
     def batches(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.RecordBatchReader:
         """The cases of :meth:`cases`, batch after batch, for more than fit in memory.
@@ -390,14 +391,6 @@ class Run(Shown):
                 reason = str(error).strip().splitlines()[0]
                 raise FairbitsError(f"the question to the run in {str(self.folder)!r} failed: {reason}") from error
             return ask()
-
-    def _document(self, name: str) -> dict[str, Any] | None:
-        path = self.folder / name
-        return read_json(path) if path.is_file() else None
-
-
-def _all(reader: pa.RecordBatchReader) -> tuple[list[pa.RecordBatch], pa.Schema]:
-    return list(reader), reader.schema
 
 
 def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:
