@@ -159,8 +159,8 @@ def test_a_slow_disk_slows_the_search_and_not_memory(
     assert writer._number <= 4  # … with one part in work, two waiting, one in hand
     gate.set()
     thread.join(10)
-    writer.flush()
-    writer.close()
+    with writer:
+        writer.flush()
     assert len(written) == len(set(written)) == 10
 
 
