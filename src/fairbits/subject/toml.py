@@ -402,7 +402,9 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
         if not fits(table.get(key), str | None):
             raise SchemaError(f"[table] {key} is {str(table[key])[:40]!r}; it must be text in quotes.")
     decider = _source(model, "model", file)
-    encoder = _source({"path": model.pop("encoder")}, "model", file) if "encoder" in model else None
+    encoder, tokenizer = (
+        _source({"path": model.pop(key)}, "model", file) if key in model else None for key in ("encoder", "tokenizer")
+    )
     chat = {key: model.pop(key) for key in CHAT_KEYS if key in model}
     favourable = model.pop("favourable", None)
     return subject_of_texts(
@@ -416,6 +418,7 @@ def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
         target=table.get("target"),
         split=table.get("split"),
         encoder=encoder,
+        tokenizer=tokenizer,
         name=str(document.get("name", file.stem)),
         source=str(file.resolve()),
         answers=file.with_suffix(".answers.jsonl"),
