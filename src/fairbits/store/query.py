@@ -230,6 +230,8 @@ def _short(where: str) -> str:
 
 
 MEMORY = "1GB"
+#: The column that numbers people who are looked up. A name that nobody gives an attribute by accident.
+PLACE = "\x01place"
 #: Columns that no second run can have the same.
 UNREPEATED = ("seconds",)
 #: The worst first, by the measure of the run.
@@ -353,6 +355,13 @@ class Questions:
         joined = "stored LEFT JOIN rows_kept USING (seed_row)"
         run(f"CREATE OR REPLACE VIEW {VIEW} AS SELECT {shown} FROM {joined}")
         self._joined = True
+
+    def seed_rows(self, people: pa.Table) -> pa.Table:
+        """The row of the table that people with these codes came from, by their ``PLACE`` among them."""
+        cursor, names = self._cursor(), ", ".join(map(sql_name, self.layout.names))
+        cursor.register("people", people)
+        sql = f"SELECT {sql_name(PLACE)}, seed_row FROM stored JOIN people USING ({names})"  # noqa: S608 - quoted
+        return pa.RecordBatchReader.from_stream(cursor.sql(sql)).read_all()
 
     def codes(self) -> pa.RecordBatchReader:
         """The stored attributes of all cases, in the order in which they were found."""

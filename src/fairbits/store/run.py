@@ -31,7 +31,7 @@ from fairbits.store.parts import (
     kept_doubles,
     read_rows,
 )
-from fairbits.store.query import Questions
+from fairbits.store.query import PLACE, Questions
 from fairbits.store.tasks import TaskRecord, read_records
 from fairbits.subject import Quality, Subject, check_identity, document_of_schema
 
@@ -312,6 +312,26 @@ class Run(Shown):
             found[order[low:high]] = codes[ascending[low:high] - start]
             start += len(codes)
         return found
+
+    def seed_rows(self, people: Codes) -> npt.NDArray[np.int64]:
+        """The row of the table that each of some cases came from, without reading the others into memory.
+
+        Parameters
+        ----------
+        people
+            Codes of cases, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions in the table, (n,); -1 where a case came from no row, or there is no such case.
+        """
+        codes = {name: people[:, i] for name, i in zip(self.layout.names, self.schema.person_columns, strict=True)}
+        wanted = pa.table({**codes, PLACE: np.arange(len(people))})
+        found = self._safely(lambda: self._questions.seed_rows(wanted))
+        rows = np.full(len(people), -1, dtype=np.int64)
+        rows[found[PLACE].to_numpy()] = found["seed_row"].to_numpy()
+        return rows
 
     def query(self, sql: str) -> pa.Table:
         """The answer to an SQL query over the view ``cases``; not for text that a stranger wrote.
