@@ -360,7 +360,7 @@ class Questions:
         """The row of the table that people with these codes came from, by their ``PLACE`` among them."""
         cursor, names = self._cursor(), ", ".join(map(sql_name, self.layout.names))
         cursor.register("people", people)
-        sql = f"SELECT {sql_name(PLACE)}, seed_row FROM stored JOIN people USING ({names})"  # noqa: S608 - quoted
+        sql = f"SELECT {sql_name(PLACE)}, seed_row FROM stored JOIN people USING ({names})"
         return pa.RecordBatchReader.from_stream(cursor.sql(sql)).read_all()
 
     def codes(self) -> pa.RecordBatchReader:
