@@ -227,7 +227,7 @@ class Table:
     chances
         For each attribute that is known as probabilities only: those of its groups, (n, groups); NaN where unknown.
     library
-        "pandas" or "polars" where the owner's table is a frame: what results become in ``to_frame()``.
+        "pandas", "polars" or "modin" where the owner's table is a frame: what results become in ``to_frame()``.
     drawn
         Whether nobody gave a table, and people drawn from the domain stand in its place: only `certify` takes those.
     origin
