@@ -439,11 +439,6 @@ class Guard:
         return self._evaluator.twins
 
     @property
-    def subject_native(self) -> bool:
-        """Whether the model is asked by compiled kernels, so that asking costs next to nothing."""
-        return self._evaluator.native
-
-    @property
     def proof(self) -> str:
         """Why the bound holds, in a sentence; for a model that varies, that nothing is proved."""
         if self.varies:

@@ -98,7 +98,7 @@ def described(subject: Subject, aside: Path, model: str, promise: Promise, warni
             raise FairbitsError(f"its scores differ by {distance:.2g}.")
     except FairbitsError as error:
         why = f"it did not come back as the repaired model: {error}"
-        if model.endswith((NPZ, ONNX)) and not says_encoding(subject):
+        if model.endswith((NPZ, ONNX)) and encoding_word(subject) is None:
             why = (
                 f"{model} takes rows as the encoders of the original make them (it has encoders of its own), which a "
                 f"subject file cannot say; feed it what they put out."
@@ -146,11 +146,6 @@ def has_table_file(subject: Subject) -> bool:
 def _names_encoder(subject: Subject) -> bool:
     """Whether an audit file of texts names the encoder apart from the network."""
     return has_table_file(subject) and "encoder" in section_of(read_document(Path(str(subject.source))), "model")
-
-
-def says_encoding(subject: Subject) -> bool:
-    """Whether a subject file can say how people become inputs of a bare network."""
-    return encoding_word(subject) is not None
 
 
 def subject_text(subject: Subject, model: str, folder: Path) -> str:
