@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from fairbits.domain import Lookup, Numeric, Schema
+from fairbits.domain import Lookup, Numeric, Schema, Unseen
 from fairbits.errors import CapabilityError
 from fairbits.models import Network, activation_node, import_onnx, write_graph
 from fairbits.repair.proposals.guard import Guard, clipped, moved, moved_odds, twin_shares
-from fairbits.repair.proposals.thresholds import TINY, GroupThresholds
+from fairbits.repair.proposals.thresholds import TINY, GroupThresholds, twin_cuts
 
 #: Numbers that the twins' terms may take in a graph: beyond that it is slower than asking m times.
 MAX_TERMS = 20_000_000
@@ -45,10 +45,7 @@ def write_onnx(model: Guard | GroupThresholds, path: str | Path, classes: list[A
         raise CapabilityError(f"a graph is written of dense networks, and {type(model.model).__name__!r} is none.")
     graph = _Graph(import_onnx(), model.model)
     if isinstance(model, GroupThresholds):
-        columns, encoded, shifts = model.by_inputs
-        apart = graph.apart(columns, encoded)
-        nearest = graph.node("ArgMin", (apart * apart).sum(axis=2), axis=1, keepdims=0)
-        shift = graph.node("Gather", shifts[:, None], nearest, axis=0)
+        shift = graph.node("Gather", model.by_twin, _twin(graph, model).astype("INT64"), axis=0)
         output = moved_odds(graph.own_score("inputs"), shift, TINY)
         words = {"fairbits.groups": model.coding.words}
         return graph.write(graph.as_outputs(output), path, "fairbits-thresholds", words, model.schema, classes)
@@ -217,9 +214,32 @@ class _Graph:
         """Some of the inputs in double precision, (people, columns)."""
         return self.node("Gather", "inputs", np.asarray(columns, np.int64), axis=1).astype("DOUBLE")
 
-    def apart(self, columns: npt.NDArray[np.int64], table: npt.NDArray[np.float64]) -> Any:
-        """These inputs less every row of a table, (people, rows, columns)."""
-        return self.node("Unsqueeze", self.gathered(columns), [1]) - table[None]
+    def apart(self, part: Lookup) -> Any:
+        """How far these inputs lie from every row of their table, (people, rows)."""
+        return np.abs(self.node("Unsqueeze", self.gathered(part.columns), [1]) - part.table[None]).sum(axis=2)
+
+    def codes(self, part: Numeric | Lookup, whole: bool) -> Any:
+        """The codes of an attribute, (people, 1), read back from the inputs."""
+        if isinstance(part, Lookup):
+            return self.node("ArgMin", self.apart(part), axis=1, keepdims=1).astype("DOUBLE") + float(part.low)
+        codes = self.gathered(part.columns) / (part.scale or 1.0) + part.shift
+        return np.rint(codes) if whole else codes
+
+
+def _twin(graph: _Graph, model: GroupThresholds) -> Any:
+    """Which protected combination everybody has, (people, 1)."""
+    twin: Any = np.zeros((1, 1))
+    for column in model.coding.twins.columns:
+        part, attribute = model.encoding.parts[column], model.schema.attributes[column]
+        if isinstance(part, Unseen):
+            raise CapabilityError(
+                f"a graph does not get {attribute.name!r}, which says whose threshold it is; a table does."
+            )
+        codes, cuts = graph.codes(part, attribute.discrete), np.array(twin_cuts(attribute))
+        place = (codes >= cuts[None]).astype("DOUBLE").sum(axis=1, keepdims=True)
+        lacking = None if attribute.missing == "value" else attribute.gap
+        twin = twin * (len(cuts) + 1) + (place if lacking is None else np.where(np.equal(codes, lacking), 0.0, place))
+    return twin
 
 
 def _guarded(graph: _Graph, guard: Guard) -> Any:
@@ -253,7 +273,7 @@ def _known(graph: _Graph, guard: Guard) -> Any:
     known = []
     for part, ends in guard.protected_parts:
         if isinstance(part, Lookup):
-            near = np.abs(graph.apart(part.columns, part.table)).sum(axis=2) <= 1e-6
+            near = graph.apart(part) <= 1e-6
             known.append(near.astype("INT64").max(axis=1, keepdims=True).astype("BOOL"))
         else:
             own = graph.gathered(part.columns)
@@ -267,11 +287,5 @@ def _shares(graph: _Graph, guard: Guard) -> Any:
     if rules is None:
         return guard.weights[None, :, None]
     columns: dict[int, Any] = {column: values[None] for column, values in rules.twins.items()}
-    for column, (part, whole) in rules.seen.items():
-        if isinstance(part, Numeric):
-            codes = graph.gathered(part.columns) / (part.scale or 1.0) + part.shift
-            columns[column] = np.rint(codes) if whole else codes
-        else:
-            apart = np.abs(graph.apart(part.columns, part.table)).sum(axis=2)
-            columns[column] = graph.node("ArgMin", apart, axis=1, keepdims=1).astype("DOUBLE") + float(part.low)
+    columns |= {column: graph.codes(part, whole) for column, (part, whole) in rules.seen.items()}
     return graph.node("Unsqueeze", twin_shares(guard.weights[None], rules.evaluate(columns)), [2])

@@ -13,7 +13,7 @@ import numpy as np
 from fairbits.domain import Encoding, Schema, table_columns
 from fairbits.models import HasClassScores, Network
 from fairbits.repair.proposals.guard import ROUNDING, Guard, TwinRules, least_size
-from fairbits.repair.proposals.thresholds import GroupThresholds
+from fairbits.repair.proposals.thresholds import GroupThresholds, twin_cuts
 from fairbits.repair.writers import standalone
 from fairbits.repair.writers.check import (
     About,
@@ -126,12 +126,11 @@ def script_of(
         about = asked(schema, classes, form="frame", columns=columns, read=speaks, give=give)
     data = _facts(about, schema, classes)
     if isinstance(model, GroupThresholds):
-        values = [schema.attributes[c].twin_values().tolist() for c in model.coding.twins.columns]
-        shifts = model.shifts[model.coding.by_twin].tolist()
+        cuts = [twin_cuts(schema.attributes[column]) for column in model.coding.twins.columns]
         what = "A model with a threshold of its own for every group."
         proof = f"It uses protected values directly: {model.coding.words}."
         declared = "It needs everybody's protected values."
-        return Script("Thresholded", what, proof, declared, {**data, "values": values, "shifts": shifts})
+        return Script("Thresholded", what, proof, declared, {**data, "cuts": cuts, "shifts": model.by_twin.tolist()})
     names, twins = twin_columns(schema, model.subject_twins)
     data |= {
         "columns": names,
