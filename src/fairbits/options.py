@@ -290,7 +290,7 @@ class LoadingOptions:
         group=LOADING,
     )
     max_model_bytes: int | None = option(None, "Bytes of a model once unpacked.", shown="536870912", group=LOADING)
-    max_rows: int | None = option(None, "Rows of a table.", shown="2000000", group=LOADING)
+    max_rows: int | None = option(None, "Rows of a table.", shown="what memory holds", group=LOADING)
     max_seconds: float | None = option(
         None, "Seconds until a foreign model has answered first.", shown="12", group=LOADING
     )

@@ -998,7 +998,7 @@ def _check_same_run(
     check_same({name: kept.get(name) for name in said}, said)
 
 
-def _table_of(table: Any, schema: Schema, max_rows: int) -> tuple[Table, RawTable | None]:
+def _table_of(table: Any, schema: Schema, max_rows: int | None) -> tuple[Table, RawTable | None]:
     if isinstance(table, Table):
         check_domain(table.codes, schema, table.place)
         return table.rows(np.arange(len(table))), None  # a copy: whoever handed it over may go on changing theirs

@@ -6,8 +6,9 @@ read is compared by content with what is there now, never by the time of files.
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import inf
@@ -122,8 +123,10 @@ class LateError(UsageError):
 class StageClock:
     """Times the stages of one audit, reports their progress, and ends those that take too long."""
 
-    def __init__(self, shares: Shares, folder: Path, progress: StageProgress | None = None):
-        self.shares, self.folder = shares, folder
+    def __init__(
+        self, shares: Shares, folder: Path, progress: StageProgress | None = None, *, grants: Sequence[str] = ()
+    ):
+        self.shares, self.folder, self.grants = shares, folder, grants
         self.progress = progress or (lambda *_: None)
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
@@ -159,6 +162,10 @@ class StageClock:
         self.seconds[stage] = None
         self.progress(stage, reason, "")
 
+    def command(self, stage: str) -> str:
+        """What does a stage that was left out."""
+        return shlex.join(["fairbits", stage, str(self.folder), *self.grants])
+
     def until(self, stage: str, limit: float) -> Callable[[str], None]:
         """A progress callback for a stage, which ends the stage where its time is over."""
 
@@ -166,7 +173,7 @@ class StageClock:
             if self.now > limit:
                 raise LateError(
                     f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
-                    f"{words!r} at {self.now:.1f} s); do it with: fairbits {stage} {self.folder}"
+                    f"{words!r} at {self.now:.1f} s); do it with: {self.command(stage)}"
                 )
             self.progress(stage, "say", words)
 
@@ -215,7 +222,7 @@ def check_time(stage: str, clock: StageClock, measured: float) -> None:
     if stage == "repair" and limit < inf and late:
         raise LateError(
             f"it was not begun, because {left:.1f} s of {shares.seconds:g} s were left; do it with: "
-            f"fairbits repair {clock.folder}"
+            f"{clock.command(stage)}"
         )
 
 
@@ -372,7 +379,7 @@ class Pipeline:
         if isinstance(subject.model, TwinScores) or _asks_language_model(subject):
             self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair", "certify"})
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
-        self.clock = StageClock(self.shares, self.folder, progress)
+        self.clock = StageClock(self.shares, self.folder, progress, grants=subject.options.typed_grants())
         self.stop = stop or (lambda: False)
         self.measured = 0.0
 

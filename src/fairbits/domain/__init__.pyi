@@ -20,13 +20,11 @@ from .encoding import Part as Part
 from .encoding import Unseen as Unseen
 from .reading import MAX_MODEL_BYTES as MAX_MODEL_BYTES
 from .reading import MAX_REQUESTS as MAX_REQUESTS
-from .reading import MAX_ROWS as MAX_ROWS
 from .reading import MAX_SECONDS as MAX_SECONDS
 from .reading import GrantOptions as GrantOptions
 from .reading import arrow_of as arrow_of
 from .reading import as_arrow as as_arrow
 from .reading import granted_in as granted_in
-from .reading import is_there as is_there
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
 from .rule import KEYWORDS as KEYWORDS

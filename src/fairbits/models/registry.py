@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, Schema, is_there
+from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.base import Model
 from fairbits.models.black_box import attribute, foreign, homes_of, is_model, wrap_foreign
@@ -206,7 +206,7 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
 
         return from_url(text, schema, options)
     file = Path(source)
-    if isinstance(source, str) and is_reference(text) and not is_there(file):
+    if isinstance(source, str) and is_reference(text) and not os.path.exists(file):
         check_reference(text, trust_code=options.trust_code)
         return adapt(named_model(text, trust_code=options.trust_code), schema, options)
     suffix = _checked(file, options).suffix.lower()
@@ -223,7 +223,7 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
 def read_decider(source: str | Path, options: ModelOptions) -> Any:
     """What a reference names or a file of scikit-learn holds, before anything is known about its inputs."""
     file = Path(source)
-    if isinstance(source, str) and is_reference(source) and not is_there(file):
+    if isinstance(source, str) and is_reference(source) and not os.path.exists(file):
         return named_model(source, trust_code=options.trust_code)
     ending = _checked(file, options).suffix.lower()
     if ending not in (*PICKLES, ".skops"):
@@ -275,7 +275,7 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
 
 
 def _checked(file: Path, options: ModelOptions) -> Path:
-    if not is_there(file):
+    if not os.path.exists(file):
         raise ModelError(f"the model {str(file)!r} does not exist; check the path.")
     if file.is_dir():
         raise ModelError(f"the model {str(file)!r} is a folder; name the file in it.")

@@ -217,7 +217,7 @@ def write_scores_report(
     ]
     made = Fold(
         "Reproduce",
-        [Commands(_commands(record)), Facts(list((record.get("versions") or {}).items()))],
+        [Commands(_commands(record, subject)), Facts(list((record.get("versions") or {}).items()))],
         name="reproduce",
     )
     folds = [made, Fold("Files", tuple(file_blocks(data)), name="files")]
@@ -262,12 +262,14 @@ def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: M
     return cast(ReportData, found)
 
 
-def _commands(record: Mapping[str, Any]) -> tuple[str, ...]:
+def _commands(record: Mapping[str, Any], subject: Subject) -> tuple[str, ...]:
     """The commands that make the audit again."""
     stated: dict[str, Any] = {name: record.get(name) for name in ("seed", "by", "data_source", "distributed")}
     asked = AuditOptions(**stated)
     name = Path(str(record.get("source") or "SUBJECT")).name
-    return (shlex.join(["fairbits", "audit", name, *flag_words(asked), "--out", "again"]),)
+    return (
+        shlex.join(["fairbits", "audit", name, *flag_words(asked), "--out", "again", *subject.options.typed_grants()]),
+    )
 
 
 def _unknown(document: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,6 @@ from fairbits.domain import (
     RawTable,
     Schema,
     Table,
-    is_there,
     people_notes,
     plain,
     read_arrow,
@@ -470,7 +470,7 @@ def _source(section: Any, name: str, file: Path) -> str | Path:
         other = ', or score = "COLUMN" under [table] where the table holds its scores' if name == "model" else ""
         raise SchemaError(f'{str(file)!r} does not say where the {name} is; write path = "…" under [{name}]{other}.')
     place = file.parent / path
-    return path if name == "model" and (is_url(path) or (is_reference(path) and not is_there(place))) else place
+    return path if name == "model" and (is_url(path) or (is_reference(path) and not os.path.exists(place))) else place
 
 
 def _stated_encoding(stated: object, schema: Schema, options: ModelOptions, columns: list[str]) -> Encoding | None:

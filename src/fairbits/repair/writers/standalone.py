@@ -552,7 +552,7 @@ def _holds(program: Any, columns: Any) -> Any:
         return np.float64(rest[0])
     if kind == "in":
         value = _holds(rest[0], columns)
-        return np.any([value == _holds(one, columns) for one in rest[1]], axis=0)
+        return np.any([value == _holds(one, columns) for one in rest[1:]], axis=0)
     found = [_holds(one, columns) for one in rest]
     return np.logical_not(found[0]) | found[1] if kind == "->" else OPERATIONS[kind](*found)
 
