@@ -6,14 +6,16 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, Schema, table_columns
+from fairbits.domain import Encoding, Numeric, Schema, table_columns
 from fairbits.models import HasClassScores, Network
 from fairbits.repair.proposals.guard import ROUNDING, Guard, TwinRules, least_size
 from fairbits.repair.proposals.thresholds import GroupThresholds, twin_cuts
+from fairbits.repair.proposals.tree import tree_words
 from fairbits.repair.writers import standalone
 from fairbits.repair.writers.check import (
     About,
@@ -77,7 +79,7 @@ class Script:
             needs = f"The model is not in this file: {give}."
         head = _HEAD.format(
             what=self.what,
-            proof=_harmless(self.proof),
+            proof="\n".join(_harmless(line) for line in self.proof.splitlines()),
             name=self.name,
             argument="model" if self.needs_model else "",
             classes=_harmless(", ".join(map(repr, classes))),
@@ -152,9 +154,15 @@ def script_of(
 
 def tree_script(tree: dict[str, Any], schema: Schema, encoding: Encoding, classes: list[Any]) -> Script:
     """A decision tree on unprotected inputs alone, with its nodes in the file itself."""
-    what, proof = "A decision tree.", "No split asks for a protected attribute: all twins of a person get one score."
     about = by_inputs(schema, encoding, classes, network=tree)
-    return Script("PlainModel", what, proof, "", _facts(about, schema, classes))
+    same = all(isinstance(part, Numeric) and part == Numeric(place) for place, part in enumerate(encoding.parts))
+    words = fill(f"It decides: {tree_words(tree, schema)}.", 118) if same else ""
+    asks = {int(column) for i in schema.protected_columns for column in encoding.parts[i].columns} & set(
+        tree["feature"]
+    )
+    if not asks:
+        words = f"No split asks for a protected attribute: all twins of a person get one score.\n{words}"
+    return Script("PlainModel", "A decision tree.", words, "", _facts(about, schema, classes))
 
 
 def _facts(about: About, schema: Schema, classes: list[Any]) -> dict[str, Any]:
