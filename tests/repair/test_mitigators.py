@@ -151,7 +151,7 @@ def test_thresholds_of_a_network_go_out_as_a_graph(tmp_path: Path, head: str, fa
         attributes=(
             Attribute(name="skill", kind="integer", low=0, high=9),
             Attribute(name="town", kind="category", labels=("a", "b", "c"), protected=True),
-            Attribute(name="age", kind="integer", low=20, high=59, protected=True, **ages),  # type: ignore[arg-type]
+            Attribute(name="age", kind="integer", low=20, high=59, protected=True, **ages),
         ),
         target="hired",
         classes=("no", "yes"),

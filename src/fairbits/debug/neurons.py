@@ -381,11 +381,13 @@ class _Search:
 
     def growing(self, most: int, layer: int | None = None) -> Iterator[tuple[tuple[Do, ...], float]]:
         """Sets with one neuron more (of a layer) each time, and what they explain on the half that chooses."""
-        step: tuple[tuple[Do, ...], float] | None = ((), 0.0)
+        dos: tuple[Do, ...] = ()
+        explained = 0.0
         for _ in range(most):
-            step = self._best_next(*step, layer)
+            step = self._best_next(dos, explained, layer)
             if step is None:
                 return
+            dos, explained = step
             yield step
 
     def _best_next(

@@ -195,7 +195,7 @@ class _Graph:
             self.nodes.append(activation_node(self.onnx.helper, network.activations_after[i - 1], current.name, name))
             current = self.node("MatMul", Traced(self, name), network.weights[i])
             current = self.node("Add", current, network.biases[i])
-        head = {"axis": -1} if network.head == "softmax" else {}
+        head: dict[str, Any] = {"axis": -1} if network.head == "softmax" else {}
         found = self.node(_HEADS[network.head], current, **head).astype("DOUBLE")
         if network.head == "softmax" and network.classes == 2:
             return self.node("Gather", found, [network.favourable], axis=-1)
