@@ -45,7 +45,7 @@ GATE = {
         {"name": "flip_rate", "value": 0.144, "low": 0.12, "high": 0.17, "threshold": 0.1, "verdict": "fail"},
         {"name": "<b>k</b>", "value": None, "low": None, "high": None, "threshold": 4, "verdict": "inconclusive"},
     ],
-    "new_cases": 3,
+    "new_cases": [{"k": 3, "attributes": {"job": "clerk"}}] * 3,
     "waived": [],
 }
 

@@ -33,14 +33,15 @@ _TONES = {"lead": "", "small": "dim", "note": "dim", "warning": "yellow", "verdi
 _TAGS = {"worse": "red", "fail": "bold red", "better": "green", "pass": "green", "exact": "green", "proved": "green"}
 
 
-def show(found: Iterable[b.Block], *last: str, everything: bool | None = None) -> None:
-    """Print blocks, and what to do next; at most 25 lines unless everything is asked for (``--all``).
+def show(found: Iterable[b.Block] | b.Page, *last: str, everything: bool | None = None) -> None:
+    """Print blocks or a page, and what to do next; at most 25 lines unless everything is asked for (``--all``).
 
     Notes and warnings limit what the figures say: up to half of the lines are theirs, whatever else is left out.
     """
     whole = _asked_for_all() if everything is None else everything
     console = Console(highlight=False)
-    pieces = [(piece, _is_caveat(block)) for block in found for piece in _drawn(block, everything=whole)]
+    blocks = _blocks_of(found) if isinstance(found, b.Page) else found
+    pieces = [(piece, _is_caveat(block)) for block in blocks for piece in _drawn(block, everything=whole)]
     drawn = [_lines(console, piece) for piece, _ in pieces]
     full = inf if whole else LINES - len(last) - 1  # a line says that there is more
     caveats = [i for i, (_, caveat) in enumerate(pieces) if caveat]
@@ -89,10 +90,10 @@ def _is_caveat(block: b.Block) -> bool:
     return isinstance(block, b.Paragraph) and block.tone in ("note", "warning")
 
 
-def show_page(page: b.Page, *last: str, everything: bool | None = None) -> None:
-    """Print a page: its first sentence, what it opens with, and its sections."""
+def _blocks_of(page: b.Page) -> list[b.Block]:
+    """Its first sentence, what it opens with, and its sections."""
     parts = [block for part in page.parts for block in (b.Heading(part.title, part.kind), *part.blocks)]
-    show([b.Paragraph(page.sentence, tone="second"), *page.opening, *parts], *last, everything=everything)
+    return [b.Paragraph(page.sentence, tone="second"), *page.opening, *parts]
 
 
 def _asked_for_all() -> bool:
