@@ -87,11 +87,12 @@ def least_size(tau: float) -> float:
     return max(1.0, tau)
 
 
-def moved(scores: Doubles, shift: float, *, regression: bool) -> Doubles:
+def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Doubles:
     """Scores with their log-odds (for a regression: their values) moved by the same amount for every twin."""
+    exact = np.asarray(scores, np.float64) if isinstance(scores, np.ndarray) else scores  # else traced, for a graph
     if shift == 0:
-        return scores
-    return scores + shift if regression else moved_odds(scores, shift, _TINY)
+        return exact
+    return exact + shift if regression else moved_odds(exact, shift, _TINY)
 
 
 def moved_odds(scores: Doubles, shift: float | Doubles, tiny: float) -> Doubles:
