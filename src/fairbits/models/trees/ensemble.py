@@ -8,7 +8,7 @@ the last bit, because sums are added in the library's precision and order (``pre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -325,22 +325,17 @@ class Ensemble:
         return replace(self, values=np.ascontiguousarray(self.values[:, [output]]), base=self.base[[output]].copy())
 
 
-def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:  # noqa: PLR0911 - one per link
-    """Predictions from the sums of an ensemble."""
+_LINKS: dict[Link, Callable[[Floats], Floats]] = {
+    **{"identity": lambda sums: sums, "logistic": expit, "logistic_each": expit, "exp": np.exp},
+    **{"softmax": lambda sums: softmax(sums, axis=-1), "softplus": lambda sums: np.logaddexp(0, sums)},
+    **{"step": lambda sums: (sums > 0).astype(np.float64), "square": lambda sums: np.sign(sums) * sums * sums},
+}
+
+
+def apply_link(sums: Floats, link: Link, slope: float = 1.0) -> Floats:
+    """Predictions from the sums of an ensemble; ``slope`` is a factor before a sigmoid."""
     with np.errstate(over="ignore"):
-        if link in ("logistic", "logistic_each"):
-            return expit(slope * sums)
-        if link == "softmax":
-            return softmax(sums, axis=-1)
-        if link == "exp":
-            return np.exp(sums)
-        if link == "softplus":
-            return np.logaddexp(0, sums)
-        if link == "step":
-            return (sums > 0).astype(np.float64)
-        if link == "square":
-            return np.sign(sums) * sums * sums
-    return sums
+        return _LINKS[link](slope * sums if link in ("logistic", "logistic_each") else sums)
 
 
 def exact_link(sums: Floats, link: Link, slope: float = 1.0, *, single: bool = False) -> Floats:
@@ -408,7 +403,7 @@ class TreeModel(SeveralClasses):
         """The probability of every class of each row of features."""
         found = self._predictions(inputs)
         both = found if found.shape[1] > 1 else np.column_stack([1 - found[:, 0], found[:, 0]])
-        return both.astype(np.float32)
+        return both.astype(np.float32) if self.rule is None else self.rule.rounded_table(both)
 
     def chosen(self, predictions: Floats) -> Floats:
         """The score among the predictions."""

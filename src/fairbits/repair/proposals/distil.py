@@ -87,7 +87,9 @@ def distilled_model(guard: Guard, rows: Codes, rng: np.random.Generator) -> Dist
     if subject.original is None or is_url(str(subject.original)) or not hasattr(guard.model, "scores"):
         raise CapabilityError("a service or a model of unknown origin cannot be fitted again here.")
     people, targets = training_data(guard, rows, rng, max_rows=MAX_FOREIGN)
-    estimator, words = refitted(subject.original, guard.schema, people, targets, rng, options=subject.options)
+    estimator, words = refitted(
+        *(subject.original, guard.model, guard.encoding, guard.schema), people, targets, rng, options=subject.options
+    )
     loaded = fit_to_schema(read_model(estimator, guard.schema, subject.options), guard.schema, options=subject.options)
     everything = _every_value(guard.schema, people)
     mine, theirs = loaded.encoding.encode(everything), guard.encoding.encode(everything)
