@@ -14,6 +14,9 @@ from typing import Any, TypeAlias
 
 from fairbits.text import number, percent, signed
 
+#: A share without digits after the point.
+whole_percent = partial(percent, digits=0)
+
 
 @dataclass(frozen=True, slots=True)
 class Strong:

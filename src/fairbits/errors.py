@@ -123,7 +123,8 @@ class MissingDependencyError(UsageError):
     """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str):
-        super().__init__(f"{purpose} needs {package!r}, which is not installed: pip install {_packages(extra)}.")
+        wanted = _packages(extra) or package
+        super().__init__(f"{purpose} needs {package!r}, which is not installed: pip install {wanted}.")
 
 
 def _packages(extra: str) -> str:

@@ -246,34 +246,12 @@ def _names(flag: str) -> Callable[[str], tuple[str, ...]]:
     return lambda text: names_of(text, flag)
 
 
-def _epsilon() -> Any:
-    return option(None, "Scores closer than this count as the same.", shown="0.025, or 2.5 % of a regression's range")
-
-
-def _partition(default: str | None) -> Any:
-    words = "How scores become classes: constrained, or grid as in the paper's artifact."
-    return option(default, words, shown="constrained", rare=True)
-
-
 def _seed(default: int | None = 0, words: str = "Same seed, same result.") -> Any:
     return option(default, words, low=None if default is None else 0, metavar="N", shown="0")
 
 
 def _budget(default: float | None, words: str = "About how long in all, e.g. 30s, 5m.", shown: str = "60s") -> Any:
     return option(default, words, name="budget", read=seconds_of, metavar="DURATION", shown=shown)
-
-
-def _by() -> Any:
-    return option(None, "A column of periods, such as month: figures for each.", rare=True)
-
-
-def _data_source() -> Any:
-    return option(None, "For tables to file: where the data come from.", rare=True)
-
-
-def _distributed() -> Any:
-    words = "For tables to file: since when the tool is in use."
-    return option(None, words, flag="--in-use-since", was=("--distributed",), rare=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +268,7 @@ class LoadingOptions:
         group=LOADING,
     )
     max_model_bytes: int | None = option(None, "Bytes of a model once unpacked.", shown="536870912", group=LOADING)
-    max_rows: int | None = option(None, "Rows of a table.", shown="2000000", group=LOADING)
+    max_rows: int | None = option(None, "Rows of a table.", shown="what memory holds", group=LOADING)
     max_seconds: float | None = option(
         None, "Seconds until a foreign model has answered first.", shown="12", group=LOADING
     )
@@ -429,12 +407,40 @@ class ExecutorOptions(ThreadOptions):
         return ExecutorOptions(**arguments_of(self, ExecutorOptions))
 
 
+@dataclass(frozen=True, kw_only=True)  # without slots: others extend it beside a record that has them
+class ClassOptions:
+    """How scores become classes."""
+
+    epsilon: float | None = option(
+        None, "Scores closer than this count as the same.", shown="0.025, or 2.5 % of a regression's range"
+    )
+    partition: str = option(
+        "constrained",
+        "How scores become classes: constrained, or grid as in the paper's artifact.",
+        shown="constrained",
+        rare=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: others extend it beside a record that has them
+class PeriodOptions:
+    """Figures for each period, and what tables to file must state."""
+
+    by: str | None = option(None, "A column of periods, such as month: figures for each.", rare=True)
+    data_source: str | None = option(None, "For tables to file: where the data come from.", rare=True)
+    distributed: str | None = option(
+        None,
+        "For tables to file: since when the tool is in use.",
+        flag="--in-use-since",
+        was=("--distributed",),
+        rare=True,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions(ThreadOptions):
+class MeasureOptions(ClassOptions, ThreadOptions):
     """How the rows of a table are measured."""
 
-    epsilon: float | None = _epsilon()
-    partition: str = _partition("constrained")
     seed: int = _seed(0, "Seed of the bootstrap intervals; figures do not depend on it.")
 
 
@@ -457,15 +463,19 @@ class PlanOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeopleOptions(ExecutorOptions):
+class PeopleOptions(ClassOptions, ExecutorOptions):
     """Who is looked for, and by what measure. None is the default, or what the run has that goes on."""
 
     within: int | None = option(None, "Stay within so many changed attributes of a real row.")
     min_plausibility: float | None = option(
         None, "Only people as ordinary as this percentile of the rows, 0 to 100.", metavar="P"
     )
-    epsilon: float | None = _epsilon()
-    partition: str | None = _partition(None)
+    partition: str | None = option(  # type: ignore[assignment]
+        None,
+        "How scores become classes: constrained, or grid as in the paper's artifact.",
+        shown="constrained",
+        rare=True,
+    )
     measure: str | None = option(
         None,
         "What the search raises, and debug and repair lower: q_inf (log2 k) or q_1 (Shannon).",
@@ -504,7 +514,7 @@ class SearchOptions(PeopleOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOptions(PeopleOptions):
+class AuditOptions(PeriodOptions, PeopleOptions):
     """How an audit is to be done. What is None is the run's own where one goes on, and the default elsewhere."""
 
     seconds: float | None = _budget(None)
@@ -515,9 +525,6 @@ class AuditOptions(PeopleOptions):
         metavar="NAMES",
     )
     seed: int | None = _seed(None, "Same seed, same draws; seconds end them elsewhere each time.")
-    by: str | None = _by()
-    data_source: str | None = _data_source()
-    distributed: str | None = _distributed()
 
     def __post_init__(self) -> None:
         ExecutorOptions.__post_init__(self)
@@ -587,7 +594,9 @@ class CertifyOptions(ThreadOptions):
     changes: int = option(1, "How far from real rows the statement about near people goes.")
     k: int | None = option(None, "Prove at most so many classes.", shown="largest")
     rates: bool = option(False, "Guaranteed rates of groups too, under a population fitted to the table.", rare=True)
-    epsilon: float | None = _epsilon()
+    epsilon: float | None = option(
+        None, "Scores closer than this count as the same.", shown="0.025, or 2.5 % of a regression's range"
+    )
     seed: int = _seed(0, "Seed of the sample.")
     proofs: bool = option(
         True, "Whether to prove anything over sets of people; without, all or some are asked.", python_only=True
@@ -609,38 +618,31 @@ SHORTEST = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProxiesOptions:
+class ProxiesOptions(PeriodOptions):
     """What is asked about indirect bits."""
 
     justified: tuple[str, ...] | None = option(
         None, "Attributes that may decide, separated by commas.", read=_names("--justified"), metavar="NAMES"
     )
-    by: str | None = _by()
-    data_source: str | None = _data_source()
-    distributed: str | None = _distributed()
     seed: int = _seed(0, "Same seed, same figures.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiffOptions(ThreadOptions):
+class DiffOptions(ClassOptions, ThreadOptions):
     """How two models are compared."""
 
     top: int = option(5, "How many of those who got worse to list.", low=0)
     people: int | None = option(None, "How many to compare at most.", low=1, shown="all, or what half a minute allows")
-    epsilon: float | None = _epsilon()
-    partition: str = _partition("constrained")
     seed: int = _seed(0, "Same seed, same intervals.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions(ExecutorOptions):
+class CompareOptions(ClassOptions, ExecutorOptions):
     """How strategies are compared."""
 
     budget: Any = option("15s", "How long each run may take, e.g. 15s.", metavar="DURATION")
     repeats: int = option(10, "Runs of each strategy, each with another seed.")
     seed: int = _seed(0, "Seed of the first run.")
-    epsilon: float | None = _epsilon()
-    partition: str = _partition("constrained")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,7 +157,9 @@ _OTHERS = {"eats": "input_format", "in-use-since": "distributed", "with": "propo
 _PYTHON = {**{name: name.replace("-", "_") for name in _VALUED}, **_OTHERS, **_SWITCHES}
 _NAMES = "|".join(sorted(_PYTHON, key=len, reverse=True))
 #: A whole command, what somebody else wrote (quoted), or a flag.
-_FLAG = re.compile(rf"`fairbits [^`]*`|(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\"|(?<![\w/-])--({_NAMES})(?![\w-]|\.\w)")
+_FLAG = re.compile(
+    rf"`fairbits [^`]*`|: fairbits .*|(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\"|(?<![\w/-])--({_NAMES})(?![\w-]|\.\w)"
+)
 
 
 @contextmanager
@@ -183,6 +185,8 @@ def spoken(text: str) -> str:
     'a pickle runs code; if you trust it, add trust_pickle=True.'
     >>> spoken("give --out, or the folder that `fairbits search --out` wrote.")
     'give out, or the folder that `fairbits search --out` wrote.'
+    >>> spoken("it was not begun; do it with: fairbits repair run --trust-pickle")
+    'it was not begun; do it with: fairbits repair run --trust-pickle'
     """
     if "--" not in text or os.environ.get(_READER) == "shell":
         return text

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import tomlkit
 
+from fairbits.audit.pipeline import LateError, Shares, StageClock
+from fairbits.models import ModelOptions
 from fairbits.subject.export import document_of_schema
 
 from ..models.zoo import SCHEMA, fit, perceptron, preprocessing, table
@@ -84,6 +86,38 @@ def test_a_pickle_runs_only_when_trusted(write) -> None:
     assert compared.returncode == 0, compared.stderr
     assert [row["strategy"] for row in json.loads(compared.stdout)["strategies"]] == ["random"]
     assert "--trust-pickle" in (folder / "compared" / "compare.html").read_text()
+
+
+def test_every_command_on_the_page_of_a_pickle_can_be_typed(write) -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    folder = write(path="model.pkl")
+    (folder / "model.pkl").write_bytes(pickle.dumps(pipeline(RandomForestClassifier(5, random_state=0))))
+    searched = fairbits(
+        *("search", "subject.toml", "--trust-pickle", "--evaluations", "300", "--strategy", "random", "--out", "run"),
+        cwd=folder,
+    )
+    assert searched.returncode == 0, searched.stderr
+    for words in (
+        ("certify", "run", "--budget", "0.2s"),
+        ("proxies", "subject.toml", "--out", "run"),
+        ("report", "run"),
+    ):
+        done = fairbits(*words, "--trust-pickle", cwd=folder)
+        assert done.returncode == 0, done.stderr
+    page = (folder / "run" / "report.md").read_text()
+    typed = [line.split() for line in map(str.strip, page.splitlines()) if line.startswith("fairbits ")]
+    assert [words[1] for words in typed] == ["search", "certify", "proxies", "report"]
+    for words in typed:
+        done = fairbits(*words[1:], cwd=folder)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_stage_that_was_too_late_is_done_with_what_was_granted() -> None:
+    granted = ModelOptions(trust_pickle=True, max_seconds=30).typed_grants()
+    clock = StageClock(Shares.of(60), Path("my run"), grants=granted)
+    with pytest.raises(LateError, match=r"do it with: fairbits repair 'my run' --trust-pickle --max-seconds 30$"):
+        clock.until("repair", -1.0)("choosing")
 
 
 def test_a_function_of_one_s_own(write) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -62,7 +64,10 @@ def test_a_target_of_numbers(people_schema: Schema, numbers: list) -> None:
         ({"age": [1, None, 2]}, "column 'age' has 1 missing values; fill or drop them"),
         ({"age": ["1", "x", "2"]}, "column 'age' .* none of its labels"),
         ({"hours": ["1", "x", "2"]}, "column 'hours' holds 'x', which is not a number"),
-        ({"job": ["Sales", "Tec", "Tech"]}, "first: 'Tec'.*Did you mean 'Tech'"),
+        (
+            {"job": ["Sales", "Tec", "Tech"]},
+            "column 'job' holds 'Tec' in row 2, which is none of its labels; .*Did you mean 'Tech'",
+        ),
         ({"job": ["Sales", None, "Tech"]}, 'say missing = "model" of it'),
         ({"hired": ["yes", "no", "maybe"]}, "target 'hired' holds 'maybe'"),
         ({"hired": ["yes", "no", None]}, "target 'hired' has 1 missing values"),
@@ -182,5 +187,34 @@ def test_a_cell_that_fits_two_labels_is_refused() -> None:
             Attribute(name="x", kind="real", high=1),
         )
     )
-    with pytest.raises(TableError, match="1 values that are none of its labels"):
+    with pytest.raises(TableError, match=r"row 2, which is none of its labels;"):
         table_from_arrow(pa.table({"sex": ["a ", "a"], "x": [0.5, 0.5]}), schema)
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter", "complaint"),
+    [
+        (
+            "name,x\nMeier,1\nMüller,2\n".encode("latin-1"),
+            ",",
+            r"no text in UTF-8: column 'name' .* in row 2, line 3 of",
+        ),
+        ("näme,x\nMeier,1\n".encode("latin-1"), ",", "no text in UTF-8"),
+        (b"job,pay,job\na,1,b\n", ",", "has the column 'job' 2 times"),
+        (b"job,pay,pay\na,01,2\n", ",", "has the column 'pay' 2 times"),
+        (b"job;pay\na;1,5\nb;12,25\nc;3\n", ";", r"decimal comma in column 'pay' \(first: '1,5'\); save it with"),
+    ],
+)
+def test_other_people_s_alphabets_and_commas_are_named(
+    content: bytes, delimiter: str, complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_bytes(content)
+    with pytest.raises(TableError, match=complaint):
+        read_arrow(tmp_path / "people.csv", delimiter=delimiter)
+
+
+def test_commas_within_labels_are_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('job,pay\n"Tech, IT","1,000"\n"Sales","2,000"\n')
+    (tmp_path / "b.csv").write_text("job;pay\nTech, IT;1,000 a month\nSales;2\n")
+    for name, mark in (("a.csv", ","), ("b.csv", ";")):
+        assert read_arrow(tmp_path / name, delimiter=mark)["job"].to_pylist() == ["Tech, IT", "Sales"]

@@ -238,3 +238,38 @@ def test_what_xgboost_takes_for_missing_is_left_to_it(where: str) -> None:
     codes = Decoder(schema).frame(codes_of(frame, schema))
     scores = loaded.model.scores(loaded.encoding.encode(codes_of(frame, schema)))  # type: ignore[union-attr]
     assert np.array_equal(scores, model.predict_proba(codes)[:, 1])
+
+
+@pytest.mark.parametrize("favourable", ["high", "low", "mid"])
+@pytest.mark.parametrize("asked", ["read", "asked"])
+def test_a_tie_of_three_classes_goes_where_the_library_gives_it(favourable: str, asked: str) -> None:
+    """Shares of nine votes are often equal, sums of thirds nearly so: a forest decides for the first of the largest."""
+    from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"sex": rng.choice([0, 1], 400), "age": rng.choice([18, 25, 40, 60], 400)})
+    frame["wage"] = rng.integers(0, 90, 400)
+    labels = np.array(["low", "mid", "high"])[(frame["sex"] + frame["wage"] // 30 + rng.integers(0, 3, 400)) % 3]
+    kinds = {
+        "read": RandomForestClassifier(9, random_state=0),
+        "asked": BaggingClassifier(DecisionTreeClassifier(), 9, random_state=0),
+    }
+    model = kinds[asked].fit(frame, labels)
+    attributes = (
+        Attribute(name="sex", kind="integer", low=0, high=1, protected=True),
+        Attribute(name="age", kind="integer", low=18, high=60, protected=True, allowed=(18, 25, 40, 60)),
+        Attribute(name="wage", kind="integer", low=0, high=89),
+    )
+    schema = Schema(attributes, target="y", classes=tuple(model.classes_), favourable=favourable)
+    fitted = fit_to_schema(adapt(model, schema, ModelOptions()), schema)
+    assert isinstance(fitted.model, TreeModel) == (asked == "read")
+    evaluator = Evaluator(fitted.model, schema, fitted.encoding)
+    codes = frame.drop_duplicates().to_numpy(np.float64)
+    twins = evaluator.twins.expand(codes)
+    theirs = model.predict(pd.DataFrame(twins.reshape(-1, 3), columns=frame.columns)).reshape(twins.shape[:2])
+    shares = np.sort(model.predict_proba(frame), axis=1)
+    assert np.isclose(shares[:, 1], shares[:, 2]).any()
+    found = evaluator.favoured(codes)
+    assert found is not None
+    np.testing.assert_array_equal(found, theirs == favourable)

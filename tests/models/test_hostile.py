@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
 import struct
 import sys
 import time
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 from fairbits import Audit, load_subject, sandbox
+from fairbits.domain import reading
 from fairbits.domain.reading import read_arrow
 from fairbits.errors import FairbitsError, ModelError, OptionError, TableError
 from fairbits.models import ModelOptions, load_model, load_with_encoding
@@ -505,7 +507,7 @@ def test_a_tree_that_goes_round_in_circles_is_refused(tmp_path: Path) -> None:
 # Tables
 
 
-def test_parquet_declares_its_rows(tmp_path: Path, in_memory: None) -> None:
+def test_parquet_declares_its_rows(tmp_path: Path, in_memory: None, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -514,11 +516,29 @@ def test_parquet_declares_its_rows(tmp_path: Path, in_memory: None) -> None:
         for _ in range(3):
             file.write_table(piece)
     with pytest.raises(TableError, match=r"3,000,000 rows, and 2,000,000 are allowed; raise max_rows"):
-        read_arrow(tmp_path / "people.parquet")
+        read_arrow(tmp_path / "people.parquet", max_rows=2_000_000)
     assert read_arrow(tmp_path / "people.parquet", max_rows=4_000_000).num_rows == 3_000_000
+    assert read_arrow(tmp_path / "people.parquet").num_rows == 3_000_000
+    monkeypatch.setattr(reading, "SMALL_TABLE", 0)
+    monkeypatch.setattr(reading, "available_memory", lambda: 80_000_000)
+    with pytest.raises(TableError, match=r"takes 24,000,000 bytes .* and 20,000,000 are allowed in the memory at hand"):
+        read_arrow(tmp_path / "people.parquet")
 
 
-def test_long_texts_that_a_dictionary_repeats(tmp_path: Path, in_memory: None) -> None:
+def test_the_memory_at_hand_is_that_of_machine_container_and_process() -> None:
+    resource = pytest.importorskip("resource")
+    here = reading.available_memory()
+    assert 0 < here <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    own, most = resource.getrlimit(resource.RLIMIT_AS)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + (64 << 20), most))
+    try:
+        assert reading.available_memory() <= 64 << 20
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (own, most))
+
+
+def test_long_texts_that_a_dictionary_repeats(tmp_path: Path, in_memory: None, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
     from pyarrow import feather, parquet
 
@@ -526,9 +546,11 @@ def test_long_texts_that_a_dictionary_repeats(tmp_path: Path, in_memory: None) -
     data = pa.table({"a": column})
     parquet.write_table(data, tmp_path / "people.parquet")
     feather.write_feather(data, tmp_path / "people.feather")
+    monkeypatch.setattr(reading, "available_memory", lambda: 4 << 30)
     for name in ("people.parquet", "people.feather"):
-        with pytest.raises(TableError, match="max_rows"):
-            read_arrow(tmp_path / name)
+        for given in (None, 2_000_000):
+            with pytest.raises(TableError, match="max_rows"):
+                read_arrow(tmp_path / name, max_rows=given)
 
 
 def test_rows_of_a_csv_are_counted_first(tmp_path: Path, in_memory: None) -> None:
@@ -551,12 +573,12 @@ def test_rows_of_a_packed_csv_are_counted_first(tmp_path: Path, in_memory: None)
             file.write(b"1,2\n" * 100_000)
     assert packed.stat().st_size < 100_000
     with pytest.raises(TableError, match=r"rows, and 2,000,000 are allowed; raise max_rows"):
-        read_arrow(packed)
+        read_arrow(packed, max_rows=2_000_000)
     with pa.output_stream(str(packed)) as file:
         file.write(b"a,b\n" + b"1," * 10)
         for _ in range(12):
             file.write(b"0" * 10_000_000)
-    with pytest.raises(TableError, match=r"bytes.*, and .* are allowed; raise max_rows"):
+    with pytest.raises(TableError, match=r"bytes or more, and .* are allowed for 1,000 rows; .* raise max_rows"):
         read_arrow(packed, max_rows=1_000)
     with pa.output_stream(str(small)) as file:
         file.write(b"a,b\n1,2\n")

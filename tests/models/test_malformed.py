@@ -22,8 +22,8 @@ from .zoo import SCHEMA, fit, perceptron, table
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-#: 1,990 files over all seven loaders; .pt and .skops are opened in a child process, which takes as long as ten others.
-EXAMPLES, CHILD_EXAMPLES = 350, 120
+#: 850 files over all seven loaders; .pt and .skops are opened in a child process, which takes as long as ten others.
+EXAMPLES, CHILD_EXAMPLES = 150, 50
 FACTORY = f"{sequential.__module__}:sequential"
 
 

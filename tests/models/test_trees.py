@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairbits import Attribute, Decoder, Schema, qid
+from fairbits import Attribute, Audit, Decoder, Schema, qid
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.measure import Evaluator
 from fairbits.models import TreeModel, load_model, load_with_encoding
@@ -522,3 +522,23 @@ def test_a_lightgbm_file_is_opened_without_what_predictions_do_not_need(tmp_path
     ):
         with pytest.raises(ValueError, match=r"tree 1|cut off"):
             clean_text(wrong)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_ordered_and_unused_categories_of_lightgbm(saved: bool, tmp_path: Path) -> None:
+    """LightGBM takes ordered categories for numbers, and keeps their values without saying of which column they are."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"rank": rng.choice(["low", "mid", "top"], 300), "sex": rng.choice(["f", "m"], 300)})
+    frame["rank"] = pd.Categorical(frame["rank"], categories=["top", "mid", "low", "none"], ordered=True)
+    frame["sex"], frame["age"] = frame["sex"].astype("category"), rng.integers(18, 70, 300)
+    wish = frame["rank"].cat.codes * 0.8 + (frame["sex"] == "m") + rng.normal(size=300)
+    model = lightgbm.LGBMClassifier(n_estimators=8, verbose=-1, n_jobs=1).fit(frame, wish > wish.median())
+    file = tmp_path / "model.txt"
+    model.booster_.save_model(file)
+    table = frame.assign(good=wish > wish.median())
+    audit = Audit.from_table(file if saved else model, table, target="good", protected=["sex"], favourable=True)
+    other = frame.assign(sex=frame["sex"].cat.rename_categories({"f": "m", "m": "f"}).cat.set_categories(["f", "m"]))
+    flips = model.predict(frame) != model.predict(other)
+    assert 0 < flips.sum() < 300
+    np.testing.assert_array_equal(audit.measure().to_frame()["flips"], flips)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from fairbits import Audit, load_subject
+from fairbits.audit import report_scores
 from fairbits.audit.fleet import audit_fleet
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
@@ -59,6 +60,23 @@ def test_the_page_says_what_a_reviewer_files(audited: Path) -> None:
     assert "By sex: 1,200 people" in section
     assert "By sex × race: 1,200 people" in section
     assert '<td class="n">50</td>' in section  # of unknown sex
+
+
+def test_forms_are_made_of_scores_and_a_statement_is_refused(audited: Path, tmp_path: Path) -> None:
+    made = run("report", audited / "run", "--form", "bom,card,profile,word", "--out", tmp_path / "forms")
+    assert made.exit_code == 0, made.output
+    bill = json.loads((tmp_path / "forms" / "bom.cdx.json").read_text())
+    metrics = bill["components"][0]["modelCard"]["quantitativeAnalysis"]["performanceMetrics"]
+    assert {"sex: f", "sex: m"} <= {one.get("slice") for one in metrics}
+    page = (tmp_path / "forms" / "report.md").read_text()
+    sentence = page.split("**")[1]
+    assert sentence in (tmp_path / "forms" / "model-card.md").read_text()
+    assert "Evaluation: impact" in (tmp_path / "forms" / "profile.html").read_text()
+    assert (tmp_path / "forms" / "report.docx").read_bytes().startswith(b"PK")
+    assert verify(tmp_path / "forms").good
+    with pytest.raises(OptionError, match=r"no gate has judged the model of this run; run `fairbits gate RUN` first"):
+        report_scores(audited / "run", out=tmp_path / "none", forms=["statement"])
+    assert not (tmp_path / "none").exists()
 
 
 def test_signed_and_checked_again(audited: Path, tmp_path: Path) -> None:

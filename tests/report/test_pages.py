@@ -13,7 +13,7 @@ import pytest
 
 from fairbits import Subject
 from fairbits.paper import Contest, compare
-from fairbits.report import compute_report, contest_of, render_contest, render_html
+from fairbits.report import compute_report, render_contest, render_html
 from fairbits.report.fleet import Fleet, FleetMember, render_fleet
 from fairbits.search import Budget
 from fairbits.store import Run
@@ -34,7 +34,7 @@ def pages(audited: Run, subject: Subject) -> dict[str, str]:
     fleet = Fleet(HOSTILE[7], "about 60 s each", "2026-01-01T00:00:00", (whole, broken))
     return {
         "report": render_html(compute_report(audited, subject=subject, threads=1)),
-        "compare": render_contest(contest_of(contest.as_dict(), command="fairbits compare planted")),
+        "compare": render_contest(contest.as_dict(), command="fairbits compare planted"),
         "fleet": render_fleet(fleet),
     }
 

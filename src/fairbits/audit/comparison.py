@@ -14,7 +14,7 @@ from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.options import CompareOptions, DiffOptions, LoadingOptions, flag_words, seconds_of
 from fairbits.paper import DOCUMENT, PAGE, Contest, ContestProgress, StrategyComparison, compare
-from fairbits.report import contest_of, write_contest
+from fairbits.report import write_contest
 from fairbits.search import Budget
 from fairbits.store import new_folder, write_json
 from fairbits.subject import Subject
@@ -71,7 +71,7 @@ def compare_strategies(
     found = replace(found, folder=place, command=command)
     document = found.as_dict()
     write_json(place / DOCUMENT, document)
-    write_contest(contest_of(document, command=found.command), place / PAGE)
+    write_contest(document, place / PAGE, command=found.command)
     return found
 
 

@@ -6,8 +6,9 @@ read is compared by content with what is there now, never by the time of files.
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import inf
@@ -40,7 +41,7 @@ from fairbits.report import (
 )
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_json, read_once, record_to_json, write_json
+from fairbits.store import Run, new_folder, read_json, record_to_json, write_json
 from fairbits.subject import Subject, check_identity
 
 #: Seconds for everything, where nothing is said.
@@ -122,8 +123,10 @@ class LateError(UsageError):
 class StageClock:
     """Times the stages of one audit, reports their progress, and ends those that take too long."""
 
-    def __init__(self, shares: Shares, folder: Path, progress: StageProgress | None = None):
-        self.shares, self.folder = shares, folder
+    def __init__(
+        self, shares: Shares, folder: Path, progress: StageProgress | None = None, *, grants: Sequence[str] = ()
+    ):
+        self.shares, self.folder, self.grants = shares, folder, grants
         self.progress = progress or (lambda *_: None)
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
@@ -159,6 +162,10 @@ class StageClock:
         self.seconds[stage] = None
         self.progress(stage, reason, "")
 
+    def command(self, stage: str) -> str:
+        """What does a stage that was left out."""
+        return shlex.join(["fairbits", stage, str(self.folder), *self.grants])
+
     def until(self, stage: str, limit: float) -> Callable[[str], None]:
         """A progress callback for a stage, which ends the stage where its time is over."""
 
@@ -166,7 +173,7 @@ class StageClock:
             if self.now > limit:
                 raise LateError(
                     f"it did not fit into the budget of {self.shares.seconds:g} s (it had until {limit:.1f} s and was "
-                    f"{words!r} at {self.now:.1f} s); do it with: fairbits {stage} {self.folder}"
+                    f"{words!r} at {self.now:.1f} s); do it with: {self.command(stage)}"
                 )
             self.progress(stage, "say", words)
 
@@ -213,10 +220,7 @@ def check_time(stage: str, clock: StageClock, measured: float) -> None:
     left = limit - clock.now
     late = clock.now > REPAIR_BEGIN * shares.seconds or left < REPAIR_MEASURES * measured
     if stage == "repair" and limit < inf and late:
-        raise LateError(
-            f"it was not begun, because {left:.1f} s of {shares.seconds:g} s were left; do it with: "
-            f"fairbits repair {clock.folder}"
-        )
+        raise LateError(f"only {left:.1f} s of {shares.seconds:g} s were left; do it with: {clock.command(stage)}")
 
 
 def in_steps(progress: Callable[[str], None]) -> TryOut:
@@ -337,7 +341,7 @@ def audit_subject(
     stop: Callable[[], bool] | None = None,
 ) -> AuditResult:
     """Do all stages of an audit and write the report."""
-    with shared_evaluators(), read_once():
+    with shared_evaluators():
         return Pipeline(subject, options, folder, resume=resume, force=force, progress=progress, stop=stop).do()
 
 
@@ -372,7 +376,7 @@ class Pipeline:
         if isinstance(subject.model, TwinScores) or _asks_language_model(subject):
             self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair", "certify"})
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
-        self.clock = StageClock(self.shares, self.folder, progress)
+        self.clock = StageClock(self.shares, self.folder, progress, grants=subject.options.typed_grants())
         self.stop = stop or (lambda: False)
         self.measured = 0.0
 
@@ -572,7 +576,7 @@ class Pipeline:
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
         data = compute_report(run, subject=self.subject, threads=self.options.threads)
-        notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.clock.faults.items())
+        notes = tuple(f"{stage.capitalize()} not run: {fault}" for stage, fault in self.clock.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
         return data, write_report(data, run.folder)
 

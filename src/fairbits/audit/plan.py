@@ -154,7 +154,7 @@ def plan_audit(options: PlanOptions, subject: Subject | None = None) -> AuditPla
         rows = options.rows or len(table)
         about = {"twins": evaluator.m, "questions": rows * evaluator.m}
         if isinstance(subject.model, Endpoint):  # every question may be paid for
-            about["requests"] = math.ceil(rows * evaluator.m / subject.model.service.pace.rows.value)
+            about["requests"] = math.ceil(rows * evaluator.m / subject.model.service.pace.rows)
         else:
             tried = table.rows(np.sort(rng.permutation(len(table))[:_TRIED]))
             evaluator.evaluate(tried.codes[:1])  # what is compiled or opened at first is no part of the rate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -80,7 +80,9 @@ def audit_scores(
     return ScoresAudit(place, study, page, time.perf_counter() - begin, document)
 
 
-def report_scores(folder: Path, *, out: Path | None = None, **grants: Unpack[GrantOptions]) -> Path:
+def report_scores(
+    folder: Path, *, out: Path | None = None, forms: Iterable[str] = (), **grants: Unpack[GrantOptions]
+) -> Path:
     """Write the report of an audit of scores again, from what its folder and its subject's files say."""
     from fairbits.data import load_subject
     from fairbits.report import write_scores_report
@@ -95,7 +97,7 @@ def report_scores(folder: Path, *, out: Path | None = None, **grants: Unpack[Gra
         raise OptionError(
             f"{str(folder)!r} has no {PROXIES} of this table; go on with: fairbits audit --resume {folder}"
         )
-    return write_scores_report(document, subject, out or folder, record=record)
+    return write_scores_report(document, subject, out or folder, record=record, forms=forms, run=folder)
 
 
 def _going_on(folder: Path, subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,37 +25,18 @@ def read_place(text: str) -> Path:
     return place_of(text)
 
 
-def subject_argument(default: Any = ...) -> Any:
+def subject_argument(default: Any = MISSING) -> Any:
     """The subject of a command; one that can go on with a run needs none."""
-    words = "A built-in name (see `fairbits data`) or an audit file (subject.toml)."
-    return argument(help=words) if default is ... else argument(default, words)
+    return argument(default, "A built-in name (see `fairbits data`) or an audit file (subject.toml).")
 
 
-def run_argument() -> Any:
-    """The run of a command."""
-    return argument(help="The folder (or address) of a run.", metavar="RUN")
-
-
-def either_argument() -> Any:
-    """A run or a subject."""
-    return argument(
-        help="A built-in name, an audit file (subject.toml), or the folder of a run.", metavar="RUN|SUBJECT"
-    )
-
-
-def out_option() -> Any:
-    """Where a run goes."""
-    return option(None, "Folder (or address) of the run.", read=read_place, metavar="PLACE", shown="runs/…")
-
-
-def resume_option() -> Any:
-    """Which run goes on."""
-    return option(None, "Go on with the run in this place.", read=read_place, metavar="RUN")
-
-
-def force_option() -> Any:
-    """Whether a run may be replaced."""
-    return option(False, "Replace a run in the folder of --out.")
+RUN: Any = argument(help="The folder (or address) of a run.", metavar="RUN")
+EITHER: Any = argument(
+    help="A built-in name, an audit file (subject.toml), or the folder of a run.", metavar="RUN|SUBJECT"
+)
+OUT: Any = option(None, "Folder (or address) of the run.", read=read_place, metavar="PLACE", shown="runs/…")
+RESUME: Any = option(None, "Go on with the run in this place.", read=read_place, metavar="RUN")
+FORCE: Any = option(False, "Replace a run in the folder of --out.")
 
 
 def is_subject(text: str) -> bool:

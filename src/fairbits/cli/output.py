@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fairbits.text import REPLACEMENT, harmless_lines, json_text
 
 if TYPE_CHECKING:
+    from fairbits.blocks import Block, Page
     from fairbits.store import Run
 
 #: What rich writes to a terminal: colours, and the moves of a line that is drawn again. No titles, links, clipboard.
@@ -98,6 +99,22 @@ def safe_output() -> Iterator[None]:
 def print_json(document: Any, *, indent: int | None = 2) -> None:
     """Print a document as JSON; tricky characters and those that stdout cannot hold are escaped."""
     print(json_text(document, indent=indent, ascii_only=not _holds_all(sys.stdout)))
+
+
+def answer(
+    as_json: bool,
+    document: Callable[[], Any],
+    look: Callable[[], Iterable[Block] | Page],
+    *last: str,
+    everything: bool | None = None,
+) -> None:
+    """Print a result, as JSON or as blocks; after these, what to do next."""
+    if as_json:
+        print_json(document())
+    else:
+        from fairbits.cli.terminal import show
+
+        show(look(), *last, everything=everything)
 
 
 def _safe(stream: Any) -> Any:

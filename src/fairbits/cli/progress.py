@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from fairbits.text import harmless
 
 if TYPE_CHECKING:
-    from rich.console import Group
     from rich.progress import Progress
     from rich.text import Text
 
@@ -118,22 +118,13 @@ def _line(tally: Tally, seconds: float) -> Text:
     return text
 
 
-_MARKS = {
-    "start": ("…", "cyan"),
-    "done": ("✓", "green"),
-    "kept": ("=", "dim"),
-    "skipped": ("–", "dim"),
-    "failed": ("!", "yellow"),
-}
+_MARKS = {"start": "[cyan]…", "done": "[green]✓", "kept": "[dim]=", "skipped": "[dim]–", "failed": "[yellow]!"}
 _STAGES = ("measure", "search", "debug", "repair", "certify", "proxies", "report")
-_REFRESH = 8
 
 
 @contextmanager
 def stages(*, shown: bool, scores_only: bool = False) -> Iterator[Callable[[str, str, str], None] | None]:
     """Show the stages on stderr with their times; line by line where stderr is no terminal."""
-    from rich.live import Live
-
     from fairbits.cli.console import Console
 
     console = Console(stderr=True, highlight=False)
@@ -143,67 +134,51 @@ def stages(*, shown: bool, scores_only: bool = False) -> Iterator[Callable[[str,
         with working(shown=True) as say:
             yield None if say is None else lambda _, event, words: say(words) if event == "say" else None
     elif not console.is_terminal:
-        yield _Lines(console)
+        yield _lines(console)
     else:
-        board = _Board()
-        with Live(board, console=console, refresh_per_second=_REFRESH, transient=True):
-            yield board
+        with _board(console) as tell:
+            yield tell
 
 
-class _Lines:
+def _lines(console: Console) -> Callable[[str, str, str], None]:
     """One line for every stage that has ended."""
+    begin = time.monotonic()
 
-    def __init__(self, console: Console):
-        self.console, self.begin = console, time.monotonic()
-
-    def __call__(self, stage: str, event: str, words: str) -> None:
-        from rich.text import Text
-
-        if event == "plan":
-            self.console.print(Text(f"{stage:<8} {harmless(words)}"))
-        elif event == "start":
-            self.begin = time.monotonic()
-        elif event == "done":
-            self.console.print(f"{stage:<8} {time.monotonic() - self.begin:5.1f} s")
-        elif event != "say":
-            self.console.print(Text(f"{stage:<8} {event}  {harmless(words)}".rstrip()))
-
-
-class _Board:
-    """All stages, one of them in progress."""
-
-    def __init__(self) -> None:
-        self.state = dict.fromkeys(_STAGES, "")
-        self.words = dict.fromkeys(_STAGES, "")
-        self.begin: dict[str, float] = {}
-        self.took: dict[str, float] = {}
-        self.plan = ""
-
-    def __call__(self, stage: str, event: str, words: str) -> None:
-        if event == "plan":
-            self.plan = words
-            return
-        if event == "say":
-            self.words[stage] = words
-            return
-        self.state[stage] = event
-        self.words[stage] = words
+    def tell(stage: str, event: str, words: str) -> None:
+        nonlocal begin
         if event == "start":
-            self.begin[stage] = time.monotonic()
+            begin = time.monotonic()
+        elif event != "say":
+            said = {"plan": harmless(words), "done": f"{time.monotonic() - begin:5.1f} s"}
+            console.print(f"{stage:<8} {said.get(event, f'{event}  {harmless(words)}')}".rstrip())
+
+    return tell
+
+
+@contextmanager
+def _board(console: Console) -> Iterator[Callable[[str, str, str], None]]:
+    """All stages with their clocks, one of them in progress."""
+    from rich.markup import escape
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    words = TextColumn("[dim]{task.fields[words]}")
+    named = TextColumn("{task.fields[mark]} {task.description}")
+    board = Progress(named, TimeElapsedColumn(), words, console=console, transient=True)
+    add = partial(board.add_task, start=False, total=1, mark=" ", words="")
+    tasks = {stage: add(stage) for stage in _STAGES}
+
+    def tell(stage: str, event: str, said: str) -> None:
+        if event == "plan":
+            console.print(f"plan of {harmless(said)}", style="dim")
+            return
+        if stage not in tasks:  # words, of texts alone
+            tasks[stage] = add(stage)
+        if event == "start":
+            board.start_task(tasks[stage])
         elif event == "done":
-            self.took[stage] = time.monotonic() - self.begin[stage]
+            board.stop_task(tasks[stage])
+        mark: dict[str, Any] = {} if event == "say" else {"mark": _MARKS[event]}
+        board.update(tasks[stage], words=escape(harmless(said)[:60]), **mark)
 
-    def __rich__(self) -> Group:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table.grid(padding=(0, 2))
-        for stage in _STAGES:
-            mark, style = _MARKS.get(self.state[stage], (" ", "dim"))
-            now = self.took.get(stage)
-            if now is None and self.state[stage] == "start":
-                now = time.monotonic() - self.begin[stage]
-            clock = "" if now is None else f"{now:5.1f} s"
-            table.add_row(Text(mark, style=style), stage, clock, Text(harmless(self.words[stage])[:60], style="dim"))
-        return Group(Text(f"plan of {harmless(self.plan)}", style="dim"), table)
+    with board:
+        yield tell

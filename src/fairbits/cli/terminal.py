@@ -17,7 +17,7 @@ from rich.text import Text
 
 from fairbits import blocks as b
 from fairbits.cli.console import Console
-from fairbits.text import harmless
+from fairbits.text import harmless as without_controls
 
 #: Columns; lines of one look, and what is left of them beside many notes.
 WIDTH, LINES, LEAST = 80, 25, 12
@@ -29,18 +29,21 @@ NAME, HEADING = 24, 18
 #: Lines that tell who somebody is; of one fact, and of one note.
 PERSON_LINES = 2
 FACT_LINES, CAVEAT_LINES = 3, 3
+#: Stands for a space at which no line is broken, until lines are.
+_TIE = "\ue000"
 _TONES = {"lead": "", "small": "dim", "note": "dim", "warning": "yellow", "verdict": "bold", "second": "bold"}
 _TAGS = {"worse": "red", "fail": "bold red", "better": "green", "pass": "green", "exact": "green", "proved": "green"}
 
 
-def show(found: Iterable[b.Block], *last: str, everything: bool | None = None) -> None:
-    """Print blocks, and what to do next; at most 25 lines unless everything is asked for (``--all``).
+def show(found: Iterable[b.Block] | b.Page, *last: str, everything: bool | None = None) -> None:
+    """Print blocks or a page, and what to do next; at most 25 lines unless everything is asked for (``--all``).
 
     Notes and warnings limit what the figures say: up to half of the lines are theirs, whatever else is left out.
     """
     whole = _asked_for_all() if everything is None else everything
     console = Console(highlight=False)
-    pieces = [(piece, _is_caveat(block)) for block in found for piece in _drawn(block, everything=whole)]
+    blocks = _blocks_of(found) if isinstance(found, b.Page) else found
+    pieces = [(piece, _is_caveat(block)) for block in blocks for piece in _drawn(block, everything=whole)]
     drawn = [_lines(console, piece) for piece, _ in pieces]
     full = inf if whole else LINES - len(last) - 1  # a line says that there is more
     caveats = [i for i, (_, caveat) in enumerate(pieces) if caveat]
@@ -73,7 +76,12 @@ def show(found: Iterable[b.Block], *last: str, everything: bool | None = None) -
     if left_out:
         console.print(Text("More with --all.", style="dim"), soft_wrap=True)
     for words in last:
-        console.print(Text(harmless(words)), soft_wrap=True)
+        console.print(Text(without_controls(words)), soft_wrap=True)
+
+
+def harmless(text: str) -> str:
+    """Text that plays no tricks, in which a figure and its unit stay on one line."""
+    return without_controls(text).replace(" %", f"{_TIE}%")
 
 
 def _cut(lines: list[Text], most: int) -> list[Text]:
@@ -89,10 +97,10 @@ def _is_caveat(block: b.Block) -> bool:
     return isinstance(block, b.Paragraph) and block.tone in ("note", "warning")
 
 
-def show_page(page: b.Page, *last: str, everything: bool | None = None) -> None:
-    """Print a page: its first sentence, what it opens with, and its sections."""
+def _blocks_of(page: b.Page) -> list[b.Block]:
+    """Its first sentence, what it opens with, and its sections."""
     parts = [block for part in page.parts for block in (b.Heading(part.title, part.kind), *part.blocks)]
-    show([b.Paragraph(page.sentence, tone="second"), *page.opening, *parts], *last, everything=everything)
+    return [b.Paragraph(page.sentence, tone="second"), *page.opening, *parts]
 
 
 def _asked_for_all() -> bool:
@@ -112,10 +120,12 @@ class _Command(Text):
 def _lines(console: Console, piece: RenderableType) -> list[Text]:
     """What is drawn as single lines, none of them longer than the terminal unless it may not be broken."""
     if isinstance(piece, _Command):
-        return [piece]
+        return [Text(piece.plain.replace(_TIE, " "))]
     options = console.options.update(width=min(WIDTH, console.width))
     lines = console.render_lines(piece, options, pad=False)
-    texts = [Text.assemble(*((segment.text, segment.style or "") for segment in line)) for line in lines]
+    texts = [
+        Text.assemble(*((segment.text.replace(_TIE, " "), segment.style or "") for segment in line)) for line in lines
+    ]
     for text in texts:
         text.rstrip()
     return texts

@@ -84,8 +84,9 @@ class Description:
         Rows that rules were learned on, and others that figures are of.
     why
         Why there is no rule, in a sentence.
-    source, where
-        What to name on the command line, and the rule of the region that these people are of, where there are such.
+    source, where, grants
+        What to name on the command line, the rule of the region that these people are of, where there are such, and
+        the flags without which the model is not opened.
     """
 
     target: Literal["flips", "k"]
@@ -98,6 +99,7 @@ class Description:
     why: str = ""
     source: str | None = None
     where: str | None = None
+    grants: tuple[str, ...] = ()
 
     def command(self, stage: str, rule: RegionRule) -> str | None:
         """What restricts a stage to the people of a rule, as one types it; None for a subject made in Python.
@@ -117,7 +119,7 @@ class Description:
         if self.source is None:
             return None
         text = rule.text if self.where is None else f"({self.where}) and {rule.text}"
-        return shlex.join(["fairbits", stage, self.source, "--where", text])
+        return shlex.join(["fairbits", stage, self.source, "--where", text, *self.grants])
 
     @property
     def what(self) -> str:
@@ -167,7 +169,8 @@ def describe_people(
     hits = figures.flips if above is None else figures.k > above
     learned = int(learning.sum())
     found = Description(target, above, None, learned=learned, judged=len(learning) - learned)
-    found = replace(found, source=subject.source, where=subject.where)
+    grants = tuple(subject.options.typed_grants())
+    found = replace(found, source=subject.source, where=subject.where, grants=grants)
     return _described(found, schema, table, hits, (learning, growing), people, rng)
 
 

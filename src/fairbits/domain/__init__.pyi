@@ -5,6 +5,7 @@ from .attribute import Codes as Codes
 from .attribute import Holds as Holds
 from .attribute import Integer as Integer
 from .attribute import Real as Real
+from .attribute import is_number as is_number
 from .attribute import nearest as nearest
 from .decoding import Decoder as Decoder
 from .decoding import RawTable as RawTable
@@ -20,13 +21,11 @@ from .encoding import Part as Part
 from .encoding import Unseen as Unseen
 from .reading import MAX_MODEL_BYTES as MAX_MODEL_BYTES
 from .reading import MAX_REQUESTS as MAX_REQUESTS
-from .reading import MAX_ROWS as MAX_ROWS
 from .reading import MAX_SECONDS as MAX_SECONDS
 from .reading import GrantOptions as GrantOptions
 from .reading import arrow_of as arrow_of
 from .reading import as_arrow as as_arrow
 from .reading import granted_in as granted_in
-from .reading import is_there as is_there
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
 from .rule import KEYWORDS as KEYWORDS
@@ -53,9 +52,9 @@ from .table import people_notes as people_notes
 from .table import people_of as people_of
 from .table import plain as plain
 from .table import scores_of_column as scores_of_column
-from .table import spells_labels as spells_labels
 from .table import table_from_arrow as table_from_arrow
 from .table import text_of as text_of
+from .table import whole_column as whole_column
 from .twins import MIN_ROWS as MIN_ROWS
 from .twins import FigureKind as FigureKind
 from .twins import Limit as Limit

@@ -9,30 +9,31 @@ leave it as zeros in all columns of the others.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
-from fairbits.domain.table import BINARY, numpy_of
+from fairbits.domain.table import BINARY, numpy_of, place_of
 from fairbits.errors import TableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Rows of a table, unless --max-rows says otherwise; and cells for each of these rows, which bounds wide tables.
-MAX_ROWS = 2_000_000
-CELLS_PER_ROW = 32
+#: The share of the memory at hand that a table may take: it is held as Arrow and as codes, and copied on the way.
+MEMORY_SHARE = 0.25
+#: What a row may take where --max-rows says how many there are, text counted in; and what even a small table may take.
+BYTES_PER_ROW, SMALL_TABLE = 256, 64 << 20
 #: No table has more columns: each of them is an attribute somebody would have to describe.
 MAX_COLUMNS = 20_000
-#: What a row may take in memory, text counted in: 8 bytes a cell on average; and what even a small table may take.
-BYTES_PER_ROW, SMALL_TABLE = 8 * CELLS_PER_ROW, 64 << 20
 #: Bytes of a model when it is unpacked, and of the values that it computes for one row, unless --max-model-bytes
 #: says otherwise.
 MAX_MODEL_BYTES = 512 * 1024 * 1024
@@ -50,7 +51,7 @@ class GrantOptions(TypedDict, total=False):
     trust_pickle: bool
     credential: str | None
     max_model_bytes: int
-    max_rows: int
+    max_rows: int | None
     max_seconds: float
     max_requests: int
     max_cost: float | None
@@ -62,23 +63,53 @@ def granted_in(options: Mapping[str, Any]) -> GrantOptions:
     return cast(GrantOptions, {name: value for name, value in options.items() if name in known})
 
 
-def check_size(
-    name: str, max_rows: int, *, rows: int = 0, columns: int = 0, cells: int | None = None, size: int = 0
-) -> None:
-    """Refuse a table that is larger than granted, before it is unpacked: in rows, columns, cells or bytes."""
-    most = max_rows * BYTES_PER_ROW + SMALL_TABLE
-    allowed, cells = max_rows * CELLS_PER_ROW, rows * columns if cells is None else cells
-    if rows > max_rows:
-        what = f"{rows:,} rows, and {max_rows:,}"
-    elif cells > allowed + CELLS_PER_ROW * MAX_COLUMNS:
-        what = f"about {cells:,} cells, and {allowed:,}"
-    elif size > most:
-        what = f"{size:,} bytes, and {most:,}"
-    elif columns > MAX_COLUMNS:
-        raise TableError(f"the table {name!r} has {columns:,} columns; at most {MAX_COLUMNS:,} can be read.")
-    else:
-        return
-    raise TableError(f"the table {name!r} has {what} are allowed; raise --max-rows if it is yours.")
+class TableLimit(NamedTuple):
+    """How large a table may be: in rows, where somebody said so, and in bytes."""
+
+    rows: int | None
+    size: int
+
+    @classmethod
+    def of(cls, max_rows: int | None) -> TableLimit:
+        """For so many rows, or by the memory at hand."""
+        granted = MEMORY_SHARE * available_memory() if max_rows is None else max_rows * BYTES_PER_ROW
+        return cls(max_rows, int(granted) + SMALL_TABLE)
+
+    def check(self, name: str, *, rows: int = 0, columns: int = 0, cells: int | None = None, size: int = 0) -> None:
+        """Refuse a table that is larger, before it is unpacked: in rows, in columns, or as text and codes."""
+        if columns > MAX_COLUMNS:
+            raise TableError(f"the table {name!r} has {columns:,} columns; at most {MAX_COLUMNS:,} can be read.")
+        if self.rows is not None and rows > self.rows:
+            raise TableError(
+                f"the table {name!r} has {rows:,} rows, and {self.rows:,} are allowed; raise --max-rows if it is yours."
+            )
+        needed = max(size, 8 * (rows * columns if cells is None else cells))
+        if needed > self.size:
+            why = "in the memory at hand" if self.rows is None else f"for {self.rows:,} rows"
+            raise TableError(
+                f"the table {name!r} takes {needed:,} bytes or more, and {self.size:,} are allowed {why}; drop rows or "
+                f"columns, or raise --max-rows if it is yours."
+            )
+
+
+def available_memory() -> int:
+    """Bytes that this process may still take: what the machine has left, or its container, or its own limit."""
+    found, group = [8 << 30], Path("/sys/fs/cgroup")
+    if hasattr(os, "sysconf"):
+        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError, IndexError):  # no Linux
+        found.append(1024 * int(re.findall(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text("ascii"))[0]))
+    for most, taken in (("memory.max", "memory.stat"), ("memory/memory.limit_in_bytes", "memory/memory.stat")):
+        with suppress(OSError, ValueError, IndexError):  # no such version, or no limit: "max" is no number
+            used = re.findall(r"^(?:anon|rss) (\d+)$", (group / taken).read_text("ascii"), re.MULTILINE)
+            found.append(int((group / most).read_text("ascii")) - int(used[0]))
+    with suppress(ImportError, OSError):
+        import resource
+
+        own, pages = resource.getrlimit(resource.RLIMIT_AS)[0], Path("/proc/self/statm").read_text("ascii").split()[0]
+        if own != resource.RLIM_INFINITY and not sandbox.inside():  # a child's limit was made from the parent's
+            found.append(own - int(pages) * resource.getpagesize())
+    return max(0, min(found))
 
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -86,13 +117,13 @@ _PARQUET = frozenset({".parquet", ".pq"})
 #: Seconds that the first reading of a table may take, and bytes for each further one.
 _SECONDS, _BYTES_PER_SECOND = 12.0, 20e6
 #: Tables that have been read in a child process, as they were then.
-_sound: set[tuple[str, int, int, int, int]] = set()
+_sound: set[tuple[Any, ...]] = set()
 #: A number as pandas reads one, a name such as "007" not among them.
 _NUMBER = re.compile(r"\s*[+-]?(?:(?:0|[1-9]\d{0,17})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?\s*")
 _SEPARATORS = {";": "semicolon", "\t": "tab", "|": "bar"}
 
 
-def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_ROWS) -> pa.Table:
+def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int | None = None) -> pa.Table:
     """A CSV, Parquet, Feather or Arrow file as an Arrow table."""
     import pyarrow as pa
 
@@ -105,27 +136,19 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int = MAX_RO
         raise TableError(f"the table {str(file)!r} is a folder; name the file in it.")
     if size == 0:
         raise TableError(f"the table {str(file)!r} is empty; it needs a header and at least one row.")
+    limit = TableLimit.of(max_rows)
     try:
-        table = _read_binary(file, max_rows) if file.suffix.lower() in BINARY else _read_csv(file, delimiter, max_rows)
+        table = _read_binary(file, limit) if file.suffix.lower() in BINARY else _read_csv(file, delimiter, limit)
         table.validate(full=True)
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError, MemoryError, OverflowError) as error:
         raise TableError(
             f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}{_fault(error)}; {_remedy(file)}."
         ) from None
-    check_size(str(file), max_rows, rows=table.num_rows, columns=table.num_columns, size=table.nbytes)
-    _check_columns(table, max_rows, str(file))
+    limit.check(str(file), rows=table.num_rows, columns=table.num_columns, size=table.nbytes)
     check_names(table.column_names)
     if table.num_rows == 0:
         raise TableError(f"the table {str(file)!r} has a header but no rows; at least one person is needed.")
     return table
-
-
-def is_there(file: Path) -> bool:
-    """Whether a path exists; a path that the system does not accept does not."""
-    try:
-        return file.exists()
-    except (OSError, ValueError):
-        return False
 
 
 def check_names(names: list[str]) -> None:
@@ -160,22 +183,23 @@ def _remedy(file: Path) -> str:
     return "mend that line, and see that the file is CSV in UTF-8"
 
 
-def _read_binary(file: Path, max_rows: int) -> pa.Table:
-    if file.suffix.lower() in _PARQUET:
-        from pyarrow import parquet
+def _read_binary(file: Path, limit: TableLimit) -> pa.Table:
+    from pyarrow import feather, parquet
 
-        _check_parquet(file, max_rows)
-        _try_out(file, max_rows)
-        with file.open("rb") as opened:  # as a stream: a name such as "s3://…" is a file here, and nothing else
-            return parquet.ParquetFile(opened, page_checksum_verification=True).read()
-    from pyarrow import feather
+    packed = file.suffix.lower() in _PARQUET
+    if packed:
+        _check_parquet(file, limit)
+    _try_out(file, limit)
+    with file.open("rb") as opened:  # as a stream: a name such as "s3://…" is a file here, and nothing else
+        if packed:
+            table = parquet.ParquetFile(opened, page_checksum_verification=True).read()
+        else:
+            table = feather.read_table(opened, memory_map=False)
+    _check_columns(table, limit, str(file))
+    return table
 
-    _try_out(file, max_rows)
-    with file.open("rb") as opened:
-        return feather.read_table(opened, memory_map=False)
 
-
-def _check_parquet(file: Path, max_rows: int) -> None:
+def _check_parquet(file: Path, limit: TableLimit) -> None:
     """What the footer declares."""
     from pyarrow import parquet
 
@@ -184,10 +208,10 @@ def _check_parquet(file: Path, max_rows: int) -> None:
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
         rows = max(footer.num_rows, sum(max(group.num_rows, 0) for group in groups))
         size = sum(max(group.total_byte_size, 0) for group in groups)
-        check_size(str(file), max_rows, rows=rows, columns=footer.num_columns, size=size)
+        limit.check(str(file), rows=rows, columns=footer.num_columns, size=size)
 
 
-def _scan_csv(file: Path, delimiter: str, max_rows: int) -> bool:
+def _scan_csv(file: Path, delimiter: str, limit: TableLimit) -> bool:
     """Bytes, rows, columns and cells as the separators tell, counted before any of them becomes a number.
 
     Gives whether some cell begins with a zero and another digit. A packed file is unpacked for that piece by piece, as
@@ -210,11 +234,11 @@ def _scan_csv(file: Path, delimiter: str, max_rows: int) -> bool:
             lines += piece.count(b"\n")
             marks += piece.count(mark)
             rows = max(lines - 1, 0)
-            check_size(str(file), max_rows, rows=rows, columns=first + 1, cells=lines + marks, size=size)
+            limit.check(str(file), rows=rows, columns=first + 1, cells=lines + marks, size=size)
     return zeros
 
 
-def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:
+def _check_columns(table: pa.Table, limit: TableLimit, name: str) -> None:
     """Columns that are small as they are and large once they are decoded."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -228,22 +252,22 @@ def _check_columns(table: pa.Table, max_rows: int, name: str) -> None:
         for chunk in column.chunks:
             if pa.types.is_string(chunk.dictionary.type) or pa.types.is_large_string(chunk.dictionary.type):
                 longest = max(longest, pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0)
-        check_size(name, max_rows, size=longest * len(column))
+        limit.check(name, size=longest * len(column))
 
 
-def _try_out(file: Path, max_rows: int) -> None:
+def _try_out(file: Path, limit: TableLimit) -> None:
     """Read it in a child process first: what a damaged buffer does to the reader is done there."""
     if sandbox.inside():
         return
     state = file.stat()
-    key = (str(file.resolve()), state.st_mtime_ns, state.st_size, state.st_ino, max_rows)
+    key = (str(file.resolve()), state.st_mtime_ns, state.st_size, state.st_ino, limit.rows)
     if key in _sound:
         return
     outcome = sandbox.try_out(
         "fairbits.domain.reading:first_reading",
-        (str(file), max_rows),
+        (str(file), limit.rows),
         seconds=_SECONDS + state.st_size / _BYTES_PER_SECOND,
-        memory=2 * (max_rows * BYTES_PER_ROW + SMALL_TABLE),
+        memory=2 * limit.size,
         needs=("fairbits.domain.reading", "pyarrow.parquet", "pyarrow.feather"),
     )
     if outcome.error is not None:
@@ -254,34 +278,66 @@ def _try_out(file: Path, max_rows: int) -> None:
     _sound.add(key)
 
 
-def first_reading(given: tuple[str, int], _notify: sandbox.Notify) -> None:
+def first_reading(given: tuple[str, int | None], _notify: sandbox.Notify) -> None:
     """Read a table in the child process, so that a crash of the reader stays there."""
     path, max_rows = given
     read_arrow(path, max_rows=max_rows)
 
 
-def _read_csv(file: Path, delimiter: str, max_rows: int) -> pa.Table:
+def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from pyarrow import csv
 
     if len(delimiter) != 1:
         raise TableError(f"the delimiter is {delimiter!r}; it must be a single character.")
-    zeros = _scan_csv(file, delimiter, max_rows)
-    table = csv.read_csv(
-        file,
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        # Only an empty cell is missing: "NA" is a country code and "None" a fine label.
-        convert_options=csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
-    )
-    table = _with_numbers(_with_zeros(table, file, delimiter) if zeros else table)
-    if table.num_columns == 1:
-        header = table.column_names[0]
-        other = next((mark for mark in _SEPARATORS if mark in header), None)
-        if other is not None:
+    zeros = _scan_csv(file, delimiter, limit)
+    parsing = csv.ParseOptions(delimiter=delimiter)
+    # Only an empty cell is missing: "NA" is a country code and "None" a fine label.
+    missing: dict[str, Any] = {"null_values": [""], "strings_can_be_null": True}
+    table = csv.read_csv(file, parse_options=parsing, convert_options=csv.ConvertOptions(**missing))
+    header = table.column_names[0]
+    other = next((mark for mark in _SEPARATORS if mark in header), None)
+    if table.num_columns == 1 and other is not None:
+        raise TableError(
+            f"the table {str(file)!r} has a single column, whose name seems to be separated by "
+            f"{_SEPARATORS[other]}s: set delimiter = {other!r}."
+        )
+    check_names(table.column_names)
+    _check_texts(table, file, delimiter)
+    whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
+    if whole:
+        # Columns such as "02139" are the text that they are: as numbers they would lose their zeros.
+        kinds = dict.fromkeys(whole, pa.string())
+        wanted = csv.ConvertOptions(**missing, include_columns=whole, column_types=kinds)
+        texts = csv.read_csv(file, parse_options=parsing, convert_options=wanted)
+        for name in whole:
+            if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
+                table = table.set_column(table.column_names.index(name), name, texts[name])
+    return _with_numbers(table)
+
+
+def _check_texts(table: pa.Table, file: Path, delimiter: str) -> None:
+    """Refuse columns that Arrow leaves as bytes, and numbers with a decimal comma, which would pass for labels."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_binary(column.type):
+            values = (value or b"" for value in column.to_pylist())
+            row = next(i for i, value in enumerate(values) if value.decode(errors="ignore").encode() != value)
             raise TableError(
-                f"the table {str(file)!r} has a single column, whose name seems to be separated by "
-                f"{_SEPARATORS[other]}s: set delimiter = {other!r}."
+                f"the table {str(file)!r} is no text in UTF-8: column {name!r} has other bytes in "
+                f"{place_of(row + 1, file)}; save it as CSV in UTF-8."
             )
-    return table
+        if delimiter != "," and pa.types.is_string(column.type):
+            texts = column.drop_null().unique()
+            amounts = pc.all(pc.match_substring_regex(texts, r"^\s*[+-]?\d+(,\d+)?\s*$")).as_py()
+            if amounts and pc.any(pc.match_substring(texts, ",")).as_py():
+                raise TableError(
+                    f"the table {str(file)!r} has numbers with a decimal comma in column {name!r} (first: "
+                    f"{texts[0].as_py()!r}); save it with decimal points."
+                )
 
 
 def _with_numbers(table: pa.Table) -> pa.Table:
@@ -307,32 +363,7 @@ def _with_numbers(table: pa.Table) -> pa.Table:
     return table
 
 
-def _with_zeros(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
-    """The table with columns such as "02139" as the text that they are: as numbers they would lose their zeros."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import csv
-
-    whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
-    if not whole or len(set(table.column_names)) < len(table.column_names):
-        return table
-    texts = csv.read_csv(
-        file,
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        convert_options=csv.ConvertOptions(
-            null_values=[""],
-            strings_can_be_null=True,
-            include_columns=whole,
-            column_types=dict.fromkeys(whole, pa.string()),
-        ),
-    )
-    for name in whole:
-        if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
-            table = table.set_column(table.column_names.index(name), name, texts[name])
-    return table
-
-
-def arrow_of(table: Any, *, max_rows: int = MAX_ROWS) -> pa.Table:
+def arrow_of(table: Any, *, max_rows: int | None = None) -> pa.Table:
     """A table in a file or in memory, as Arrow."""
     return read_arrow(table, max_rows=max_rows) if isinstance(table, str | Path) else as_arrow(table)
 
@@ -345,6 +376,7 @@ def as_arrow(data: Any) -> pa.Table:
         check_names(data.column_names)
         return data
     try:
+        data = as_pandas(data)
         if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
             return _of_pandas(data)
         if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
@@ -357,8 +389,18 @@ def as_arrow(data: Any) -> pa.Table:
             f"the {type(data).__name__} cannot be read as a table ({said[:200]}); give every column one kind of value."
         ) from None
     raise TableError(
-        f"a table cannot be made of {type(data).__name__!r}; give Arrow, pandas, polars, a dict of columns or a file."
+        f"a table cannot be made of {type(data).__name__!r}; give Arrow, pandas, polars, modin, a dict of columns or "
+        f"a file."
     )
+
+
+def as_pandas(data: Any) -> Any:
+    """A frame of modin as the pandas frame that it stands for; anything else as it is."""
+    if type(data).__module__.partition(".")[0] != "modin":
+        return data
+    import narwhals.stable.v2 as nw
+
+    return nw.from_native(data, eager_only=True).to_pandas()
 
 
 def _of_pandas(frame: Any) -> pa.Table:

@@ -23,7 +23,7 @@ from fairbits.domain.attribute import Attribute, Codes
 from fairbits.errors import SchemaError, choose_from
 
 Truth = npt.NDArray[np.bool_]
-#: An operation and its operands: ``["->", a, b]``, ``["<", a, b]``, ``["in", a, [b, …]]``, ``["not", a]``,
+#: An operation and its operands: ``["->", a, b]``, ``["<", a, b]``, ``["in", a, b, …]``, ``["not", a]``,
 #: ``["+", a, b]``, ``["neg", a]``, ``["column", number]``, ``["own", number]``, ``["number", value]``. Columns and
 #: values are codes; an own value is asked for as column ``~number``.
 Program = list[Any]
@@ -94,15 +94,8 @@ class Rule:
 
     def holds(self, codes: Codes) -> Truth:
         """Which people keep the rule."""
-        return np.broadcast_to(self.over(lambda column: codes[:, max(column, ~column)]), (len(codes),))
-
-    def over(self, columns: Callable[[int], Codes]) -> Truth:
-        """Where it holds, in the shape that the columns broadcast to.
-
-        Free attributes as (n, 1) and protected ones as (1, m) give the answer for all twins, and whatever
-        part of the rule looks only at one side is computed on that side only.
-        """
-        return np.asarray(evaluated(self.program, columns))
+        found = evaluated(self.program, lambda column: codes[:, max(column, ~column)])
+        return np.broadcast_to(found, (len(codes),))
 
     def parts(self) -> list[Program]:
         """The conditions that the rule joins with ``and``."""
@@ -124,9 +117,9 @@ def evaluated(
         return columns(operands[0] if kind == "column" else ~operands[0])
     if kind == "number":
         return number(operands[0])
-    first, *rest = (evaluated(one, columns, operations, number) for one in (operands[0], *_further(program)))
+    first, *rest = (evaluated(operand, columns, operations, number) for operand in operands)
     if kind == "in":  # a few comparisons are faster than np.isin, which sorts
-        return reduce(operations["or"], [operations["="](first, one) for one in rest])
+        return reduce(operations["or"], [operations["="](first, member) for member in rest])
     if kind == "->":
         return operations["or"](operations["not"](first), rest[0])
     return operations[kind](first, *rest)
@@ -136,12 +129,7 @@ def columns_of(program: Program) -> list[int]:
     """The columns that a program looks at, in order."""
     if program[0] in ("column", "own", "number"):
         return [] if program[0] == "number" else program[1:]
-    return [column for one in (program[1], *_further(program)) for column in columns_of(one)]
-
-
-def _further(program: Program) -> list[Program]:
-    """The operands after the first."""
-    return program[2] if program[0] == "in" else program[2:]
+    return [column for operand in program[1:] for column in columns_of(operand)]
 
 
 def _shown(rule: str, *, max_letters: int = 100) -> str:
@@ -240,7 +228,9 @@ class _Reader:
             case ast.Compare(left=left, ops=[ast.NotIn()], comparators=[right]):
                 return ["not", self._among(left, right)]
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return self._compare(_WORDS[type(op)], left, right)
+                ordered = not isinstance(op, ast.Eq | ast.NotEq)
+                sides = self._value(left, right, ordered=ordered), self._value(right, left, ordered=ordered)
+                return [_WORDS[type(op)], *sides]
             case ast.Compare(comparators=[_, second, *_]):
                 self._complain(second, "comparisons cannot be chained; write `16 <= age and age < 18`.")
         self._complain(node, "a rule must be true or false, but this is a value; compare it with something.")
@@ -251,32 +241,25 @@ class _Reader:
         for member in right.elts:
             if self._literal(member) is None:
                 self._complain(member, "a set holds numbers and labels in quotes.")
-        return ["in", self._value(left), [self._value(member, left) for member in right.elts]]
+        return ["in", self._value(left), *(self._value(member, left) for member in right.elts)]
 
-    def _compare(self, word: str, left: ast.expr, right: ast.expr) -> Program:
-        sides = (self._attribute(left), self._attribute(right))
-        categories = [one for one in sides if one is not None and one.kind == "category"]
-        if categories and word not in ("=", "!="):
-            self._complain(left, f"category {categories[0].name!r} has no order; use =, != or in {{…}}.")
-        if len(categories) == 2:
-            one, other = categories
-            if one.labels != other.labels:
-                self._complain(left, f"{one.name!r} and {other.name!r} have different labels and cannot be compared.")
-            return [word, self._column(left), self._column(right)]
-        return [word, self._value(left, right), self._value(right, left)]
-
-    def _value(self, node: ast.expr, other: ast.expr | None = None) -> Program:
-        """A value, read as the attribute that it is compared with reads values."""
-        own, attribute = self._attribute(node), None if other is None else self._attribute(other)
-        kind, given = self._operand(node)
-        category = next((one for one in (own, attribute) if one is not None and one.kind == "category"), None)
-        if category is not None and other is not None and self._literal(node if own is None else other) is None:
+    def _value(self, node: ast.expr, other: ast.expr | None = None, *, ordered: bool = False) -> Program:
+        """A value, read as the attribute beside it reads values; ``ordered`` where they are compared by size."""
+        kind, given, own = self._operand(node)
+        beside = None if other is None else self._operand(other)[2]
+        category = next((side for side in (own, beside) if side is not None and side.kind == "category"), None)
+        if category is None:
+            return ["number", self._code(node, given, beside)] if kind == "text" else self._number(node)
+        if ordered:
+            self._complain(node, f"category {category.name!r} has no order; use =, != or in {{…}}.")
+        if own is not None and beside is not None and own.kind == beside.kind:
+            if own.labels != beside.labels:
+                self._complain(node, f"{own.name!r} and {beside.name!r} have different labels and cannot be compared.")
+        elif other is not None and self._literal(node if own is None else other) is None:
             self._complain(node, f"category {category.name!r} can only be compared with its labels.")
         if own is not None:
-            return self._column(node)
-        if kind == "text" or category is not None:
-            return ["number", self._code(node, str(given if kind == "text" else self._literal(node)), attribute)]
-        return self._number(node)
+            return ["own" if kind == "own" else "column", self._columns[given]]
+        return ["number", self._code(node, str(self._literal(node)), beside)]
 
     def _number(self, node: ast.expr) -> Program:
         """A value that is calculated with."""
@@ -285,43 +268,33 @@ class _Reader:
                 return ["neg", self._number(operand)]
             case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() as op, left=left, right=right):
                 return [_WORDS[type(op)], self._number(left), self._number(right)]
-        kind, given = self._operand(node)
+        kind, given, own = self._operand(node)
         if kind == "number":
             return ["number", given]
-        own = self._attribute(node)
         if kind == "text" or (own is not None and own.kind == "category"):
             self._complain(node, f"{given!r} cannot be calculated with; compare it with =.")
         if own is None:
             self._complain(node, "a value should be here: a name, a number, or something calculated from them.")
-        return self._column(node)
+        return ["own" if kind == "own" else "column", self._columns[given]]
 
-    def _column(self, node: ast.expr) -> Program:
-        kind, name = self._operand(node)
-        return ["own" if kind == "own" else "column", self._columns[name]]
-
-    def _operand(self, node: ast.expr) -> tuple[str, Any]:
-        """Kind and value of an operand; nothing for any other part of the tree."""
-        return self._operands[int(node.id[1:])] if isinstance(node, ast.Name) else ("", None)
-
-    def _attribute(self, node: ast.expr) -> Attribute | None:
-        """The attribute that a node names; None where it is something else."""
-        kind, name = self._operand(node)
+    def _operand(self, node: ast.expr) -> tuple[str, Any, Attribute | None]:
+        """Kind, value and, of a name, the attribute of an operand; nothing for any other part of the tree."""
+        value: Any
+        kind, value = self._operands[int(node.id[1:])] if isinstance(node, ast.Name) else ("", None)
         if kind not in ("name", "own"):
-            return None
-        if name not in self._columns:
-            self._complain(node, f"there is no attribute {name!r}; {choose_from(name, list(self._columns))}")
-        return self._attributes[self._columns[name]]
+            return kind, value, None
+        if value not in self._columns:
+            self._complain(node, f"there is no attribute {value!r}; {choose_from(value, list(self._columns))}")
+        return kind, value, self._attributes[self._columns[value]]
 
     def _literal(self, node: ast.expr) -> str | None:
         """A label, or a number as the label that it may be."""
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            kind, value = self._operand(node.operand)
-            kind, value = (kind, -value) if kind == "number" else ("", None)
-        else:
-            kind, value = self._operand(node)
+        minus = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+        kind, value, _ = self._operand(node.operand if isinstance(node, ast.UnaryOp) and minus else node)
         if kind == "number":
+            value = -value if minus else value
             return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-        return value if kind == "text" else None
+        return value if kind == "text" and not minus else None
 
     def _code(self, node: ast.expr, label: str, attribute: Attribute | None) -> float:
         if attribute is None:

@@ -32,7 +32,8 @@ class DecisionRule:
 
     Between two classes a score of at least ``threshold`` (both as float32, the precision of scores: see ``rounded``)
     is the favourable one. Between three or more the most likely class is decided, and a tie goes to the favourable one,
-    then to the first. A regression (``classes`` 0) decides nothing.
+    then to the first (see ``rounded_table`` for models whose library decides ties otherwise). A regression
+    (``classes`` 0) decides nothing.
     """
 
     classes: int
@@ -50,6 +51,16 @@ class DecisionRule:
         if self.threshold is not None:
             cut = np.float32(self.threshold)
             found[(scores < self.threshold) & (found >= cut)] = np.nextafter(cut, np.float32(-np.inf))
+        return found
+
+    def rounded_table(self, table: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        """Probabilities of three classes or more as float32, the favourable one below a class that is decided instead:
+        one that is larger in float64 or, as libraries have it, as large and earlier."""
+        found = table.astype(np.float32)
+        if self.classes > 2:
+            best = found.max(axis=-1)
+            lost = (np.argmax(table, axis=-1) != self.favourable) & (found[..., self.favourable] >= best)
+            found[lost, self.favourable] = np.nextafter(best[lost], np.float32(-np.inf))
         return found
 
     def decide(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:

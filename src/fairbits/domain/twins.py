@@ -28,6 +28,9 @@ from fairbits.domain.words import shortened
 from fairbits.errors import SchemaError
 from fairbits.text import percent
 
+Indices = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+
 
 class Twins:
     """The m combinations of protected values.
@@ -67,18 +70,21 @@ class Twins:
                 f"the protected attributes have {m:,} combinations ({parts}), more than {limit:,}; "
                 f"coarsen {widest!r} with a larger step or ranges, or raise the limit (twins under [limits])."
             )
-        domains = [schema.attributes[i].twin_values() for i in schema.protected_columns]
-        # Where protected attributes are only observed, a person's only twin is the person.
-        self.values: Codes = _product(domains)
-        self._domains = domains
+        self._domains = [schema.attributes[i].twin_values() for i in schema.protected_columns]
         self._open = [own and schema.attributes[i].open for i in schema.protected_columns]
-        every = _product([np.append(d, np.nan) if o else d for d, o in zip(domains, self._open, strict=True)])
+        axes = [np.append(d, np.nan) if o else d for d, o in zip(self._domains, self._open, strict=True)]
+        # All combinations, the last attribute changing fastest; without any, a person's only twin is the person.
+        every = (
+            np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes)) if axes else np.empty((1, 0))
+        )
         mine = np.isnan(every).any(axis=1)
         #: All combinations, those at a person's own value last; NaN where it is the person's own.
         self.patterns: Codes = np.concatenate([every[~mine], every[mine]])
         #: How many combinations everybody has, and how many a person can have with those at values of their own.
-        self.m, self.most = len(self.values), len(self.patterns)
-        self._place_of = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
+        self.m, self.most = m, len(self.patterns)
+        self.values: Codes = self.patterns[:m]
+        #: Where each combination along the axes stands among all combinations.
+        self.grid: Indices = np.argsort(np.argsort(mine, kind="stable"), kind="stable")
 
     @property
     def axes(self) -> tuple[tuple[str, ...], ...]:
@@ -86,11 +92,6 @@ class Twins:
         attributes = [self.schema.attributes[i] for i in self.columns]
         named = zip(attributes, self._domains, self._open, strict=True)
         return tuple((*(a.read_twin(code) for code in d), *([f"own {a.name}"] if own else [])) for a, d, own in named)
-
-    @property
-    def grid(self) -> npt.NDArray[np.int64]:
-        """Where each combination along the axes, the last one changing fastest, stands among all combinations."""
-        return self._place_of
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -206,7 +207,7 @@ class Twins:
             place = np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)
             place = np.where(np.isin(codes[:, i], values), place, len(values)) if own else place
             index = index * (len(values) + own) + place
-        return np.asarray(self._place_of[index])
+        return np.asarray(self.grid[index])
 
     def expand(self, codes: Codes) -> Codes:
         """All twins of a batch of people, (n, m, attributes): person first, then twin.
@@ -270,12 +271,6 @@ class Twins:
         for i, values in zip(self.columns, self._domains, strict=True):
             index = index * len(values) + np.maximum(self.schema.attributes[i].twin_place(codes[:, i]), 0)
         return index
-
-
-def _product(domains: list[Codes]) -> Codes:
-    """All combinations, the last domain changing fastest; one empty one where there are no domains."""
-    grid = np.meshgrid(*domains, indexing="ij")
-    return np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.empty((1, 0))
 
 
 #: Rows of the table that must have a combination of protected values.
@@ -372,10 +367,6 @@ def twin_limits(schema: Schema) -> tuple[Limit, ...]:
     return tuple(found)
 
 
-Indices = npt.NDArray[np.int64]
-Keys = npt.NDArray[np.uint64]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exceptions:
     """Rows of the table that break a rule: sorted keys of who they are, their codes, and which twin they are."""
@@ -396,14 +387,13 @@ class Validity:
         self.schema = schema
         self._twins = twins
         protected = set(schema.protected_columns)
-        self._of_people = [rule for rule in rules if not protected.intersection(rule.columns)]
-        self._of_twins = [rule for rule in rules if protected.intersection(rule.columns)]
+        self._of_people = tuple(rule for rule in rules if not protected.intersection(rule.columns))
+        self._of_twins = tuple(rule for rule in rules if protected.intersection(rule.columns))
         #: Whether there are rules at all, and whether some look at protected attributes: fewer than m twins for some.
         self.any, self.about_twins = bool(rules), bool(self._of_twins)
         self._free = np.array(schema.free_columns, dtype=np.int64)
-        self._multipliers = np.random.default_rng(0).integers(0, 2**63, len(self._free), dtype=np.uint64) * 2 + 1
-        self._places = {column: place for place, column in enumerate(schema.protected_columns)}
         self.rows = rows
+        self._exceptions: dict[tuple[Rule, ...], _Exceptions | None] = {}
 
     def twins(self, codes: Codes) -> Truth:
         """Which twins of these people can exist under the rules, or occur in the table.
@@ -415,8 +405,9 @@ class Validity:
         if twins.most > twins.m:
             valid[:, twins.m :] = twins.own(codes)
         for rule in self._of_twins:
-            valid &= rule.over(lambda column: self._column(codes, column))
-        if self._of_twins and len((real := self._real_twins).keys):
+            valid &= evaluated(rule.program, lambda column: self._column(codes, column))
+        real = self._broken_by(self._of_twins)
+        if real is not None:
             person, entry = _matches(self._keys(codes), codes[:, self._free], real)
             pattern = twins.patterns[real.twin[entry]]
             mine = (np.isnan(pattern) <= (codes[person][:, twins.columns] == real.protected[entry])).all(axis=1)
@@ -428,9 +419,10 @@ class Validity:
         valid = np.ones(len(codes), dtype=np.bool_)
         for rule in self._of_people:
             valid &= rule.holds(codes)
-        if len(self._real_people.keys) and not valid.all():
+        real = self._broken_by(self._of_people)
+        if real is not None and not valid.all():
             doubtful = np.flatnonzero(~valid)
-            person, _ = _matches(self._keys(codes[doubtful]), codes[doubtful][:, self._free], self._real_people)
+            person, _ = _matches(self._keys(codes[doubtful]), codes[doubtful][:, self._free], real)
             valid[doubtful[person]] = True
         if self._of_twins:
             left = np.flatnonzero(valid)
@@ -439,34 +431,31 @@ class Validity:
 
     def _column(self, codes: Codes, column: int) -> Codes:
         """The values of a column: of people (n, 1), or of twins (1, twins), (n, twins) where some are people's own."""
-        if column not in self._places:
+        if column not in self.schema.protected_columns:
             return codes[:, max(column, ~column)][:, None]
-        pattern = self._twins.patterns[:, self._places[column]][None, :]
+        pattern = self._twins.patterns[:, self.schema.protected_columns.index(column)][None, :]
         own = np.isnan(pattern)
         return np.where(own, codes[:, column][:, None], pattern) if own.any() else pattern
 
-    @cached_property
-    def _real_people(self) -> _Exceptions:
-        return self._exceptions(self._of_people)
-
-    @cached_property
-    def _real_twins(self) -> _Exceptions:
-        return self._exceptions(self._of_twins)
-
-    def _exceptions(self, rules: list[Rule]) -> _Exceptions:
-        rows = np.empty((0, len(self.schema))) if self.rows is None or not rules else self.rows
-        kept = np.array([rule.holds(rows) for rule in rules], dtype=np.bool_).reshape(len(rules), len(rows))
-        chosen = np.flatnonzero(~kept.all(axis=0)) if len(rows) else np.empty(0, dtype=np.int64)
-        keys = self._keys(rows[chosen])
-        order = np.argsort(keys, kind="stable")
-        people = rows[chosen][order]
-        twin = self._twins.place_of(people)
-        return _Exceptions(keys[order], people[:, self._free], people[:, self._twins.columns], twin)
+    def _broken_by(self, rules: tuple[Rule, ...]) -> _Exceptions | None:
+        """The rows of the table that break one of these rules; None where none does."""
+        if rules not in self._exceptions:
+            rows = np.empty((0, len(self.schema.names))) if self.rows is None or not rules else self.rows
+            people = rows[~np.logical_and.reduce([rule.holds(rows) for rule in rules])] if len(rows) else rows
+            self._exceptions[rules] = None
+            if len(people):
+                keys = self._keys(people)
+                order = np.argsort(keys, kind="stable")
+                keys, people = keys[order], people[order]
+                own, twin = people[:, self._twins.columns], self._twins.place_of(people)
+                self._exceptions[rules] = _Exceptions(keys, people[:, self._free], own, twin)
+        return self._exceptions[rules]
 
     def _keys(self, codes: Codes) -> Keys:
         """A number for who a person is; equal people have equal numbers, others practically never."""
         bits = np.ascontiguousarray(codes[:, self._free] + 0.0).view(np.uint64)  # + 0.0 turns −0 into 0
-        mixed = (bits ^ (bits >> np.uint64(29))) * self._multipliers
+        odd = np.random.default_rng(0).integers(0, 2**63, len(self._free), dtype=np.uint64) * 2 + 1
+        mixed = (bits ^ (bits >> np.uint64(29))) * odd
         return np.asarray((mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64))
 
 

@@ -541,6 +541,8 @@ def _leaf_ranges(ensemble: Ensemble, mine: slice) -> tuple[Ints, Ints, Ints, Int
     return tuple(np.array(found, np.int64) for found in (splits, lows, highs, order))  # type: ignore[return-value]
 
 
+#: Probabilities of two classes that differ by less than this factor may be equal to the library.
+_TIED = np.float32(1 - 2.0**-22)
 _NOBODY = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -584,6 +586,12 @@ def tree_class_scores(plan: TreePlan, codes: Floats, *, threads: int | None = No
         ready[start:stop] = _predictions(plan, sums)
 
     _run(plan, codes, keep, threads)
+    if plan.rule.classes > 2:  # which class a tie goes to hangs on the last bits of the library's sums
+        own, best = ready[..., plan.favourable], ready.max(axis=2)
+        others = np.delete(ready, plan.favourable, axis=2).max(axis=2)
+        people, twins = np.nonzero((others >= best * _TIED) & (own >= best * _TIED))
+        if len(people):
+            ready[people, twins] = plan.rule.rounded_table(plan.exact(codes[people], twins, threads))
     return ready
 
 

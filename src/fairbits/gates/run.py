@@ -17,7 +17,7 @@ import numpy as np
 from fairbits._version import __version__
 from fairbits.data import load_subject
 from fairbits.diff import Answers
-from fairbits.domain import MAX_ROWS, GrantOptions, shortened
+from fairbits.domain import GrantOptions, shortened
 from fairbits.errors import OptionError
 from fairbits.gates.judge import Judgement
 from fairbits.gates.outputs import write_gate
@@ -187,7 +187,7 @@ def gate(
     chosen = settle_policy(policy, about.beside)
     now = today() if day is None else day
     check_current(chosen.waivers, now)  # before anything is computed
-    max_rows = int(grants.get("max_rows", MAX_ROWS))
+    max_rows = grants.get("max_rows")
     people, notes = _suite(about, chosen, suite, frozen=frozen, max_rows=max_rows)
     place = container_path(_first(baseline, chosen.baseline, about.folder / BASELINE), BASELINE)
     before = None
@@ -258,7 +258,7 @@ def _first(*places: str | Path | None) -> Path:
 
 
 def _suite(
-    about: Subjected, policy: Policy, given: Suite | str | Path | None, *, frozen: bool, max_rows: int
+    about: Subjected, policy: Policy, given: Suite | str | Path | None, *, frozen: bool, max_rows: int | None
 ) -> tuple[Suite, tuple[str, ...]]:
     if isinstance(given, Suite):
         return given, ()
@@ -329,7 +329,7 @@ def freeze(
     if add is not None:
         if about.run is None:
             raise OptionError("people can be added from a run only; give the folder that a search wrote.")
-        suite = read_suite(container_path(add, SUITE), about.subject, max_rows=int(grants.get("max_rows", MAX_ROWS)))
+        suite = read_suite(container_path(add, SUITE), about.subject, max_rows=grants.get("max_rows"))
         more = with_cases(suite, *cases_of(Run.open(about.run), about.subject, top=top))
         found = replace(more, source=f"{suite.source} and run {about.run.name}"[:400])
     elif about.run is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ import pyarrow as pa
 
 from fairbits._version import __version__
 from fairbits.diff import Answers, answers_of
-from fairbits.domain import MAX_ROWS, Codes, Schema, Table, check_domain, is_there, joined, numpy_of, read_arrow
+from fairbits.domain import Codes, Schema, Table, check_domain, joined, numpy_of, read_arrow
 from fairbits.errors import FairbitsError, OptionError, TableError
 from fairbits.measure import check_partition, default_epsilon, evaluator_of
 from fairbits.randomness import generator, sampled_rows
@@ -56,12 +57,12 @@ def write_container(
         ) from None
 
 
-def read_container(path: Path, kind: str, *, max_rows: int = MAX_ROWS) -> tuple[pa.Table, dict[str, Any]]:
+def read_container(path: Path, kind: str, *, max_rows: int | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """Read columns and their description."""
     remedies = {"suite": "make one with `fairbits gate RUN --freeze`", "baseline": "make one with --update-baseline"}
     remedy = remedies[kind]
     check_suffix(path, kind)
-    if not is_there(path):
+    if not os.path.exists(path):
         raise OptionError(f"the {kind} {str(path)!r} does not exist; check the path, or {remedy}.")
     try:
         table = read_arrow(path, max_rows=max_rows)
@@ -314,7 +315,7 @@ def write_suite(suite: Suite, path: Path) -> None:
     write_container(path, "suite", columns, {**kept, "schema": dict(suite.schema), "created": timestamp()})
 
 
-def read_suite(path: Path, subject: Subject, *, max_rows: int = MAX_ROWS) -> Suite:
+def read_suite(path: Path, subject: Subject, *, max_rows: int | None = None) -> Suite:
     """The suite in a file, for a subject of the same schema."""
     table, about = read_container(path, "suite", max_rows=max_rows)
     stored = about.get("schema")
@@ -417,7 +418,7 @@ def write_baseline(path: Path, answers: Answers, suite: Suite, subject: Subject)
     write_container(path, "baseline", columns, about)
 
 
-def read_baseline(path: Path, suite: Suite, *, max_rows: int = MAX_ROWS) -> Answers:
+def read_baseline(path: Path, suite: Suite, *, max_rows: int | None = None) -> Answers:
     """An earlier model's answers about a suite."""
     table, about = read_container(path, "baseline", max_rows=max_rows)
     stated, identity = about.get("suite"), about.get("identity")

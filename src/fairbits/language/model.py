@@ -52,7 +52,8 @@ class FunctionDecider:
             raise ModelError(f"a {type(original).__name__!r} decides about no texts: it is no function of them.")
         #: Its outputs by name, where it names them.
         self.classes = classes_of(original) if callable(asked) else None
-        self.place = -1 if favourable is None or self.classes is None else self.classes.index(favourable)
+        known = self.classes or ()
+        self.place = known.index(favourable) if favourable in known else -1
 
     def scores(self, texts: Sequence[str], *, again: int = 0) -> Floats:  # noqa: ARG002 - asked anew every time
         """The last column of its answers, or that of the favourable class where it names its classes."""

@@ -81,6 +81,7 @@ from .registry import read_model as read_model
 from .registry import save_as_original as save_as_original
 from .registry import settled_original as settled_original
 from .sklearn import last_step as last_step
+from .tokens import TokenClassifier as TokenClassifier
 from .torch.module import TorchModel as TorchModel
 from .trees.ensemble import NAN as NAN
 from .trees.ensemble import ZERO as ZERO

@@ -135,7 +135,9 @@ class BlackBox:
                     f"{self.name} answers {self.outputs} columns, but the target has {len(columns)} classes; "
                     f"it must give one column for each."
                 )
-            pieces.append(table[:, columns].astype(np.float32))
+            chosen = table[:, columns]
+            rule = self.reading.rule
+            pieces.append(chosen.astype(np.float32) if rule is None else rule.rounded_table(chosen))
         return np.concatenate(pieces)
 
     def _answer(self, rows: Codes) -> Any:

@@ -24,11 +24,10 @@ from fairbits.models.base import Model, kind_of
 from fairbits.models.black_box import attribute, foreign, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import output_order
 from fairbits.models.pickles import PICKLES, read_object, write_object
-from fairbits.models.predictors import asked_as, checked_columns, classes_of, names_of, trained_on_categories
+from fairbits.models.predictors import named_frame, trained_on_categories
 from fairbits.models.registry import is_url, settled_original
-from fairbits.models.sklearn import taken_apart, winner
+from fairbits.models.sklearn import last_step, taken_apart, winner
 from fairbits.models.trees.adapter import is_booster
 from fairbits.models.trees.ensemble import TreeModel
 
@@ -86,13 +85,14 @@ def feed_of(
     """How people become rows of a fitted estimator: whichever way gives back the model's scores."""
     names = attribute(estimator, "feature_names_in_")
     columns = None if names is None else tuple(str(name) for name in names)
+    framed: Callable[[Any], Any] = np.asarray if columns is None else named_frame(columns)
     someone = np.array([[one.first for one in schema.attributes]]) if people is None else people
     by_category = trained_on_categories(estimator)
     coded = not (learned and by_category)  # codes tell a fitted model its categories, but nothing to a new one
     ways: list[Feed] = []
     bare = attribute(estimator, "steps") is None and attribute(estimator, "_preprocessor") is None
     if isinstance(model, Network | TreeModel) and bare and coded:
-        ways.append(lambda codes: _framed(encoding.encode(codes), columns))
+        ways.append(lambda codes: framed(encoding.encode(codes)))
     chosen = columns or options.columns or table_columns(schema)
     if set(chosen) <= set(table_columns(schema)):
         categories = tuple(one.name for one in schema.attributes if one.kind == "category")
@@ -101,7 +101,7 @@ def feed_of(
             makes: list[Feed] = [] if options.input_format == "codes" else [decoder.array]
             if options.input_format != "array" and (columns is not None or options.input_format == "frame"):
                 makes = makes and [decoder.frame]
-            makes += [lambda codes, own=decoder: _framed(own.numbers(codes), columns)] if coded else []  # type: ignore[misc]
+            makes += [lambda codes, own=decoder: framed(own.numbers(codes))] if coded else []  # type: ignore[misc]
             ways += [lambda codes, make=make, own=decoder: make(own.encoding.encode(codes)) for make in makes]  # type: ignore[misc]
     if options.input_format == "codes":
         ways = ways[::-1]
@@ -143,14 +143,6 @@ def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> st
         return found.suffix.lower()
     home = type(estimator).__module__.partition(".")[0]
     return {"lightgbm": ".txt", "xgboost": ".json", "catboost": ".cbm"}.get(home, ".skops")
-
-
-def _framed(rows: Any, columns: tuple[str, ...] | None) -> Any:
-    if columns is None:
-        return rows
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=list(columns))
 
 
 def _answers(estimator: Any, rows: Any) -> Any:
@@ -269,10 +261,14 @@ Doubles = npt.NDArray[np.float64]
 
 #: Libraries whose estimators can be cloned: they tell their settings and take them back.
 _LIBRARIES = {"sklearn", "lightgbm", "xgboost", "catboost"}
+#: People on whom it is seen how rows are made for an estimator.
+_TRIED = 64
 
 
 def refitted(
     original: Any,
+    model: Model,
+    encoding: Encoding,
     schema: Schema,
     people: Codes,
     targets: Doubles,
@@ -280,7 +276,8 @@ def refitted(
     *,
     options: ModelOptions | None = None,
 ) -> tuple[Any, str]:
-    """A clone of an estimator fitted to soft targets, without the protected columns; and how, in words."""
+    """A clone of the estimator behind a model fitted to soft targets, without the protected columns; and how, in
+    words."""
     options = options or ModelOptions()
     whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)
@@ -291,24 +288,21 @@ def refitted(
             f"itself works for it, and its own training without the protected columns is the place for a model of one "
             f"score a decision."
         )
-    names = names_of(whole)
-    columns = options.columns or (table_columns(schema) if names is None else checked_columns(names, schema))
-    order = output_order(schema, classes_of(final), options)
-    decoder, decode = asked_as(whole, schema, columns, options, named=names is not None)
-    seen = [schema.column(name) for name in decoder.names]
-    data = _training_data(final, schema, order, people, targets, rng)
+    some = people[:_TRIED]
+    feed = feed_of(whole, model, encoding, schema, options, people=some, learned=True)
+    classes = classes_in_order(whole, feed, model, encoding, schema, some)
+    data = _training_data(final, classes, people, targets, rng)
     seed = int(rng.integers(2**31))
     with foreign(f"{type(final).__name__} could not be fitted again"):
         if is_booster(final):
             held = data.people.copy()
             held[:, schema.protected_columns] = [schema.attributes[i].first for i in schema.protected_columns]
-            made = _trees(whole, steps, final, decode(held[:, seen]), data, seed)
+            made = _trees(whole, steps, final, feed(held), data, seed)
             how = "that saw one value of the protected columns"
         else:
-            protected = [i for i, one in enumerate(decoder.columns) if schema[decoder.names[one.place]].protected]
-            made = _pipeline(whole, decode(data.people[:, seen]), protected, data, seed)
+            made = _pipeline(whole, feed(data.people), schema, options, data, seed)
             how = "without the protected columns"
-    return made, (f"a {type(final).__name__} of the same settings {how}, taught the average over twins")
+    return made, f"a {type(final).__name__} of the same settings {how}, taught the average over twins"
 
 
 def drops_protected(estimator: Any, schema: Schema, options: ModelOptions) -> bool:
@@ -339,16 +333,12 @@ class _TrainingData(NamedTuple):
     weights: Doubles | None
 
 
-def _training_data(
-    final: Any, schema: Schema, order: Any, people: Codes, targets: Doubles, rng: np.random.Generator
-) -> _TrainingData:
+def _training_data(final: Any, labels: Any, people: Codes, targets: Doubles, rng: np.random.Generator) -> _TrainingData:
+    """``labels`` are the estimator's own, in the order of the schema's classes; None for a regression."""
     from sklearn.utils.validation import has_fit_parameter
 
-    if schema.regression:
+    if labels is None:
         return _TrainingData(people, np.asarray(targets, np.float64), None)
-    known = list(order or schema.classes)
-    # The estimator's own labels, in the order of the schema's classes.
-    labels = np.asarray(attribute(final, "classes_"))[[known.index(name) for name in schema.classes]]
     n, classes = targets.shape
     if has_fit_parameter(final, "sample_weight"):
         weights = np.asarray(targets, np.float64).T.ravel()
@@ -367,32 +357,27 @@ def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, data: _TrainingD
     fit_again(fresh, rows, data.labels, {} if data.weights is None else {"sample_weight": data.weights})
     if not steps:
         return fresh
-    made = inner = copy.deepcopy(whole)
-    while hasattr(inner.steps[-1][1], "steps"):
-        inner = inner.steps[-1][1]
-    inner.steps[-1] = (inner.steps[-1][0], fresh)
-    return made
+    return copy.deepcopy(whole).set_params(**{last_step(whole)[0].removesuffix("__"): fresh})
 
 
-def _pipeline(whole: Any, rows: Any, protected: list[int], data: _TrainingData, seed: int) -> Any:
+def _pipeline(whole: Any, rows: Any, schema: Schema, options: ModelOptions, data: _TrainingData, seed: int) -> Any:
     """A clone of everything behind a step that drops the protected columns."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
 
     framed = hasattr(rows, "columns")
-    every = list(rows.columns) if framed else list(range(rows.shape[1]))
-    gone = {every[i] for i in protected}
-    kept = [name for name in every if name not in gone]
+    names = list(rows.columns) if framed else list(options.columns or table_columns(schema))
+    every = names if framed else list(range(len(names)))
+    protected = {name for i in schema.protected_columns for name in schema.attributes[i].own_columns}
+    gone = {column for column, name in zip(every, names, strict=True) if name in protected}
+    kept = [column for column in every if column not in gone]
     drop = ColumnTransformer([("kept", "passthrough", kept)], verbose_feature_names_out=False)
     if framed:
         drop.set_output(transform="pandas")
     inner = fresh_estimator(whole, seed)
     _strip(inner, gone, framed=framed)
     made = Pipeline([("without_protected", drop), ("model", inner)])
-    where, part = "model", inner
-    while hasattr(part, "steps"):
-        where, part = f"{where}__{part.steps[-1][0]}", part.steps[-1][1]
-    weights = {} if data.weights is None else {f"{where}__sample_weight": data.weights}
+    weights = {} if data.weights is None else {f"model__{last_step(inner)[0]}sample_weight": data.weights}
     fit_again(made, rows, data.labels, weights)
     return made
 

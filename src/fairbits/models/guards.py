@@ -135,17 +135,25 @@ _known: dict[str, int | None] = {}
 
 
 def options_after_trial(
-    source: Path, schema: Schema | None, options: ModelOptions, *, needs: tuple[str, ...]
+    source: Path,
+    about: Schema | Path | None,
+    options: ModelOptions,
+    *,
+    needs: tuple[str, ...],
+    job: str = "fairbits.models.guards:first_call",
 ) -> ModelOptions:
-    """Try a model out in a child process; gives the options with a batch that fits the memory."""
+    """Try a model out in a child process; gives the options with a batch that fits the memory.
+
+    ``about`` says what goes into it: a schema, or the file of a tokenizer.
+    """
     if sandbox.inside():
         return options
-    key = _key(source, schema, options)
+    key = _key(source, about, options)
     if key not in _known:
         memory = 2 * options.max_model_bytes
         outcome = sandbox.try_out(
-            "fairbits.models.guards:first_call",
-            (source, schema, options),
+            job,
+            (source, about, options),
             seconds=options.max_seconds,
             memory=memory,
             needs=(*_OURS, *needs),
@@ -210,10 +218,13 @@ def _batch(grown: int, memory: int) -> int | None:
     return 1 << max(0, int(np.log2(max(fits, 1.0))))
 
 
-def _key(source: Path, schema: Schema | None, options: ModelOptions) -> str:
-    people = None if schema is None else [getattr(schema, entry.name) for entry in fields(schema)]
-    state = source.stat()
-    seen = [str(source), people, options, source.resolve(), state.st_mtime_ns, state.st_size, state.st_ino]
+def _key(source: Path, about: Schema | Path | None, options: ModelOptions) -> str:
+    people = [getattr(about, entry.name) for entry in fields(about)] if isinstance(about, Schema) else about
+    seen: list[Any] = [people, options]
+    for file in (source, about):
+        if isinstance(file, Path):
+            state = file.stat()
+            seen += [str(file), file.resolve(), state.st_mtime_ns, state.st_size, state.st_ino]
     return hashlib.sha256(repr(seen).encode("utf-8", "replace")).hexdigest()
 
 

@@ -6,8 +6,8 @@ Labels go out as text, numbers as numbers, a missing value as null. 429 and 5xx 
 are tried again, after a pause that doubles (or as long as Retry-After says, up to LONGEST_PAUSE); silence is tried once
 more. Redirects are not followed: they could carry the credentials elsewhere.
 
-How many requests are under way and how many rows each has is found by asking (:class:`Pace`): both grow while more rows
-are answered in a second, within ``concurrency`` and ``batch``. What goes wrong with a request larger than any that was
+How many requests are under way and how many rows each has is found by asking (:class:`Pace`): both grow while all goes
+well, within ``concurrency`` and ``batch``. What goes wrong with a request larger than any that was
 answered is asked again in smaller ones. Scores come back in the order of the rows, whatever the pace.
 
 A service may be hostile. ``timeout`` is for a whole request, from the first packet to the last byte of the answer,
@@ -58,10 +58,10 @@ else:
 _ROWS, _MOST_ROWS = 512, 16_384
 #: Requests under way at first; no call is cut into pieces of fewer rows than this to keep them all busy.
 _REQUESTS, _FEWEST_ROWS = 2, 64
-#: A pace is better if it answers so many times the rows a second, measured for at least so many seconds.
-_GAIN, _WINDOW = 1.1, 0.1
-#: Measurements between the end of one search for the best pace and the next.
-_HELD = 16
+#: Seconds: requests that take longer do not become larger.
+_SOON = 1.0
+#: Rounds of answers after which one request more than a busy service took is tried again.
+_PATIENCE = 100
 #: Seconds: no pause between two tries is longer, and a service that asks for more is given up.
 LONGEST_PAUSE = 30.0
 #: An answer may have so many bytes, and so many more for each row: a score has about twenty.
@@ -112,86 +112,51 @@ class Endpoint(BlackBox):
 Answer = TypeVar("Answer")
 
 
-class Dial:
-    """A whole number to be set where the rate is highest: doubled while that pays, then halved into the gap."""
-
-    def __init__(self, value: int, most: int):
-        self.value = self.low = min(value, most)
-        self.most = self.above = most
-        self.rate = 0.0
-
-    def judge(self, rate: float) -> bool:
-        """Go on from the rate at the present value; whether the best is known."""
-        if rate > _GAIN * self.rate:
-            self.low, self.rate = self.value, rate
-        else:
-            self.above = self.value - 1
-        further = min(2 * self.low, (self.low + self.above + 1) // 2 if self.above < self.most else self.most)
-        known = 4 * further <= 5 * self.low
-        self.value = self.low if known else further
-        return known
-
-    def restart(self, value: int, above: int) -> None:
-        """Measure anew from a value on, up to another."""
-        self.value = self.low = max(1, value)
-        self.above, self.rate = max(self.value, above), 0.0
-
-
 class Pace:
-    """How many requests are under way and how many rows each has: what is answered fastest, one dial after the other.
+    """How many requests are under way and how many rows each has.
 
-    Time counts only while more rows wait, so that the end of a call does not look like a slow service. After a change
-    the requests still under way are let through unmeasured.
+    Both grow while the service answers, the rows only while it answers soon; requests halve when it has enough, and for
+    a good while there are then fewer than that.
     """
 
     def __init__(self, most_requests: int, most_rows: int):
-        self.requests, self.rows = Dial(_REQUESTS, most_requests), Dial(_ROWS, most_rows)
+        self.requests, self._allowed, self._most = min(_REQUESTS, most_requests), most_requests, most_requests
+        self.rows, self._most_rows = min(_ROWS, most_rows), most_rows
         self.proven = 0  # rows of the largest request that was answered
-        self._turn, self._held, self._pardoned = 0, 0, 0
-        self._begin_window()
-
-    def _begin_window(self) -> None:
-        self._skipped, self._answers, self._rows, self._seconds = 0, 0, 0, 0.0
+        self._answers, self._rounds, self._pardoned = 0, 0, 0
 
     def piece(self, rows: int) -> int:
         """How many rows a request has, at most, in a call about so many."""
-        return min(self.rows.value, max(_FEWEST_ROWS, -(-rows // self.requests.value)))
+        return min(self.rows, max(_FEWEST_ROWS, -(-rows // self.requests)))
 
     def answered(self, rows: int, seconds: float) -> None:
-        """A request was answered, so long after the one before it, and more wait."""
-        if self._skipped < self.requests.value:
-            self._skipped += 1
+        """A request was answered, so long after it was sent: after a round of them, more and larger ones are tried."""
+        self.proven = max(self.proven, rows)
+        self._answers += 1
+        if self._answers < self.requests:
             return
-        self._answers, self._rows, self._seconds = self._answers + 1, self._rows + rows, self._seconds + seconds
-        if self._answers < 2 * self.requests.value or self._seconds < _WINDOW:
-            return
-        rate = self._rows / self._seconds
-        self._begin_window()
-        if self._turn == 2:
-            self._held += 1
-            if self._held >= _HELD:
-                self._turn, self._held = 0, 0
-                self.requests.restart(self.requests.value // 2, self.requests.most)
-                self.rows.restart(self.rows.value, self.rows.most)
-        elif (self.requests, self.rows)[self._turn].judge(rate):
-            self._turn += 1
+        self._answers, self._rounds = 0, self._rounds + 1
+        if self._rounds % _PATIENCE == 0:
+            self._allowed = min(self._allowed + 1, self._most)
+        more = self.requests + 1 if self._allowed < self._most else 2 * self.requests
+        self.requests = min(more, self._allowed)
+        if seconds < _SOON:
+            self.rows = min(2 * self.rows, self._most_rows)
 
     def busy(self) -> None:
         """The service had enough: half as many requests, at most once for those that are under way."""
         if self._pardoned:
             self._pardoned -= 1
             return
-        self._pardoned = self.requests.value - 1
-        self.requests.restart(self.requests.value // 2, self._pardoned)
-        self._turn = 0
-        self._begin_window()
+        self._pardoned = self.requests - 1
+        self._allowed, self.requests = max(1, self.requests - 1), max(1, self.requests // 2)
+        self._answers, self._rounds = 0, 0
 
     def refused(self, rows: int, *, halve: bool) -> bool:
         """A request of so many rows failed; whether smaller ones, of half the rows if need be, are sent instead."""
         fewer = self.proven if 0 < self.proven < rows else halve * rows // 2
         if fewer:
-            self.rows.most = min(self.rows.most, fewer)
-            self.rows.restart(self.rows.most, self.rows.most)
+            self.rows = self._most_rows = min(self._most_rows, fewer)
         return fewer > 0
 
 
@@ -264,42 +229,37 @@ class Client:
         """Several requests at a time; the first that fails for good ends the others."""
         found: dict[int, Answer] = {}
         waiting = [slice(0, count)] if count else []
-        running, done = set[asyncio.Task[int]](), set[asyncio.Task[int]]()
+        running, done = set[asyncio.Task[None]](), set[asyncio.Task[None]]()
 
-        async def ask(rows: slice) -> int:
+        async def ask(rows: slice) -> None:
             number = rows.stop - rows.start
             try:
-                found[rows.start] = read(rows, await self._send(body(rows), limit(number), number))
-                self.pace.proven = max(self.pace.proven, number)
+                content, seconds = await self._send(body(rows), limit(number), number)
+                found[rows.start] = read(rows, content)
+                self.pace.answered(number, seconds)
             except ModelError as error:
                 if not self.pace.refused(number, halve=isinstance(error, _TooLargeError)):
                     raise
                 waiting.append(rows)
-                return 0
-            return number
 
         try:
-            last = time.monotonic()
             while waiting or running:
-                while waiting and len(running) < self.pace.requests.value:
+                while waiting and len(running) < self.pace.requests:
                     rows = waiting.pop()
                     stop = min(rows.start + self.pace.piece(count), rows.stop)
                     waiting += [slice(stop, rows.stop)] * (stop < rows.stop)
                     running.add(asyncio.create_task(ask(slice(rows.start, stop))))
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                now = time.monotonic()
                 for task in done:
-                    number = task.result()
-                    if waiting:
-                        self.pace.answered(number, (now - last) / len(done))
-                last = now
+                    task.result()
         finally:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, *done, return_exceptions=True)
         return [found[start] for start in sorted(found)]
 
-    async def _send(self, body: bytes, limit: int, rows: int) -> bytes:
+    async def _send(self, body: bytes, limit: int, rows: int) -> tuple[bytes, float]:
+        """The answer, and how long it took."""
         silences, attempts = 0, self._options.retries + 1
         for attempt in range(1, attempts + 1):
             try:
@@ -317,7 +277,7 @@ class Client:
             f"and retries under [model]."
         )
 
-    async def _send_once(self, body: bytes, limit: int) -> bytes:
+    async def _send_once(self, body: bytes, limit: int) -> tuple[bytes, float]:
         now = time.monotonic()
         mine = max(now, self._next)
         self._next = mine + (1 / self._options.rate if self._options.rate else 0.0)
@@ -328,7 +288,7 @@ class Client:
             async with asyncio.timeout(seconds), self._client.stream("POST", self.url, **given) as answer:
                 answering = True
                 self._check_status(answer)
-                return await self._content_of(answer, limit)
+                return await self._content_of(answer, limit), time.monotonic() - mine
         except (TimeoutError, self._httpx.TimeoutException):
             if answering:  # it is there, and slow: trying again would take as long
                 raise self._bad(

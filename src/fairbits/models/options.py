@@ -8,8 +8,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
-from fairbits.domain import MAX_MODEL_BYTES, MAX_REQUESTS, MAX_ROWS, MAX_SECONDS, GrantOptions, text_of
+from fairbits.domain import MAX_MODEL_BYTES, MAX_REQUESTS, MAX_SECONDS, GrantOptions, text_of
 from fairbits.errors import OptionError, choose_from
+from fairbits.options import LoadingOptions, flag_words
 from fairbits.shape import fits
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -87,7 +88,7 @@ class ModelOptions:
     trust_pickle: bool = False
     credential: str | None = None
     max_model_bytes: int = MAX_MODEL_BYTES
-    max_rows: int = MAX_ROWS
+    max_rows: int | None = None
     max_seconds: float = MAX_SECONDS
     max_requests: int = MAX_REQUESTS
     max_cost: float | None = None
@@ -133,7 +134,11 @@ class ModelOptions:
                 allowed = get_args(Output if name == "output" else InputFormat)
                 raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
             positive = name not in _POSITIVE or value is None
-            if not fit or (least is not None and value < least) or not (positive or 0 < value < 1e9):
+            if (
+                not fit
+                or (least is not None and value is not None and value < least)
+                or not (positive or 0 < value < 1e9)
+            ):
                 must = "a number larger than 0" if name in _POSITIVE else _MUST.get(name, "a text")
                 must = must if least is None else f"a whole number from {least} up"
                 raise OptionError(f"the model's {name} is {value!r}; it must be {must}.")
@@ -159,6 +164,15 @@ class ModelOptions:
         given: Any = {name: getattr(self, name) for name in GRANTS if name != "trust"}
         granted: GrantOptions = given
         return granted
+
+    def typed_grants(self) -> list[str]:
+        """What was granted beyond the usual, as flags: a command that opens the same model needs them again."""
+        granted = {
+            entry.name: getattr(self, entry.name)
+            for entry in fields(self)
+            if entry.name in GRANTS and entry.name != "trust" and getattr(self, entry.name) != entry.default
+        }
+        return flag_words(LoadingOptions(**granted))
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:

@@ -263,24 +263,6 @@ def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
     return columns
 
 
-def asked_as(
-    predictor: Any,
-    schema: Schema,
-    columns: tuple[str, ...],
-    options: ModelOptions,
-    *,
-    named: bool,
-) -> tuple[Decoder, Decode]:
-    """How codes become what a predictor takes: the decoder of its columns, and a function that makes its rows.
-
-    The rows are frames, arrays of labels or codes: as the options say, else whatever one person goes through with.
-    """
-    ask, _ = _question(predictor, schema, classes_of(predictor), options)
-    decoder = Decoder(schema, columns, categorical=trained_on_categories(predictor))
-    name = f"the {type(predictor).__name__}"
-    return decoder, decoding(decoder, _form_of(ask, decoder, schema, options, named=named, name=name), named=named)
-
-
 def _without_schema(predictor: Any, options: ModelOptions, name: str) -> Loaded:
     """Rows of numbers go in as they are; the favourable class is given by its position."""
     width = width_of(predictor)

@@ -6,7 +6,6 @@ same door, in the format in which it came in: same shape, other weights.
 
 from __future__ import annotations
 
-import copy
 import importlib
 import inspect
 import os
@@ -17,9 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from fairbits.domain import Encoding, Schema, is_there
+from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError, choose_from
 from fairbits.models.base import Model
 from fairbits.models.black_box import attribute, foreign, homes_of, is_model, wrap_foreign
@@ -206,14 +203,12 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
 
         return from_url(text, schema, options)
     file = Path(source)
-    if isinstance(source, str) and is_reference(text) and not is_there(file):
+    if isinstance(source, str) and is_reference(text) and not os.path.exists(file):
         check_reference(text, trust_code=options.trust_code)
         return adapt(named_model(text, trust_code=options.trust_code), schema, options)
     suffix = _checked(file, options).suffix.lower()
-    if suffix in PICKLES:
-        return _pickled(file, schema, options)
     if suffix not in _READERS:
-        known = ", ".join(_READERS)
+        known = ", ".join(name for name in _READERS if name not in PICKLES)
         raise ModelError(f"the model {str(file)!r} has the ending {suffix!r}, which is not known; use {known}.")
     module, _, name = _READERS[suffix].partition(":")
     reader: Reader = getattr(importlib.import_module(f"fairbits.models.{module}"), name)
@@ -223,7 +218,7 @@ def read_model(source: Any, schema: Schema | None = None, options: ModelOptions 
 def read_decider(source: str | Path, options: ModelOptions) -> Any:
     """What a reference names or a file of scikit-learn holds, before anything is known about its inputs."""
     file = Path(source)
-    if isinstance(source, str) and is_reference(source) and not is_there(file):
+    if isinstance(source, str) and is_reference(source) and not os.path.exists(file):
         return named_model(source, trust_code=options.trust_code)
     ending = _checked(file, options).suffix.lower()
     if ending not in (*PICKLES, ".skops"):
@@ -231,8 +226,8 @@ def read_decider(source: str | Path, options: ModelOptions) -> Any:
             f"the decider {str(file)!r} is a {ending or 'nameless'} file; texts take a .skops file, a pickle, "
             f"module:function, or an address that ends in /v1."
         )
-    if ending == ".skops" and not options.trust_pickle:
-        check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
+    if ending == ".skops":
+        check_skops(file, options)
     return read_object(file, trust_pickle=options.trust_pickle)
 
 
@@ -274,13 +269,20 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
     raise ModelError(f"a {type(model).__name__!r} is no model: it has neither scores, predict_proba nor predict.")
 
 
-def _checked(file: Path, options: ModelOptions) -> Path:
-    if not is_there(file):
-        raise ModelError(f"the model {str(file)!r} does not exist; check the path.")
+def checked_file(path: str | Path, what: str = "model") -> Path:
+    """A file that is there, and not empty."""
+    file = Path(path)
+    if not os.path.exists(file):
+        raise ModelError(f"the {what} {str(file)!r} does not exist; check the path.")
     if file.is_dir():
-        raise ModelError(f"the model {str(file)!r} is a folder; name the file in it.")
+        raise ModelError(f"the {what} {str(file)!r} is a folder; name the file in it.")
     if file.stat().st_size == 0:
-        raise ModelError(f"the model {str(file)!r} is empty; export it again.")
+        raise ModelError(f"the {what} {str(file)!r} is empty; export it again.")
+    return file
+
+
+def _checked(path: str | Path, options: ModelOptions) -> Path:
+    file = checked_file(path)
     suffix = file.suffix.lower()
     if suffix in _ARCHIVES and not is_archive(file):
         # Frameworks say strange things here: that the file is missing, or that it might be trusted.
@@ -303,18 +305,22 @@ def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
     )
 
 
-def _skops(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+def _object(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A .skops file, whose arrays are looked at first, or a pickle, which is opened only where it is trusted."""
+    first = "joblib"
+    if file.suffix.lower() == ".skops":
+        first = "skops.io"
+        check_skops(file, options)
+    if options.trust_pickle or first == "skops.io":
+        # Imported here while the child imports it, and not counted as the model's own time.
+        options = options_after_trial(file, schema, options, needs=(first, "sklearn.ensemble", "pandas"))
+    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
+
+
+def check_skops(file: Path, options: ModelOptions) -> None:
+    """Refuse arrays in a .skops file that declare more than is allowed, unless the file is trusted."""
     if not options.trust_pickle:
         check_arrays(file, check_archive(file, options.max_model_bytes), options.max_model_bytes)
-    options = options_after_trial(file, schema, options, needs=("skops.io", "sklearn.ensemble", "pandas"))
-    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
-
-
-def _pickled(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
-    if options.trust_pickle:
-        # Imported here while the child imports it, and not counted as the model's own time.
-        options = options_after_trial(file, schema, options, needs=("joblib", "pandas", "sklearn.ensemble"))
-    return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
 def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
@@ -353,7 +359,7 @@ _FRAMEWORKS = {
 _READERS = {
     ".npz": "registry:_npz",
     ".onnx": "onnx.adapter:read_onnx",
-    ".skops": "registry:_skops",
+    **dict.fromkeys((".skops", *PICKLES), "registry:_object"),
     ".pt2": "torch.files:read_pt2",
     **dict.fromkeys((".pt", ".pth"), "torch.files:read_weights"),
     ".keras": "keras:read_file",
@@ -441,9 +447,11 @@ def _rewritten(network: Network, original: Any, path: Path, options: ModelOption
 
         rewrite_torch(network, original, path, options)
     elif framework == "sklearn":
+        from fairbits.models.sklearn import with_weights
+
         if isinstance(original, Path):
             original = read_object(original, trust_pickle=options.trust_pickle)
-        write_object(_changed_sklearn(network, original), path)
+        write_object(with_weights(original, network), path)
     else:
         raise ModelError(f"a network cannot be written back as {ending!r}; use .npz or .onnx.")
 
@@ -457,23 +465,3 @@ def _write_onnx(network: Network, original: Path, path: Path) -> None:
         if has_encoders(original):  # our own graph would begin behind them
             raise
         write_onnx(network, path)
-
-
-def _changed_sklearn(network: Network, estimator: Any) -> Any:
-    """A copy of a pipeline whose perceptron has the network's weights."""
-    from fairbits.models.sklearn import final_of, is_linear, linear_with, perceptron_in
-
-    changed = copy.deepcopy(estimator)
-    if is_linear(final_of(changed)):
-        linear_with(final_of(changed), network)
-        return changed
-    perceptron = perceptron_in(changed)
-    if [w.shape for w in perceptron.coefs_] != [w.shape for w in network.weights]:
-        raise ModelError(
-            f"the original perceptron has other layers than the network, whose widths are {network.widths}."
-        )
-    for old, new in ((perceptron.coefs_, network.weights), (perceptron.intercepts_, network.biases)):
-        for i, array in enumerate(new):
-            same = np.asarray(old[i], dtype=np.float32) == array
-            old[i] = np.where(same, old[i], array).astype(old[i].dtype)  # untouched weights keep every bit
-    return changed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,7 @@ from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Activation, Head, Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
-from fairbits.models.predictors import checked_columns, decoding, dummy_encoding, from_predictor, names_of
+from fairbits.models.predictors import checked_columns, classes_of, decoding, dummy_encoding, from_predictor, names_of
 from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, random_people
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.behind import trees_behind
@@ -99,29 +100,14 @@ def is_linear(estimator: Any) -> bool:
     return kind.__name__ in LOGISTIC and (outputs == 1 or not one_by_one)
 
 
-def network_of_linear(estimator: Any) -> Network:
-    """A linear or logistic model as a network of one layer."""
-    weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64)).T
-    biases = np.broadcast_to(np.asarray(estimator.intercept_, dtype=np.float64).ravel(), weights.shape[1])
-    head: Head = "linear" if not hasattr(estimator, "classes_") else "sigmoid" if weights.shape[1] == 1 else "softmax"
-    return Network.build([weights], [biases], head=head)
-
-
-def linear_with(estimator: Any, network: Network) -> Any:
-    """Put a network's weights into a linear model, in place; unchanged ones keep every bit."""
-    shape = np.shape(estimator.coef_)
-    changed = network.weights[0].T.reshape(shape)
-    same = np.asarray(estimator.coef_, dtype=np.float32) == changed
-    estimator.coef_ = np.where(same, estimator.coef_, changed)
-    biases = np.reshape(network.biases[0], np.shape(estimator.intercept_))
-    kept = np.where(np.asarray(estimator.intercept_, dtype=np.float32) == biases, estimator.intercept_, biases)
-    estimator.intercept_ = kept if np.ndim(kept) else float(kept)
-    return estimator
-
-
 def network_of_sklearn(estimator: Any) -> Network:
-    """The network inside a fitted MLPClassifier or MLPRegressor; class order as in ``classes_``."""
+    """A linear or logistic model, or a perceptron, as a network; class order as in ``classes_``."""
     kind = type(estimator).__name__
+    if is_linear(estimator):
+        weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64)).T
+        biases = np.broadcast_to(np.asarray(estimator.intercept_, dtype=np.float64).ravel(), weights.shape[1])
+        ends: Head = "sigmoid" if weights.shape[1] == 1 else "softmax"
+        return Network.build([weights], [biases], head=ends if hasattr(estimator, "classes_") else "linear")
     if not is_perceptron(estimator):
         raise ModelError(f"{kind} is not a multi-layer perceptron; give an MLPClassifier or MLPRegressor.")
     if not hasattr(estimator, "coefs_"):
@@ -129,23 +115,34 @@ def network_of_sklearn(estimator: Any) -> Network:
     head = _HEADS[estimator.out_activation_]
     if estimator.n_outputs_ > 1 and head != "softmax":
         raise ModelError(f"this {kind} predicts {estimator.n_outputs_} targets at once; give a model with one.")
-    return Network.build(
-        estimator.coefs_,
-        estimator.intercepts_,
-        activation=Activation(_ACTIVATIONS[estimator.activation]),
-        head=head,
-    )
+    activation = Activation(_ACTIVATIONS[estimator.activation])
+    return Network.build(estimator.coefs_, estimator.intercepts_, activation=activation, head=head)
 
 
-def perceptron_in(estimator: Any) -> Any:
-    """The perceptron at the end of a model, whose weights a repair may change."""
-    final = final_of(estimator)
-    network_of_sklearn(final)
-    return final
+def with_weights(estimator: Any, network: Network) -> Any:
+    """A copy of a model or pipeline whose last step has a network's weights; unchanged ones keep every bit."""
+    changed = copy.deepcopy(estimator)
+    final = final_of(changed)
+    if [w.shape for w in network_of_sklearn(final).weights] != [w.shape for w in network.weights]:
+        raise ModelError(f"the original model has other layers than the network, whose widths are {network.widths}.")
+    if is_linear(final):
+        final.coef_ = _kept(final.coef_, network.weights[0].T)
+        biases = _kept(final.intercept_, network.biases[0])
+        final.intercept_ = biases if np.ndim(biases) else float(biases)
+    else:
+        final.coefs_ = list(map(_kept, final.coefs_, network.weights))
+        final.intercepts_ = list(map(_kept, final.intercepts_, network.biases))
+    return changed
+
+
+def _kept(old: Any, new: Any) -> Any:
+    """New numbers in the shape and type of the old ones, where they differ from these as float32."""
+    before = np.asarray(old)
+    after = np.reshape(new, before.shape)
+    return np.where(before.astype(np.float32) == after, before, after).astype(before.dtype)
 
 
 _Read = TypeVar("_Read")
-Names = tuple[str, ...] | None
 
 #: Steps that look at one column at a time. Tables are asked for, so their settings do not matter here.
 _COLUMNWISE = {
@@ -161,13 +158,12 @@ def from_sklearn(estimator: Any, schema: Schema | None, options: ModelOptions) -
     """Any fitted scikit-learn model, native where it is a perceptron, linear or trees behind column-wise encoders."""
     estimator = winner(estimator)
     loaded = _read(estimator, schema, options)
-    threshold = own_threshold(estimator)
     if schema is None:
         return loaded
     owner = loaded.owner or _owner(estimator, schema, options)
     if owner is not None and schema.classes and callable(attribute(estimator, "predict_proba")):
         owner = replace(owner, decide=attribute(estimator, "predict"))
-    return replace(loaded, owner=owner, threshold=threshold)
+    return replace(loaded, owner=owner, threshold=own_threshold(estimator))
 
 
 def _owner(estimator: Any, schema: Schema, options: ModelOptions) -> Owner | None:
@@ -211,56 +207,53 @@ def own_threshold(estimator: Any) -> float | None:
 
 
 def _read(estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A network or trees where they say it all, else a black box, with the reason as a note."""
     steps, final = taken_apart(estimator)
-    if is_booster(final):
-        return _trees(estimator, steps, final, schema, options)
-    if not is_perceptron(final) and not is_linear(final):
+    trees = is_booster(final)
+    if not trees and not is_perceptron(final) and not is_linear(final):
         return _asked(estimator, schema, options, _no_reader(final))
+    if schema is None and (steps or _prepares(final)):
+        raise ModelError("a pipeline with encoders needs the schema of its columns; load it with load_with_encoding.")
+    try:
+        loaded = (_trees if trees else _network)(estimator, steps, final, schema, options)
+    except NotNative as error:
+        return _asked(estimator, schema, options, str(error))
+    except RefusedRows as error:
+        return _asked_after(error, estimator, schema, options)
+    if not trees or schema is None or options.input_format is not None:
+        return loaded
+    why = disagreement(loaded, estimator, schema, options)
+    return _asked(estimator, schema, options, why) if why else loaded
+
+
+def _network(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     with foreign(f"the weights of the {type(final).__name__} cannot be read; fit and save it again"):
-        network = network_of_sklearn(final) if is_perceptron(final) else network_of_linear(final)
-    classes = getattr(final, "classes_", None)
-    names = None if classes is None else tuple(text_of(value) for value in np.asarray(classes).tolist())
+        network = network_of_sklearn(final)
+    names = classes_of(final)
     if schema is None:
-        if steps:
-            raise ModelError(
-                "a pipeline with encoders needs the schema of its columns; load it with load_with_encoding."
-            )
         chosen = network if options.favourable is None else network.with_favourable(options.favourable)
         return Loaded(chosen, None, names)
     if not steps:
         return Loaded(network, _bare(estimator, schema, options), names)
-    return _encoded(estimator, steps, network, names, schema, options)
-
-
-def _encoded(
-    estimator: Any, steps: list[Any], network: Network, names: Names, schema: Schema, options: ModelOptions
-) -> Loaded:
-    """A network behind encoders: with their tables, else a black box, with the reason as a note."""
-    notes = _order_note(estimator, schema, options)
-    try:
-        return Loaded(network, _behind(estimator, steps, schema, options, encoding_of), names, notes)
-    except NotColumnwise as error:
-        return _asked(estimator, schema, options, str(error))
-    except RefusedRows as error:
-        return _asked_after(error, estimator, schema, options)
+    encoding = _behind(estimator, steps, schema, options, encoding_of)
+    return Loaded(network, encoding, names, _order_note(estimator, schema, options))
 
 
 def _trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    """A tree model: its own trees where they say it all, else a black box, with the reason as a note."""
-    try:
-        loaded = _native_trees(estimator, steps, final, schema, options)
-    except NotNative as error:
-        why = str(error)
-    except RefusedRows as error:
-        assert schema is not None  # noqa: S101 - encoders are asked for with a schema only
-        return _asked_after(error, estimator, schema, options)
-    else:
-        if schema is None or options.input_format is not None:
-            return loaded
-        why = disagreement(loaded, estimator, schema, options)
-        if not why:
-            return loaded
-    return _asked(estimator, schema, options, why)
+    if schema is None or not (steps or _prepares(final)):
+        return from_booster(final, schema, options)
+    read = settled(read_object(final), schema, options)
+
+    def behind(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
+        return trees_behind(read.ensemble, transform, schema, tuple(columns), single_steps(steps))
+
+    ensemble, encoding = _behind(estimator, steps, schema, options, behind, exact=True)
+    return with_encoding(replace(read, ensemble=ensemble), encoding, _order_note(estimator, schema, options))
+
+
+def _prepares(final: Any) -> bool:
+    """Whether a model encodes its columns itself, as HistGradientBoosting does with categories."""
+    return attribute(final, "_preprocessor") is not None
 
 
 def _no_reader(final: Any) -> str:
@@ -281,9 +274,11 @@ def _asked(estimator: Any, schema: Schema | None, options: ModelOptions, why: st
     return replace(box, notes=(*box.notes, f"the model is asked through its own library, not read: {why}"))
 
 
-def _asked_after(refusal: RefusedRows, estimator: Any, schema: Schema, options: ModelOptions) -> Loaded:
+def _asked_after(refusal: RefusedRows, estimator: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
     """The model as a black box where its encoders alone refuse rows that the whole of it takes, types and all."""
-    if not names_of(estimator):  # fitted on bare arrays: whether they held codes is for its owner to say
+    if schema is None or not names_of(
+        estimator
+    ):  # fitted on bare arrays: whether they held codes is for its owner to say
         raise refusal
     try:
         box = _asked(estimator, schema, options, "its encoders, asked alone, refuse rows that it takes itself.")
@@ -292,26 +287,6 @@ def _asked_after(refusal: RefusedRows, estimator: Any, schema: Schema, options: 
     except FairbitsError:
         raise refusal from None
     return box
-
-
-def _native_trees(estimator: Any, steps: list[Any], final: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
-    prepares = getattr(final, "_preprocessor", None) is not None  # HistGradientBoosting encodes categories itself
-    if schema is None:
-        if steps or prepares:
-            raise ModelError(
-                "a pipeline with encoders needs the schema of its columns; load it with load_with_encoding."
-            )
-        return from_booster(final, schema, options)
-    if not steps and not prepares:
-        return from_booster(final, schema, options)
-    read = settled(read_object(final), schema, options)
-
-    def behind(transform: Transform, schema: Schema, columns: Iterable[str]) -> tuple[Ensemble, Encoding]:
-        return trees_behind(read.ensemble, transform, schema, tuple(columns), single_steps(steps))
-
-    ensemble, encoding = _behind(estimator, steps, schema, options, behind, exact=True)
-    read = replace(read, ensemble=ensemble)
-    return with_encoding(read, encoding, _order_note(estimator, schema, options))
 
 
 def _bare(estimator: Any, schema: Schema, options: ModelOptions) -> Encoding | None:
@@ -374,7 +349,7 @@ def _encoded_rows(steps: list[Any], final: Any, decoder: Decoder, decode: Callab
     rows = decode(decoder.encoding.encode(codes))
     for step in steps:
         rows = step.transform(rows)
-    return rows if getattr(final, "_preprocessor", None) is None else final._preprocess_X(rows, reset=False)
+    return final._preprocess_X(rows, reset=False) if _prepares(final) else rows
 
 
 def _order_note(estimator: Any, schema: Schema, options: ModelOptions) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 from .compute import compute_report as compute_report
 from .compute import evaluator_of_run as evaluator_of_run
-from .contest import ContestData as ContestData
-from .contest import contest_of as contest_of
 from .contest import contest_page as contest_page
 from .contest import render_contest as render_contest
 from .contest import write_contest as write_contest
@@ -18,10 +16,12 @@ from .fleet import write_fleet as write_fleet
 from .html import render_fragment as render_fragment
 from .html import render_page as render_page
 from .looks import audit_look as audit_look
+from .looks import cases_look as cases_look
 from .looks import measure_look as measure_look
 from .looks import quality_lines as quality_lines
 from .looks import search_look as search_look
 from .looks import study_look as study_look
+from .looks import titled as titled
 from .manifest import MANIFEST as MANIFEST
 from .manifest import SIGNATURE as SIGNATURE
 from .manifest import Verification as Verification
@@ -39,7 +39,6 @@ from .sections.certainty import certificate_blocks as certificate_blocks
 from .sections.inside import debug_blocks as debug_blocks
 from .sections.paperwork import filing_page as filing_page
 from .sections.people import axes_of as axes_of
-from .sections.people import case_card as case_card
 from .sections.people import distance_words as distance_words
 from .sections.people import portrait_of as portrait_of
 from .sections.people import row_words as row_words

@@ -132,7 +132,9 @@ def compute_report(
         people=tuple(people),
         debugged=debugged,
         repaired=repaired,
-        reproduction=_reproduction(run, searched, {"debug": debugged, "repair": repaired, **_asked(run.folder, study)}),
+        reproduction=_reproduction(
+            run, about, searched, {"debug": debugged, "repair": repaired, **_asked(run.folder, study)}
+        ),
         warnings=(*run.warnings(), *_unfinished(run)),
         certified=statements,
         contradictions=against,
@@ -246,10 +248,10 @@ def _model_words(subject: Subject) -> str:
     return f"a model that gives {gives} ({kind_of(model)})"
 
 
-def _reproduction(run: Run, searched: Searched, stages: Mapping[str, Any]) -> Reproduction:
+def _reproduction(run: Run, subject: Subject, searched: Searched, stages: Mapping[str, Any]) -> Reproduction:
     manifest = run.manifest
     return Reproduction(
-        commands=commands(manifest, searched.figures, stages),
+        commands=commands(manifest, searched.figures, stages, subject.options.typed_grants()),
         seed=manifest["seed"],
         identity=manifest["identity"]["id"],
         versions=run.versions,

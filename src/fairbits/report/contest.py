@@ -1,4 +1,4 @@
-"""A comparison of strategies as one page: the record of it, read from the comparison's document, and the page.
+"""A comparison of strategies as one page.
 
 What a comparison is, the experiments know; the page sees only the document that they write, as it would from a file.
 """
@@ -6,9 +6,10 @@ What a comparison is, the experiments know; the page sees only the document that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from fairbits.blocks import (
     Block,
@@ -53,111 +54,67 @@ KIND = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """One strategy in a comparison."""
-
-    strategy: str
-    figures: Mapping[str, tuple[float | None, float | None]]
-    runs: Sequence[Mapping[str, Any]]
-    effect: tuple[float, float] | None  # A12 against the reference, and p
-
-    @property
-    def found(self) -> float:
-        """Mean number of ID cases."""
-        return self.figures["id_cases"][0] or 0.0
-
-    def pace(self) -> list[float]:
-        """ID cases so far at equal steps of time, mean over the runs."""
-        paces = [run["pace"] for run in self.runs]
-        return [0.0, *(sum(step) / len(paces) for step in zip(*paces, strict=True))]
+Contender: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ContestData:
-    """Everything on the page of a comparison of strategies."""
-
-    subject: str
-    terms: str
-    repeats: int
-    contenders: tuple[Contender, ...]
-    leaves: int
-    left_out: Mapping[str, str]
-    idle: Sequence[str]
-    sentence: str
-    command: str
-    quality: Quality | None = None
-
-
-def contest_of(document: Mapping[str, Any], *, command: str) -> ContestData:
-    """The record of a comparison, from its document."""
-    contenders = [_contender(row) for row in document["strategies"]]
-    first = next((one.runs[0] for one in contenders if one.runs), {"leaves": 0})
-    return ContestData(
-        subject=document["subject"],
-        terms=document["terms"],
-        repeats=document["contest"]["repeats"],
-        contenders=tuple(sorted(contenders, key=lambda one: -one.found)),
-        leaves=first["leaves"],
-        left_out=document["left_out"],
-        idle=document["idle"],
-        sentence=document["sentence"],
-        command=command,
-        quality=None if document.get("quality") is None else Quality.of_figures(document["quality"]),
-    )
-
-
-def write_contest(data: ContestData, path: Path) -> None:
+def write_contest(document: Mapping[str, Any], path: Path, *, command: str = "") -> None:
     """Write the page of a comparison, whole or not at all."""
-    write_whole(path, render_contest(data).encode())
+    write_whole(path, render_contest(document, command=command).encode())
 
 
-def render_contest(data: ContestData) -> str:
+def render_contest(document: Mapping[str, Any], *, command: str = "") -> str:
     """The page of a comparison."""
-    return render_page(contest_page(data))
+    return render_page(contest_page(document, command=command))
 
 
-def contest_page(data: ContestData, *, drawn: bool = True) -> Page:
+def contest_page(document: Mapping[str, Any], *, command: str = "", drawn: bool = True) -> Page:
     """What is said of a comparison, with or without its pictures."""
-    found = bool(data.contenders[0].found)
+    contenders = sorted(document["strategies"], key=lambda one: -_found(one))
+    found = bool(_found(contenders[0]))
+    drawn = found and drawn
     return Page(
-        subject=data.subject,
+        subject=document["subject"],
         command="compare",
-        title=f"{data.subject}: strategies compared",
-        sentence=data.sentence if found else "No strategy found an ID case: none found.",
-        opening=tuple(_opening(data)),
-        parts=tuple(_parts(data, drawn=found and drawn)),
-        pictures=_pictures(data) if found and drawn else {},
+        title=f"{document['subject']}: strategies compared",
+        sentence=document["sentence"] if found else "No strategy found an ID case: none found.",
+        opening=tuple(_opening(document)),
+        parts=tuple(_parts(contenders, document["contest"]["repeats"], command, drawn=drawn)),
+        pictures=_pictures(contenders) if drawn else {},
     )
 
 
-def _opening(data: ContestData) -> Iterator[Block]:
-    runs = "one run each" if data.repeats == 1 else f"{number(data.repeats)} runs each, every one with another seed"
+def _found(contender: Contender) -> float:
+    """Mean number of ID cases."""
+    return contender["id_cases"]["mean"] or 0.0
+
+
+def _opening(document: Mapping[str, Any]) -> Iterator[Block]:
+    repeats, terms = document["contest"]["repeats"], document["terms"]
+    runs = "one run each" if repeats == 1 else f"{number(repeats)} runs each, every one with another seed"
     yield Paragraph(
-        f"{number(len(data.contenders))} strategies on one model, through the same oracle: {data.terms} a run, "
+        f"{number(len(document['strategies']))} strategies on one model, through the same oracle: {terms} a run, "
         f"{runs}. An ID case is a person whose twins, alike in all but protected values, do not all get the same "
         "decision. What a search finds is a lower bound on what there is.",
         tone="lead",
     )
-    if data.quality is not None:
-        yield Paragraph(" ".join(data.quality.lines()), tone="small")
-    for name, missing in data.left_out.items():
+    if document.get("quality") is not None:
+        yield Paragraph(" ".join(Quality.of_figures(document["quality"]).lines()), tone="small")
+    for name, missing in document["left_out"].items():
         yield Paragraph(f"{name} was left out: it needs {missing}, which this model lacks.", tone="warning")
-    if data.idle:
-        names = ", ".join(data.idle)
-        short = f"There, {data.terms} is too short for one step."
+    if document["idle"]:
+        names = ", ".join(document["idle"])
+        short = f"There, {terms} is too short for one step."
         yield Paragraph(f"No person was evaluated in at least one run of: {names}. {short}", tone="warning")
-    if data.repeats == 1:
+    if repeats == 1:
         words = "One run each: no deviation and no test of significance. A second run may change the order."
         yield Paragraph(words, tone="note")
 
 
-def _parts(data: ContestData, *, drawn: bool) -> Iterator[PagePart]:
+def _parts(contenders: Sequence[Contender], repeats: int, command: str, *, drawn: bool) -> Iterator[PagePart]:
     if drawn:
-        names = {one.strategy for one in data.contenders}
         key = [
             ("blue", "this strategy"),
-            *([("orange", YARDSTICK)] if YARDSTICK in names else []),
+            *([("orange", YARDSTICK)] if any(one["strategy"] == YARDSTICK for one in contenders) else []),
             ("grey", "all others"),
         ]
         caption = (
@@ -168,67 +125,70 @@ def _parts(data: ContestData, *, drawn: bool) -> Iterator[PagePart]:
         severe = "The largest number of classes that the scores of one person's twins fall into: a lower bound."
         columns: list[list[Block]] = [[Heading("How many"), many], [Heading("How severe"), Drawing("k", severe)]]
         yield PagePart("runs", "Run by run", [Columns(columns)])
-    mean = " (mean ± standard deviation)" if data.repeats > 1 else ""
+    mean = " (mean ± standard deviation)" if repeats > 1 else ""
+    leaves = next((one["runs"][0]["leaves"] for one in contenders if one["runs"]), 0)
+    tested = any(one["against_dice"] for one in contenders)
     about = (
         "1st and 1,000th: seconds until so many ID cases were found. Distance of two: mean over pairs of ID cases, "
         "per attribute the share of its range (categories: same or not). Leaves covered: of the "
-        f"{number(data.leaves)} leaves of a decision tree fitted to the decisions about real rows. Attributes "
+        f"{number(leaves)} leaves of a decision tree fitted to the decisions about real rows. Attributes "
         "changed, L1: from the nearest real row."
     )
-    if any(one.effect for one in data.contenders):
+    if tested:
         about += (
             f" A12: the chance that a run finds more ID cases than one of {YARDSTICK}; p: Mann-Whitney, two-sided, "
             "corrected for the number of tests by Holm. With few runs p cannot be small."
         )
     kind = f"What kind of people: severity, how different from each other and from real rows{mean}"
-    tables = (_table(data, FOUND, f"What was found, and how fast{mean}", tested=True), _table(data, KIND, kind))
+    tables = (
+        _table(contenders, FOUND, f"What was found, and how fast{mean}", tested=tested),
+        _table(contenders, KIND, kind),
+    )
     yield PagePart("figures", "All figures", [*tables, Paragraph(about, tone="small")])
-    again: Block = Commands([data.command])
-    if not data.command:
+    again: Block = Commands([command])
+    if not command:
         again = Paragraph("The model, or the budget, is known to Python only: compare again with Audit.compare.")
     paced = "Runs are limited by seconds: a faster or quieter machine finds more, in another order perhaps."
     yield PagePart("again", "Reproduce", [again, Paragraph(paced, tone="small")])
 
 
 def _table(
-    data: ContestData, columns: Sequence[tuple[str, str, int | None]], caption: str, *, tested: bool = False
+    contenders: Sequence[Contender],
+    columns: Sequence[tuple[str, str, int | None]],
+    caption: str,
+    *,
+    tested: bool = False,
 ) -> Block:
     heads = [label("strategy"), *(shown(heading) for _, heading, _ in columns)]
-    rows: list[list[Any]] = [
-        [one.strategy, *(_cell(one, key, digits) for key, _, digits in columns)] for one in data.contenders
-    ]
-    if tested and any(one.effect for one in data.contenders):
+    rows = [[one["strategy"], *(_cell(one, key, digits) for key, _, digits in columns)] for one in contenders]
+    if tested:
         heads[2:2] = [figure("A12", 2), figure("p", 3)]
-        for row, one in zip(rows, data.contenders, strict=True):
-            row[2:2] = one.effect or (None, None)
+        for row, one in zip(rows, contenders, strict=True):
+            verdict = one["against_dice"] or {}
+            row[2:2] = verdict.get("a12"), verdict.get("p_holm")
     return TableBlock(heads, rows, caption)
 
 
-def _contender(row: Mapping[str, Any]) -> Contender:
-    figures = {key: (row[key]["mean"], row[key]["deviation"]) for key, *_ in (*FOUND, *KIND)}
-    verdict = row["against_dice"]
-    effect = None if verdict is None else (verdict["a12"], verdict["p_holm"])
-    return Contender(row["strategy"], figures, row["runs"], effect)
-
-
 def _cell(one: Contender, key: str, digits: int | None) -> str:
-    if key == "id_cases" and not one.found:
+    if key == "id_cases" and not _found(one):
         return "none found"
-    mean, deviation = one.figures[key]
     scale, unit = (1, "") if digits is not None else (100, " %")
-    shown = [number(value * scale, 1 if digits is None else digits) for value in (mean, deviation) if value is not None]
-    return " ± ".join(shown) + unit if shown else "–"
+    known = [value for value in (one[key]["mean"], one[key]["deviation"]) if value is not None]
+    return (
+        " ± ".join(number(value * scale, 1 if digits is None else digits) for value in known) + unit if known else "–"
+    )
 
 
-def _pictures(data: ContestData) -> dict[str, str]:
-    names = [one.strategy for one in data.contenders]
-    last = max(run["pace_seconds"] for one in data.contenders for run in one.runs)
-    paces = [(one.strategy, one.pace()) for one in data.contenders]
-    words = "; ".join(f"{name} {number(pace[-1])}" for name, pace in paces)
-    made = over_time(paces, last, YARDSTICK)
+def _pictures(contenders: Sequence[Contender]) -> dict[str, str]:
+    names = [one["strategy"] for one in contenders]
+    last = max(run["pace_seconds"] for one in contenders for run in one["runs"])
+    # ID cases so far at equal steps of time, means over the runs.
+    paces = [[0.0, *np.mean([run["pace"] for run in one["runs"]], axis=0).tolist()] for one in contenders]
+    words = "; ".join(f"{name} {number(pace[-1])}" for name, pace in zip(names, paces, strict=True))
+    made = over_time(list(zip(names, paces, strict=True)), last, YARDSTICK)
     found = {"pace": inline_svg(made, "pic-pace", "ID cases over time, by strategy", f"At the end: {words}.")}
     for name, key, title in (("ids", "id_cases", "ID cases of each run"), ("k", "k_max", "Largest k of each run")):
-        values = [[float(run[key] or 0) for run in one.runs] for one in data.contenders]
+        values = [[float(run[key] or 0) for run in one["runs"]] for one in contenders]
         words = "; ".join(f"{who} {_range(some)}" for who, some in zip(names, values, strict=True))
         found[name] = inline_svg(dots(names, values, title), f"pic-{name}", title, f"{words}.")
     return found

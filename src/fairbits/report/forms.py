@@ -68,7 +68,7 @@ def metrics_of(data: ReportData) -> Iterator[Metric]:
                 yield Metric(name, words, slice_, value, None if low is None or high is None else (low, high))
 
 
-def bill_of_materials(data: ReportData, _: Path) -> bytes:
+def bill_of_materials(data: ReportData, _: Page, __: Path) -> bytes:
     """A CycloneDX ML-BOM: the model with its card, and the table that it was asked about."""
     about, made = data.about, data.reproduction
     sources = {source.what: source for source in data.opening.sources}
@@ -148,7 +148,7 @@ def _assessments(data: ReportData) -> list[dict[str, str]]:
     return found
 
 
-def test_statement(data: ReportData, folder: Path) -> bytes:
+def tested_statement(data: ReportData, _: Page, folder: Path) -> bytes:
     """An in-toto statement: what the gate said about this model, with the hash of gate.json and of the model."""
     if data.gate is None:
         other = f" ({data.gate_of_another})" if data.gate_of_another else ""
@@ -181,7 +181,7 @@ def test_statement(data: ReportData, folder: Path) -> bytes:
     )
 
 
-def bias_profile(data: ReportData, _: Path) -> bytes:
+def bias_profile(data: ReportData, _: Page, __: Path) -> bytes:
     """A bias profile: what was measured under the headings of such a file, and room for what only its owner knows.
 
     At most three printed pages: figures without their explanations, which are in the report.
@@ -218,7 +218,7 @@ def _evaluated(data: ReportData) -> tuple[tuple[Block, ...], ...]:
     )
 
 
-def model_card(data: ReportData, _: Path) -> bytes:
+def model_card(data: ReportData, _: Page, __: Path) -> bytes:
     """A card for the Hugging Face Hub: figures as metadata (model-index), the same for readers, the gate's verdict.
 
     The metadata has a value for each figure and no place for its interval: the ends are figures of their own, with the
@@ -284,21 +284,22 @@ def _monitoring() -> Iterator[Block]:
     yield Form(FIELDS, "Decision", DECISIONS, "Next review")
 
 
-def _word(data: ReportData, _: Path) -> bytes:
-    from fairbits.report.page import page_of
+def _word(_: ReportData, page: Page, __: Path) -> bytes:
     from fairbits.report.word import render_word
 
-    return render_word(page_of(data))
+    return render_word(page)
 
 
 def _json(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
+#: Makes a form of a report's record, its page, and the folder of its run.
+FormMaker = Callable[[ReportData, Page, Path], bytes]
 #: What `report --form` writes: the file, and what makes it.
-FORMS: dict[str, tuple[str, Callable[[ReportData, Path], bytes]]] = {
+FORMS: dict[str, tuple[str, FormMaker]] = {
     "bom": ("bom.cdx.json", bill_of_materials),
-    "statement": ("statement.intoto.json", test_statement),
+    "statement": ("statement.intoto.json", tested_statement),
     "card": ("model-card.md", model_card),
     "profile": ("profile.html", bias_profile),
     "word": ("report.docx", _word),

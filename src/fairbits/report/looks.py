@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fairbits.blocks import (
@@ -25,10 +25,9 @@ from fairbits.report import words
 from fairbits.report.compute import about_of
 from fairbits.report.evidence import measured_now, near_of
 from fairbits.report.sections.details import search_blocks
-from fairbits.report.sections.people import card_of
+from fairbits.report.sections.people import card_of, case_card
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.summary import flip_blocks, flip_rows
-from fairbits.report.sections.tail import tail_blocks
 from fairbits.report.sections.treatment import (
     BLIND,
     bits_table,
@@ -36,6 +35,7 @@ from fairbits.report.sections.treatment import (
     impact_blocks,
     lowest_ratios,
     study_blocks,
+    tail_blocks,
 )
 from fairbits.subject import Quality
 from fairbits.text import number, percent
@@ -43,7 +43,7 @@ from fairbits.text import number, percent
 if TYPE_CHECKING:
     from fairbits.measure import GroupTable, Measurement
     from fairbits.report.record import ReportData
-    from fairbits.store import Run
+    from fairbits.store import Case, Run
     from fairbits.subject import Subject
 
 
@@ -99,6 +99,22 @@ def people_of(found: Measurement, top: int) -> list[PersonCard]:
         alike = f", {one.rows} rows alike" if one.rows > 1 else ""
         people.append(card_of(one, rank, f"{found.table.place(one.position)}{alike}"))
     return people
+
+
+def titled(title: str, lines: Iterable[str], blocks: Iterable[Block]) -> Iterator[Block]:
+    """Blocks of a stage by themselves: what they are about, and how the model agrees with the labels."""
+    yield Paragraph(Strong(title))
+    yield from paragraphs(lines, "small")
+    yield from blocks
+
+
+def cases_look(run: Run, found: Sequence[Case], where: str | None) -> Iterator[Block]:
+    """The cases of a run that were asked for, the worst first."""
+    title = f"Treated most differently{' that fit' if where else ''}, of {len(run):,} cases"
+    if not found:
+        title = f"Of the {len(run):,} cases, none fits {where!r}." if where else "The run has no cases."
+    people = People([case_card(case, rank) for rank, case in enumerate(found, 1)], not run.schema.regression)
+    yield from titled(title, quality_lines(run.manifest.get("quality")), [people])
 
 
 def study_look(subject: Subject, document: Mapping[str, Any]) -> Iterator[Block]:

@@ -17,12 +17,12 @@ from fairbits._version import __version__
 from fairbits.blocks import Block, Cards, Commands, Facts, Fold, Page, PagePart, Paragraph, Strong, Text, paragraphs
 from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.options import AuditOptions, flag_words
-from fairbits.report.forms import FORMS
+from fairbits.report.forms import FORMS, FormMaker
 from fairbits.report.html import render_page
 from fairbits.report.manifest import FILING, FORMATS, files_of, write_manifest
 from fairbits.report.markdown import render_markdown_page
 from fairbits.report.record import Opening, ReportData
-from fairbits.report.sections.affected import affected_blocks
+from fairbits.report.sections.affected import affected_blocks, who_blocks
 from fairbits.report.sections.certainty import certainty_blocks, limitation_blocks
 from fairbits.report.sections.details import detail_blocks
 from fairbits.report.sections.paperwork import file_blocks, filing_page, regulation_blocks, sign_off_blocks
@@ -39,8 +39,6 @@ from fairbits.report.sections.treatment import (
     summary,
     treatment_blocks,
 )
-from fairbits.report.sections.treatment import pictures as period_pictures
-from fairbits.report.sections.who import who_blocks
 from fairbits.report.summary import FORMAT, summary_of
 from fairbits.store import plain, write_json, write_whole
 from fairbits.subject import Subject
@@ -75,40 +73,38 @@ PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
 def write_report(data: ReportData, folder: Path, *, forms: Iterable[str] = (), run: Path | None = None) -> Path:
     """Write report.html, report.md, summary.json, forms that are asked for, and the manifest of the folder; an older
     signature is removed."""
-    made = {FORMS[name][0]: FORMS[name][1](data, run or folder) for name in checked_forms(forms)}
-    pages = {"page": render_html(data), "markdown": render_markdown(data)}
-    return write_formats(folder, data, **pages, summary=summary_of(data), more=made)
+    makers = _makers(forms)
+    return _write(data, _drawn_page(data), summary_of(data), folder, makers, run or folder)
 
 
-def checked_forms(forms: Iterable[str]) -> list[str]:
-    """Names of forms, each one that there is."""
+def _makers(forms: Iterable[str]) -> list[tuple[str, FormMaker]]:
+    """Files and what makes them, of forms that there are: asked before anything is drawn."""
     names = list(forms)
-    for name in names:
-        if name not in FORMS:
-            raise OptionError(f"{name!r} is no form; {choose_from(name, FORMS)}")
-    return names
+    strange = next((name for name in names if name not in FORMS), None)
+    if strange is not None:
+        raise OptionError(f"{strange!r} is no form; {choose_from(strange, FORMS)}")
+    return [FORMS[name] for name in names]
 
 
-def write_formats(
-    folder: Path,
+def _write(
     data: ReportData,
-    *,
-    page: str,
-    markdown: str,
+    page: Page,
     summary: Mapping[str, Any],
-    more: Mapping[str, bytes] | None = None,
+    folder: Path,
+    makers: Iterable[tuple[str, FormMaker]],
+    run: Path,
 ) -> Path:
     """Write a report in its formats, each there whole or not at all, and the manifest of its folder last."""
+    content = {name: make(data, page, run) for name, make in makers}
+    content |= {HTML: render_page(page).encode(), MARKDOWN: render_markdown_page(page).encode()}
+    made = data.reproduction
+    if data.proxies is not None and (data.proxies.get("filing") or {}).get("distributed"):
+        content[FILING] = render_page(filing_page(data.proxies, made.created)).encode()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in (more or {}).items():
-            write_whole(folder / name, content)
-        write_whole(folder / HTML, page.encode())
-        write_whole(folder / MARKDOWN, markdown.encode())
+        for name, written in content.items():
+            write_whole(folder / name, written)
         write_json(folder / SUMMARY, summary)
-        made = data.reproduction
-        if data.proxies is not None and (data.proxies.get("filing") or {}).get("distributed"):
-            write_whole(folder / FILING, render_page(filing_page(data.proxies, made.created)).encode())
         about = {"subject": data.about.subject, "identity": made.identity, "run": made.created}
         write_manifest(folder, about=about, hashed=data.files if data.folder == folder else ())
     except OSError as error:
@@ -120,9 +116,13 @@ def write_formats(
 
 def render_html(data: ReportData) -> str:
     """The record as one HTML file."""
+    return render_page(_drawn_page(data))
+
+
+def _drawn_page(data: ReportData) -> Page:
     from fairbits.report.figures.catalogue import pictures_of
 
-    return render_page(page_of(data, pictures_of(data) | period_pictures(data.proxies)))
+    return page_of(data, pictures_of(data) | pictures(data.proxies))
 
 
 def render_markdown(data: ReportData) -> str:
@@ -130,7 +130,7 @@ def render_markdown(data: ReportData) -> str:
     return render_markdown_page(page_of(data))
 
 
-def page_of(data: ReportData, pictures: dict[str, str] | None = None) -> Page:
+def page_of(data: ReportData, drawn: dict[str, str] | None = None) -> Page:
     """Everything that the page says, with its pictures as SVG where there are any."""
     about = data.about
     bits = f"{data.bits:.2f} of {about.bits_limit:.2f} bits"
@@ -144,7 +144,7 @@ def page_of(data: ReportData, pictures: dict[str, str] | None = None) -> Page:
         sentence=first,
         opening=tuple(_opening(data, second)),
         parts=parts_of(data),
-        pictures=pictures or {},
+        pictures=drawn or {},
         made_from="the run's own files",
         glossary=True,
     )
@@ -200,11 +200,18 @@ LIMITS = (
 
 
 def write_scores_report(
-    document: Mapping[str, Any], subject: Subject, folder: Path, *, record: Mapping[str, Any]
+    document: Mapping[str, Any],
+    subject: Subject,
+    folder: Path,
+    *,
+    record: Mapping[str, Any],
+    forms: Iterable[str] = (),
+    run: Path | None = None,
 ) -> Path:
-    """Write report.html, report.md, summary.json and manifest.json of a table of scores."""
+    """Write report.html, report.md, summary.json, forms that are asked for and manifest.json of a table of scores."""
+    makers = _makers(forms)
     sentence = lead(document, blind=True).strip() or _unknown(document)
-    data = _data(document, subject, folder, record)
+    data = _data(document, subject, folder, record, sentence)
     summary_part: list[Block] = [
         Cards(tuple(quality_cards(data.about.quality))),
         Facts([*data.opening.about.items(), *facts(data)]),
@@ -217,7 +224,7 @@ def write_scores_report(
     ]
     made = Fold(
         "Reproduce",
-        [Commands(_commands(record)), Facts(list((record.get("versions") or {}).items()))],
+        [Commands(_commands(record, subject)), Facts(list((record.get("versions") or {}).items()))],
         name="reproduce",
     )
     folds = [made, Fold("Files", tuple(file_blocks(data)), name="files")]
@@ -243,31 +250,55 @@ def write_scores_report(
     about = {"subject": subject.name, "rows": document["rows"], "scores_only": True, "fairbits": __version__}
     about["identity"] = data.reproduction.identity
     whole = plain({**about, "format": FORMAT, **figures, "sentence": sentence, "proxies": summary(document)})
-    return write_formats(folder, data, page=render_page(page), markdown=render_markdown_page(page), summary=whole)
+    return _write(data, page, whole, folder, makers, run or folder)
 
 
-def _data(document: Mapping[str, Any], subject: Subject, folder: Path, record: Mapping[str, Any]) -> ReportData:
+def _data(
+    document: Mapping[str, Any], subject: Subject, folder: Path, record: Mapping[str, Any], sentence: str
+) -> ReportData:
     """What the sections look at: those parts of a report's record that a table of scores has."""
-    quality = subject.checked(as_is=True).quality
+    schema, quality = subject.schema, subject.checked(as_is=True).quality
     found = SimpleNamespace(
+        sentence=sentence,
         proxies=document,
-        about=SimpleNamespace(subject=subject.name, protected=(), blind=True, quality=quality),
+        about=SimpleNamespace(
+            subject=subject.name,
+            protected=(),
+            m=1,
+            blind=True,
+            quality=quality,
+            model="not at hand: the table holds its scores",
+            regression=schema.regression,
+            target=schema.target,
+            notes=subject.notes,
+        ),
+        measured=SimpleNamespace(figures={}, limits=(), rows=document["rows"], flip_rate=None),
         reproduction=SimpleNamespace(created=str(record["created"]), identity=str(record["identity"]["id"])),
         opening=Opening(
-            sources=sources_of(subject), made_by=str(record.get("made_by") or "unknown"), about=subject.about
+            people=sentence,
+            sources=sources_of(subject),
+            made_by=str(record.get("made_by") or "unknown"),
+            about=subject.about,
         ),
+        examined=(),
+        not_examined=(LIMITS,),
+        repaired=None,
+        gate=None,
+        gate_of_another="",
         files=files_of(folder, leave_out=(*FORMATS, FILING)) if folder.is_dir() else (),
         folder=folder,
     )
     return cast(ReportData, found)
 
 
-def _commands(record: Mapping[str, Any]) -> tuple[str, ...]:
+def _commands(record: Mapping[str, Any], subject: Subject) -> tuple[str, ...]:
     """The commands that make the audit again."""
     stated: dict[str, Any] = {name: record.get(name) for name in ("seed", "by", "data_source", "distributed")}
     asked = AuditOptions(**stated)
     name = Path(str(record.get("source") or "SUBJECT")).name
-    return (shlex.join(["fairbits", "audit", name, *flag_words(asked), "--out", "again"]),)
+    return (
+        shlex.join(["fairbits", "audit", name, *flag_words(asked), "--out", "again", *subject.options.typed_grants()]),
+    )
 
 
 def _unknown(document: Mapping[str, Any]) -> str:

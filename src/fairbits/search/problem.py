@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Table
+from fairbits.domain import Codes, Table, evaluated
 from fairbits.engine import NearestRow
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measure, Plausibility
@@ -167,7 +167,8 @@ class Problem:
         values = self._drawn(rng, count)
         for _ in range(REDRAWS if self._drawn_rules else 0):
             places = {int(column): place for place, column in enumerate(self.free)}
-            kept = [rule.over(lambda column: values[:, places[column]]) for rule in self._drawn_rules]  # noqa: B023
+            drawn = {column: values[:, place] for column, place in places.items()}
+            kept = [evaluated(rule.program, drawn.__getitem__) for rule in self._drawn_rules]
             broken = np.flatnonzero(~np.logical_and.reduce(kept))
             if len(broken) == 0:
                 break

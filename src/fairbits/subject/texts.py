@@ -28,7 +28,7 @@ from fairbits.language import (
     read_template,
     templates_of_texts,
 )
-from fairbits.models import Loaded, ModelOptions, is_url, read_decider, secret_note
+from fairbits.models import Loaded, ModelOptions, TokenClassifier, is_url, read_decider, secret_note
 from fairbits.shape import fits
 from fairbits.subject.infer import infer_classes, infer_schema
 from fairbits.subject.subject import Subject, make_subject
@@ -54,6 +54,7 @@ def subject_of_texts(
     target: str | None = None,
     split: str | None = None,
     encoder: Any = None,
+    tokenizer: str | Path | None = None,
     name: str = "text",
     source: str | None = None,
     answers: Path | None = None,
@@ -65,14 +66,22 @@ def subject_of_texts(
     file = Path(table) if isinstance(table, str | Path) else None
     data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
     families = _families(text, folder)
-    made = _decider(decider, chat or {}, favourable, options, answers, encoder)
-    classes = getattr(made, "classes", None) or infer_classes(data, target) or CLASSES
+    known = infer_classes(data, target)
+    if tokenizer is not None and encoder is not None:
+        raise SchemaError("[model] has an encoder and a tokenizer; leave out one of both.")
+    asked = decider
+    if tokenizer is not None:
+        asked = TokenClassifier(decider, tokenizer, classes=known or None, options=options)
+    made = _decider(asked, chat or {}, favourable, options, answers, encoder)
+    classes = getattr(made, "classes", None) or known or CLASSES
     if favourable is not None and favourable not in classes:
         raise SchemaError(f"favourable is {favourable!r}; {choose_from(favourable, classes)}")
     decided = {"classes": classes, "favourable": favourable or classes[-1], "threshold": threshold, "target": target}
     read = _of_column if "column" in text else _of_template
     schema, people, wordings, notes = read(text, data, families, decided, file, split)
     model = TextModel(made, schema, wordings)
+    if isinstance(asked, TokenClassifier):
+        notes = (*notes, *asked.notes)
     if isinstance(made, Chat):
         notes = (*notes, *secret_note(made.url, options))
     return make_subject(

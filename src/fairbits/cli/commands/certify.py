@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairbits.cli.arguments import JSON, audit_of, either_argument
-from fairbits.cli.output import print_json
+from fairbits import report
+from fairbits.cli.arguments import EITHER, JSON, audit_of, open_run
+from fairbits.cli.output import answer
+from fairbits.cli.progress import working
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
 from fairbits.errors import ContradictionError, OptionError
 from fairbits.options import CertifyOptions, LoadingOptions, RegionOptions, arguments_of
 
 if TYPE_CHECKING:
-    from fairbits.audit import Audit, AuditRun
     from fairbits.certify import Certificate
     from fairbits.subject import Subject
 
 
 def certify(
     *,
-    subject: str = either_argument(),
+    subject: str = EITHER,
     options: CertifyOptions,
     about: RegionOptions,
     as_json: bool = JSON,
@@ -32,30 +33,20 @@ def certify(
     Ends with the budget or Ctrl-C; what is certain by then is said. In a run's folder it goes to certify.json.
     """
     of_run = (Path(subject) / "run.json").is_file()
-    if of_run:
-        from fairbits.audit import AuditRun
-
-        if about.protected is not None or about.where is not None:
-            raise OptionError("--protected and --where are for an audit file; a run has its own, so leave them out.")
-        door: Audit | AuditRun = AuditRun.open(subject, **loading.given())
-    else:
-        door = audit_of(subject, about, loading)
+    if of_run and (about.protected is not None or about.where is not None):
+        raise OptionError("--protected and --where are for an audit file; a run has its own, so leave them out.")
+    door = open_run(subject, "certify", loading) if of_run else audit_of(subject, about, loading)
     loaded = door.subject
-    from fairbits.cli.progress import working
-
     with working(shown=not as_json) as progress, gentle_stop() as stop:
         found = door.certify(progress=progress, stop=stop, **arguments_of(options))
-    if as_json:
-        print_json(document(loaded, found))
-    else:
-        from fairbits.blocks import Paragraph, Strong, paragraphs
-        from fairbits.cli.terminal import show
-        from fairbits.report import certificate_blocks
-
-        head = [Paragraph(Strong(f"{loaded.name}: what can be said about everybody"))]
-        nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}{loading.typed}"
-        blocks = [*head, *paragraphs(loaded.lines(), "small"), *certificate_blocks(found)]
-        show(blocks, *([] if loaded.table.drawn else [nearby]))  # all else needs a table
+    title = f"{loaded.name}: what can be said about everybody"
+    nearby = f"next  fairbits {'report' if of_run else 'audit'} {subject}{loading.typed}"
+    answer(
+        as_json,
+        lambda: document(loaded, found),
+        lambda: report.titled(title, loaded.lines(), report.certificate_blocks(found)),
+        *([] if loaded.table.drawn else [nearby]),  # all else needs a table
+    )
     if found.contradictions:
         raise ContradictionError(found.contradictions[0].said())
     if found.stopped:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fairbits import data as built_ins
+from fairbits import domain, report
+from fairbits import subject as subjects
 from fairbits.cli.arguments import JSON
 from fairbits.cli.flags import argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer
 from fairbits.errors import OptionError, choose_from
 from fairbits.options import option
 from fairbits.text import percent
-
-if TYPE_CHECKING:
-    from fairbits.data import BuiltIn
-    from fairbits.domain import Attribute
 
 #: What can be done, with how many names, and with which options.
 ACTIONS: dict[str, tuple[str, int | None, frozenset[str]]] = {
@@ -66,36 +65,22 @@ def data(
     elif action == "export":
         _export(names[0], out or Path(names[0]), codes=codes, force=force)
     elif action == "add":
-        from fairbits.data import add
-
-        print(f"kept as {add(names[0], Path(names[1]))}")
+        print(f"kept as {built_ins.add(names[0], Path(names[1]))}")
     elif action == "forget":
-        from fairbits.data import forget
-
-        print(f"{names[0]} is forgotten" if forget(names[0]) else f"{names[0]} was not kept; nothing to do")
+        print(f"{names[0]} is forgotten" if built_ins.forget(names[0]) else f"{names[0]} was not kept; nothing to do")
     else:
         _train(names, seed, out or Path("networks"))
 
 
 def _list(*, as_json: bool) -> None:
     """All built-in subjects, and whether their data are on this machine."""
-    from fairbits.data import BUILT_IN
-
-    rows = [_overview(entry) for entry in BUILT_IN.values()]
-    if as_json:
-        print_json(rows)
-        return
-    from fairbits.cli.terminal import show
-    from fairbits.report import built_in_list
-
-    show(built_in_list(rows), "next  fairbits data show NAME", everything=True)
+    rows = [_overview(entry) for entry in built_ins.BUILT_IN.values()]
+    answer(as_json, lambda: rows, lambda: report.built_in_list(rows), "next  fairbits data show NAME", everything=True)
 
 
 def _show(name: str, *, as_json: bool) -> None:
     """One subject: what it is about, whose it is, its attributes and its network."""
-    from fairbits.data import built_in, load_card
-
-    entry = built_in(name)
+    entry = built_ins.built_in(name)
     about = _overview(entry) | {
         "title": entry.title,
         "description": entry.description,
@@ -104,35 +89,24 @@ def _show(name: str, *, as_json: bool) -> None:
         "target": entry.schema.target,
         "classes": list(entry.schema.classes),
         "scored_class": entry.favourable,
-        "attributes": [_attribute(one) for one in entry.schema.attributes],
-        "network": asdict(load_card(name)),
+        "attributes": [{field: getattr(one, field) for field in ATTRIBUTE} for one in entry.schema.attributes],
+        "network": asdict(built_ins.load_card(name)),
     }
-    if as_json:
-        print_json(about)
-    else:
-        from fairbits.cli.terminal import show
-        from fairbits.report import built_in_blocks
-
-        show(built_in_blocks(entry, about), f"next  fairbits measure {name}")
+    answer(as_json, lambda: about, lambda: report.built_in_blocks(entry, about), f"next  fairbits measure {name}")
 
 
 def _export(name: str, folder: Path, *, codes: bool, force: bool) -> None:
     """Write a subject as files: table.csv, model.npz and the subject.toml that ties them together."""
-    from fairbits.data import load_subject
-    from fairbits.subject import export_subject
-
-    for path in export_subject(load_subject(name), folder, codes=codes, force=force):
+    for path in subjects.export_subject(built_ins.load_subject(name), folder, codes=codes, force=force):
         print(path)
 
 
 def _train(names: tuple[str, ...], seed: int, out: Path) -> None:
     """Train the benchmark networks anew: the paper's shape, on the training rows, from a seed."""
-    from fairbits.data import BUILT_IN, built_in, save_network, train_built_in
-
-    chosen = list(BUILT_IN) if names == ("all",) else [built_in(name).name for name in names]
+    chosen = list(built_ins.BUILT_IN) if names == ("all",) else [built_ins.built_in(name).name for name in names]
     for name in chosen:
-        network, card = train_built_in(name, seed=seed)
-        path = save_network(network, card, out)
+        network, card = built_ins.train_built_in(name, seed=seed)
+        path = built_ins.save_network(network, card, out)
         print(
             f"{path}: accuracy {percent(card.accuracy_trained)} on {card.rows_trained:,} training rows, "
             f"{percent(card.accuracy_held_out)} on {card.rows_held_out:,} held-out rows "
@@ -141,20 +115,13 @@ def _train(names: tuple[str, ...], seed: int, out: Path) -> None:
         )
 
 
-def _overview(entry: BuiltIn) -> dict[str, Any]:
-    from fairbits.data import available
-    from fairbits.domain import Twins
-
-    where = "in the package" if entry.ships else available(entry.needs) or "not here"
+def _overview(entry: built_ins.BuiltIn) -> dict[str, Any]:
+    where = "in the package" if entry.ships else built_ins.available(entry.needs) or "not here"
     return {
         "name": entry.name,
         "rows": entry.rows,
         "attributes": len(entry.schema),
-        "m": Twins(entry.schema).m,
+        "m": domain.Twins(entry.schema).m,
         "protected": list(entry.schema.protected),
         "data": "generated" if entry.synthetic else where,
     }
-
-
-def _attribute(attribute: Attribute) -> dict[str, Any]:
-    return {field: getattr(attribute, field) for field in ATTRIBUTE}

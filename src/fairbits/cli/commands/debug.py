@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairbits.cli.arguments import JSON, open_run, run_argument
-from fairbits.cli.output import print_json, warn_of_damage
+from fairbits import report, store
+from fairbits.cli.arguments import JSON, RUN, open_run
+from fairbits.cli.output import answer, warn_of_damage
+from fairbits.cli.progress import working
 from fairbits.options import DebugOptions, LoadingOptions, arguments_of
 
 
-def debug(*, run: str = run_argument(), options: DebugOptions, as_json: bool = JSON, loading: LoadingOptions) -> None:
+def debug(*, run: str = RUN, options: DebugOptions, as_json: bool = JSON, loading: LoadingOptions) -> None:
     """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
-    from fairbits.cli.progress import working
     from fairbits.engine import available_cores
 
     # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
@@ -22,16 +23,12 @@ def debug(*, run: str = run_argument(), options: DebugOptions, as_json: bool = J
     warn_of_damage(opened)
     with working(shown=not as_json) as progress:
         found = opened.debug(progress=progress, **arguments_of(options))
-    if as_json:
-        from fairbits.store import plain
-
-        figures = {"quality": opened.manifest.get("quality")}
-        print_json({"run": str(opened.folder), **figures, **plain(found.summary())})
-        return
-    from fairbits.blocks import Paragraph, Strong, paragraphs
-    from fairbits.cli.terminal import show
-    from fairbits.report import debug_blocks, quality_lines
-
-    head = [Paragraph(Strong(f"{found.subject}: where the bits come from"))]
-    lines = paragraphs(quality_lines(opened.manifest.get("quality")), "small")
-    show([*head, *lines, *debug_blocks(found)], f"next  fairbits repair {opened.folder}{loading.typed}")
+    quality = opened.manifest.get("quality")
+    answer(
+        as_json,
+        lambda: {"run": str(opened.folder), "quality": quality, **store.plain(found.summary())},
+        lambda: report.titled(
+            f"{found.subject}: where the bits come from", report.quality_lines(quality), report.debug_blocks(found)
+        ),
+        f"next  fairbits repair {opened.folder}{loading.typed}",
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fairbits import audit, store
+from fairbits import diff as comparison
 from fairbits.cli.arguments import JSON
 from fairbits.cli.flags import argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer
 from fairbits.options import DiffOptions, LoadingOptions, option, protected_option
 
 _WHAT = "A run, an audit file, a built-in name, or a model (file, address, reference)."
@@ -24,14 +26,6 @@ def diff(
     loading: LoadingOptions,
 ) -> None:
     """What changed from A to B: accuracy, bits, flips, decisions, groups, who got worse, and in which layer."""
-    from fairbits.audit import diff_models
-    from fairbits.store import plain
-
-    found = diff_models(a, b, options, subject=subject, protected=protected, html=html, **loading.given())
-    if as_json:
-        print_json(plain(found.document()))
-        return
-    from fairbits.cli.terminal import show_page
-    from fairbits.diff import diff_page
-
-    show_page(diff_page(found), *([] if html is None else [f"page  {html}"]))
+    found = audit.diff_models(a, b, options, subject=subject, protected=protected, html=html, **loading.given())
+    nearby = f"next  fairbits diff {a} {b} --html diff.html" if html is None else f"page  {html}"
+    answer(as_json, lambda: store.plain(found.document()), lambda: comparison.diff_page(found), nearby)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
+import webbrowser
 from pathlib import Path
 
-from fairbits.cli.arguments import open_run, run_argument
+from fairbits import explore as explorers
+from fairbits.cli.arguments import RUN, open_run
 from fairbits.options import LoadingOptions, option
 
 
 def explore(
     *,
-    run: str = run_argument(),
+    run: str = RUN,
     out: Path | None = option(
         None, "Write one file that opens from disk, without a server: networks and trees.", metavar="FILE"
     ),
@@ -20,29 +23,20 @@ def explore(
     loading: LoadingOptions,
 ) -> None:
     """Serve a page, to this machine alone, where people can be changed and neurons switched. Ctrl-C ends it."""
-    from fairbits.explore import Explorer, write_page
-
     opened = open_run(run, "explore", loading)
     if out is not None:
-        print(write_page(Explorer(opened, subject=opened.subject), out))
+        print(explorers.write_page(explorers.Explorer(opened, subject=opened.subject), out))
         print("It holds the model and the people listed; open it in any browser.", file=sys.stderr)
         return
-    import secrets
-
-    from fairbits.explore import build_app, hosts_of, listen, serve
-
-    listening = listen(port)
-    with listening:
-        explorer = Explorer(opened, subject=opened.subject)
+    with explorers.listen(port) as listening:
+        explorer = explorers.Explorer(opened, subject=opened.subject)
         explorer.warm_up()
-        token, hosts = secrets.token_urlsafe(24), hosts_of(listening)
+        token, hosts = secrets.token_urlsafe(24), explorers.hosts_of(listening)
         address = f"http://{hosts[0]}/?token={token}"
         print(address, flush=True)
         print("Only this machine can open it. Ctrl-C ends it; nothing in the run is changed.", file=sys.stderr)
-        if sys.stdout.isatty() if browser is None else browser:
-            import webbrowser
-
-            if not webbrowser.open(address):
-                print("No browser could be started; open the address yourself.", file=sys.stderr)
-        serve(build_app(explorer, token=token, hosts=hosts), listening)
+        wanted = sys.stdout.isatty() if browser is None else browser
+        if wanted and not webbrowser.open(address):
+            print("No browser could be started; open the address yourself.", file=sys.stderr)
+        explorers.serve(explorers.build_app(explorer, token=token, hosts=hosts), listening)
     print("The explorer has ended.", file=sys.stderr)

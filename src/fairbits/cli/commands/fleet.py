@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fairbits import audit, report
 from fairbits.cli.arguments import JSON
 from fairbits.cli.flags import argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer
 from fairbits.cli.signals import FAILED, INTERRUPTED, gentle_stop
 from fairbits.options import AcceptOptions, AuditOptions, LoadingOptions, option
 
@@ -34,10 +35,8 @@ def fleet(
 
     A budget is that of each model.
     """
-    from fairbits.audit import audit_fleet
-
     with gentle_stop() as stop:
-        found, page = audit_fleet(
+        found, page = audit.audit_fleet(
             folder,
             options,
             out,
@@ -48,13 +47,8 @@ def fleet(
             stop=stop,
         )
         stopped = stop()
-    if as_json:
-        print_json({"page": str(page), **found.document()})
-    else:
-        from fairbits.cli.terminal import show_page
-        from fairbits.report import fleet_page
-
-        show_page(fleet_page(found), f"page  {page}", everything=True)
+    document = {"page": str(page), **found.document()}
+    answer(as_json, lambda: document, lambda: report.fleet_page(found), f"page  {page}", everything=True)
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)
     if found.failed:
@@ -63,11 +57,9 @@ def fleet(
 
 def _say(done: int, total: int, entry: FleetMember | None) -> None:
     """A line on stderr for every subject that has ended."""
-    from fairbits.text import harmless
-
     if entry is None:
         print(f"{total} audit files", file=sys.stderr)
     else:
         bits = "scores only" if entry.bits is None else f"{entry.bits:.2f} of {entry.bits_limit:.2f} bits"
         how = "failed" if entry.error is not None else bits
-        print(f"{done:>4} of {total}  {harmless(entry.name)[:50]}: {how}", file=sys.stderr)
+        print(f"{done:>4} of {total}  {entry.name[:50]}: {how}", file=sys.stderr)

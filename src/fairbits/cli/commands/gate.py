@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from fairbits import gates, report
 from fairbits.cli.arguments import JSON, check_subject
 from fairbits.cli.flags import argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer, print_json
+from fairbits.cli.progress import progress_bar
 from fairbits.errors import OptionError
 from fairbits.options import (
     FreezeOptions,
@@ -20,9 +22,6 @@ from fairbits.options import (
     arguments_of,
     option,
 )
-
-if TYPE_CHECKING:
-    from fairbits.gates import GateResult
 
 
 def gate(
@@ -59,44 +58,32 @@ def gate(
         return _freeze(subject, out, freezing, loading, as_json=as_json)
     if freezing != FreezeOptions():
         raise OptionError("--add, --rows, --cases, --seed and --force say what is frozen; add --freeze.")
-    from fairbits.cli.progress import progress_bar
-    from fairbits.gates import gate as judge
-
     asked: dict[str, Any] = {**arguments_of(options), "protected": about.protected, "as_is": about.as_is}
     with progress_bar("asking again") as progress:
-        found = judge(subject, out=out, progress=progress, **asked, **loading.given())
+        found = gates.gate(subject, out=out, progress=progress, **asked, **loading.given())
     _write(found, junit, sarif, markdown)
-    if as_json:
-        print_json(found.document())
-    else:
-        from fairbits.cli.terminal import show
-        from fairbits.report import gate_look
-
-        judged = (Path(subject) / "run.json").is_file()  # the page of a run shows the verdict
-        show(gate_look(found.document()), f"next  fairbits {'report' if judged else 'audit'} {subject}{loading.typed}")
+    judged = (Path(subject) / "run.json").is_file()  # the page of a run shows the verdict
+    nearby = f"next  fairbits {'report' if judged else 'audit'} {subject}{loading.typed}"
+    answer(as_json, found.document, lambda: report.gate_look(found.document()), nearby)
     raise click.exceptions.Exit(found.exit_code)
 
 
-def _write(found: GateResult, junit: Path | None, sarif: Path | None, markdown: Path | None) -> None:
-    from fairbits.gates import gate_markdown, junit_text, sarif_text, write_text
-
-    for path, make in ((junit, junit_text), (sarif, sarif_text), (markdown, gate_markdown)):
+def _write(found: gates.GateResult, junit: Path | None, sarif: Path | None, markdown: Path | None) -> None:
+    for path, make in ((junit, gates.junit_text), (sarif, gates.sarif_text), (markdown, gates.gate_markdown)):
         if path is not None:
-            write_text(path, make(found))
+            gates.write_text(path, make(found))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:
             with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
-                file.write(gate_markdown(found))
+                file.write(gates.gate_markdown(found))
         except OSError as error:
             raise OptionError(f"cannot write the job's summary {summary!r}: {error.strerror or error}.") from None
 
 
 def _freeze(run: str, out: Path | None, options: FreezeOptions, loading: LoadingOptions, *, as_json: bool) -> None:
     """Freeze people as a suite: rows of the table and the worst cases of a run, with their protected values."""
-    from fairbits.gates import freeze
-
-    suite, path = freeze(run, out=out, **arguments_of(options), **loading.given())
+    suite, path = gates.freeze(run, out=out, **arguments_of(options), **loading.given())
     about = suite.description()
     if as_json:
         print_json({"suite": str(path), **about})
@@ -107,20 +94,12 @@ def _freeze(run: str, out: Path | None, options: FreezeOptions, loading: Loading
 
 def _waivers(policy: str | None, *, as_json: bool) -> None:
     """List who answers for what, until when."""
-    from fairbits.gates import find_policy, read_policy, today
-
-    place = find_policy(Path()) if policy is None else Path(policy)
+    place = gates.find_policy(Path()) if policy is None else Path(policy)
     if place is None:
         raise OptionError("there is no fairbits.toml here; name the policy.")
-    day = today()
+    day = gates.today()
     rows = [
         {**one.document(), "days_left": one.days_left(day), "expired": one.days_left(day) < 0}
-        for one in read_policy(place).waivers
+        for one in gates.read_policy(place).waivers
     ]
-    if as_json:
-        print_json(rows)
-        return
-    from fairbits.cli.terminal import show
-    from fairbits.report import waiver_blocks
-
-    show(waiver_blocks(rows), everything=True)
+    answer(as_json, lambda: rows, lambda: report.waiver_blocks(rows), everything=True)

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fairbits import audit, domain, report
 from fairbits.cli.arguments import JSON
 from fairbits.cli.flags import argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer
 from fairbits.errors import ModelError, OptionError
 from fairbits.options import AcceptOptions, LoadingOptions, names_of, option
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from fairbits.domain import Attribute
 
 MAX_TWINS = 1000
 
@@ -46,17 +45,15 @@ def init(
     loading: LoadingOptions,
 ) -> None:
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented audit file."""
-    from fairbits.audit import check_draft, check_ignored, draft_subject
-    from fairbits.domain import read_arrow
     from fairbits.models import ModelOptions
     from fairbits.subject import infer_classes
 
-    check_draft(out, force=force)
+    audit.check_draft(out, force=force)
     said = {"score_of": score_of, "output": output, "input_format": input_format, "factory": factory}
     options = ModelOptions.of({name: value for name, value in said.items() if value is not None})
-    data = read_arrow(table, delimiter=delimiter)
+    data = domain.read_arrow(table, delimiter=delimiter)
     ignored = names_of(ignore, "--ignore") if ignore else ()
-    check_ignored(ignored, data)
+    audit.check_ignored(ignored, data)
     silent = yes or as_json
     target = target or _ask("Which column does the model predict?", data.column_names, "--target", silent)
     groups = _groups(data, (target, *ignored), silent)
@@ -66,7 +63,7 @@ def init(
     if favourable is None and classes and not silent:
         question = f"Which value of {target} is favourable ({', '.join(classes)})?"
         favourable = _answer(question, "--favourable", default=classes[-1])
-    drafted = draft_subject(
+    drafted = audit.draft_subject(
         table,
         target=target,
         protected=names_of(protected),
@@ -84,16 +81,13 @@ def init(
         data=data,
         **loading.given(),
     )
-    from fairbits.report import draft_blocks, draft_document
-
-    if as_json:
-        print_json(draft_document(drafted, str(out)))
-    else:
-        from fairbits.cli.terminal import show
-
-        first = "edit it, then: " if drafted.trouble is not None else ""
-        nearby = f"next: {first}fairbits measure {out}{loading.typed}"
-        show(draft_blocks(drafted, data.num_rows), f"Written to {out} · {nearby}")
+    first = "edit it, then: " if drafted.trouble is not None else ""
+    answer(
+        as_json,
+        lambda: report.draft_document(drafted, str(out)),
+        lambda: report.draft_blocks(drafted, data.num_rows),
+        f"Written to {out} · next: {first}fairbits measure {out}{loading.typed}",
+    )
     if drafted.trouble is not None:
         raise ModelError(drafted.trouble)
 
@@ -113,12 +107,10 @@ def _answer(question: str, option: str, default: str | None = None) -> str:
         raise OptionError(f"nobody answered; give {option}, or --yes to be asked nothing.") from None
 
 
-def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[Attribute]:
+def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[domain.Attribute]:
     """One-hot groups that are in the table, and that the person wants to see as one attribute each."""
-    from fairbits.domain import one_hot_groups
-
     kept = []
-    for group in one_hot_groups(data, leave_out=leave_out):
+    for group in domain.one_hot_groups(data, leave_out=leave_out):
         question = _question(group)
         try:
             if silent or click.confirm(question, default=True, err=True):
@@ -128,7 +120,7 @@ def _groups(data: pa.Table, leave_out: tuple[str, ...], silent: bool) -> list[At
     return kept
 
 
-def _question(group: Attribute) -> str:
+def _question(group: domain.Attribute) -> str:
     columns = ", ".join(group.own_columns)
     if "" in group.columns:  # one value has no column of its own
         return (
@@ -138,7 +130,7 @@ def _question(group: Attribute) -> str:
     return f"Columns {columns} look one-hot: treat them as one attribute {group.name!r}?"
 
 
-def _attribute_names(data: pa.Table, groups: list[Attribute], leave_out: tuple[str, ...]) -> list[str]:
+def _attribute_names(data: pa.Table, groups: list[domain.Attribute], leave_out: tuple[str, ...]) -> list[str]:
     inside = {column for group in groups for column in group.own_columns}
     alone = [name for name in data.column_names if name not in inside and name not in leave_out]
     return alone + [group.name for group in groups]

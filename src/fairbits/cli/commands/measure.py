@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from fairbits import audit as audits
+from fairbits import data, report, store
+from fairbits import measure as measures
+from fairbits.blocks import Block, Commands, Paragraph
 from fairbits.cli.arguments import JSON, audit_of, subject_argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer
+from fairbits.cli.progress import progress_bar, working
 from fairbits.errors import OptionError
 from fairbits.options import LoadingOptions, MeasureOptions, SubjectOptions, TwinsOptions, arguments_of, option
 
 if TYPE_CHECKING:
-    from fairbits.audit import Audit
-    from fairbits.domain import Limit
     from fairbits.measure import Measurement
-    from fairbits.subject import Subject as LoadedSubject
+    from fairbits.subject import Subject
 
 
 def measure(
@@ -34,92 +38,77 @@ def measure(
         return _dry_run(subject, loading, as_json=as_json)
     audit = audit_of(subject, about, loading) if twins == TwinsOptions() else _of_twins(subject, about, twins)
     if audit.subject.scores_only or not audit.subject.schema.protected:
-        return _without_twins(audit, options.seed, as_json)
-    from fairbits.cli.progress import progress_bar
-    from fairbits.measure import (  # brings the compiler along: only once the subject is known to be sound
-        documents_of,
-        text_model,
-    )
-    from fairbits.store import record_to_json
-
+        return _without_twins(audit, options.seed, f"next  fairbits audit {subject}{loading.typed}", as_json=as_json)
     with progress_bar("measuring") as progress:
         found = audit.measure(progress=progress, **arguments_of(options))
     groups = audit.groups(seed=options.seed)
-    words = audit.words(epsilon=options.epsilon, seed=options.seed) if text_model(audit.subject) is not None else None
-    if as_json:
-        more = {} if words is None else {"words": record_to_json(words)}
-        print_json({**report(audit.subject, found, top), "groups": documents_of(groups), **more})
-    else:
-        from fairbits.cli.terminal import show
-        from fairbits.report import measure_look, wording_blocks
+    of_texts = measures.text_model(audit.subject) is not None
+    words = audit.words(epsilon=options.epsilon, seed=options.seed) if of_texts else None
+    nearby = f"next  fairbits audit {subject}{loading.typed}"
+    if twins != TwinsOptions():
+        nearby = 'next  an audit file with kind = "twins" has a page and a gate, see docs/text.md'
 
-        nearby = f"next  fairbits audit {subject}{loading.typed}"
-        if twins != TwinsOptions():
-            nearby = 'next  an audit file with kind = "twins" has a page and a gate, see docs/text.md'
-        look = measure_look(audit.subject, found, groups, top=top)
-        show(look if words is None else chain(wording_blocks(words), look), nearby)
+    def document() -> dict[str, Any]:
+        more = {} if words is None else {"words": store.record_to_json(words)}
+        return {**figures(audit.subject, found, top), "groups": measures.documents_of(groups), **more}
+
+    def look() -> Iterable[Block]:
+        wording = () if words is None else report.wording_blocks(words)
+        return chain(wording, report.measure_look(audit.subject, found, groups, top=top))
+
+    answer(as_json, document, look, nearby)
     return None
 
 
-def _of_twins(table: str, about: SubjectOptions, twins: TwinsOptions) -> Audit:
+def _of_twins(table: str, about: SubjectOptions, twins: TwinsOptions) -> audits.Audit:
     """A table of twins that somebody else made."""
-    from fairbits.audit import Audit
-
     if twins.person is None or twins.score is None or about.protected is None:
         raise OptionError(
             "a table of twins needs --person, --protected and --score: the columns that say whose twin, of which "
             "protected values, and with which score."
         )
-    return Audit.from_twins(
+    return audits.Audit.from_twins(
         table, person=twins.person, protected=about.protected, score=twins.score, threshold=twins.threshold
     )
 
 
 def _dry_run(subject: str, loading: LoadingOptions, *, as_json: bool) -> None:
     """What would be asked of a decider about texts."""
-    from fairbits.data import load_subject
-    from fairbits.measure import planned_requests
-
-    prompts, requests = planned_requests(load_subject(subject, **loading.given()))
-    if as_json:
-        return print_json({"prompts": prompts, "requests": requests})
-    from fairbits.blocks import Commands, Paragraph
-    from fairbits.cli.terminal import show
-
-    blocks = [block for text in prompts for block in (Commands(text.splitlines()), Paragraph(""))]
-    return show([*blocks, Paragraph(f"{requests:,} requests, beyond answers that are kept; nothing was asked.")])
+    prompts, requests = measures.planned_requests(data.load_subject(subject, **loading.given()))
+    blocks: list[Block] = [block for text in prompts for block in (Commands(text.splitlines()), Paragraph(""))]
+    blocks.append(Paragraph(f"{requests:,} requests, beyond answers that are kept; nothing was asked."))
+    answer(as_json, lambda: {"prompts": prompts, "requests": requests}, lambda: blocks)
 
 
-def _without_twins(audit: Audit, seed: int, as_json: bool) -> None:
+def _without_twins(audit: audits.Audit, seed: int, nearby: str, *, as_json: bool) -> None:
     """A model that takes no protected attribute, or that is not at hand: groups and indirect bits only."""
-    from fairbits.cli.progress import working
-
     with working(shown=not as_json) as progress:
-        found = audit.proxies(seed=seed, progress=progress)
-    document = found.document()
-    if as_json:
-        quality = {} if audit.subject.quality is None else audit.subject.quality.figures()
-        identity = None if audit.subject.scores_only else audit.subject.identity.id
-        indirect = {"groups": document["groups"], "probable": document["probable"], "indirect": document["attributes"]}
-        notes = {"notes": [*document["notes"], *audit.subject.notes]}
-        about = {"subject": audit.subject.name, "identity": identity, "rows": document["rows"]}
-        about["round_trip"] = audit.subject.round_trip.figures()
-        print_json({**about, **quality, **indirect, **notes})
-        return
-    from fairbits.cli.terminal import show
-    from fairbits.report import study_look
+        study = audit.proxies(seed=seed, progress=progress).document()
+    subject = audit.subject
+    document = {
+        "subject": subject.name,
+        "identity": None if subject.scores_only else subject.identity.id,
+        "rows": study["rows"],
+        "round_trip": subject.round_trip.figures(),
+        **({} if subject.quality is None else subject.quality.figures()),
+        "groups": study["groups"],
+        "probable": study["probable"],
+        "indirect": study["attributes"],
+        "notes": [*study["notes"], *subject.notes],
+    }
+    answer(as_json, lambda: document, lambda: report.study_look(subject, study), nearby)
 
-    show(study_look(audit.subject, document))
 
-
-def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, Any]:
+def figures(subject: Subject, found: Measurement, top: int) -> dict[str, Any]:
     """Everything that the terminal shows, as JSON."""
+    limits = () if subject.quality is None else measures.quality_limits(subject.quality.accuracy_on)
+    noise = () if found.noise is None else found.noise.notes(found.evaluator.epsilon)
     return {
         "subject": subject.name,
         "identity": subject.identity.id,
         **found.summary(),
         **({} if subject.quality is None else subject.quality.figures()),
-        "limits": [one.document() for one in (*found.limits, *_quality_limits(subject))],
+        "limits": [one.document() for one in (*found.limits, *limits)],
         "round_trip": subject.round_trip.figures(),
         "bound": found.bound(),
         "histogram": [{"k": k, "people": people} for k, people in found.histogram().items()],
@@ -127,16 +116,5 @@ def report(subject: LoadedSubject, found: Measurement, top: int) -> dict[str, An
         "stakes": [asdict(stake) for stake in found.stakes()],
         "repeats": subject.repeats,
         "noise": None if found.noise is None else found.noise.document(),
-        "notes": [*noise_notes(found), *subject.notes],
+        "notes": [*noise, *subject.notes],
     }
-
-
-def _quality_limits(subject: LoadedSubject) -> tuple[Limit, ...]:
-    from fairbits.measure import quality_limits
-
-    return () if subject.quality is None else quality_limits(subject.quality.accuracy_on)
-
-
-def noise_notes(found: Measurement) -> tuple[str, ...]:
-    """Notes on a model whose answers vary."""
-    return () if found.noise is None else found.noise.notes(found.evaluator.epsilon)

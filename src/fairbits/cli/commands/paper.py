@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from fairbits import paper as experiments
+from fairbits import report
+from fairbits.blocks import Block, Bullets, Paragraph, Strong, TableBlock, label, shown
 from fairbits.cli.arguments import JSON, audit_of
 from fairbits.cli.flags import argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer
+from fairbits.cli.progress import steps
 from fairbits.errors import OptionError, choose_from
 from fairbits.options import (
     CompareOptions,
@@ -23,11 +26,6 @@ from fairbits.options import (
     protected_option,
     seconds_of,
 )
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from fairbits.paper import Results
 
 PLACE = Path("runs", "paper")
 QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation", "mitigation", "repairs", "compare")
@@ -91,71 +89,34 @@ def paper(
         _compare(subject, strategies, asked, protected, out, loading, as_json=as_json)
         return
     budget, repeats, out = budget or "5s", 1 if repeats is None else repeats, out or PLACE
-    threads = options.threads
     of_others = {"--epsilon": epsilon, "--protected": protected, "--seed": seed or None}
     of_mitigation = {"--quick": quick or None, "--trials": None if trials == 20 else trials}
     _refuse(question, of_others, "compare")
     _refuse(question, of_mitigation if question != "mitigation" else {}, "mitigation")
     _check(question, strategies, repeats, full)
-    from fairbits.cli.progress import steps
-    from fairbits.paper import (
-        FULL_SECONDS,
-        ExperimentPlan,
-        ablation,
-        datasets,
-        mitigation_table,
-        repairs_table,
-        roster,
-        rq3,
-    )
-
-    if networks is not None:
-        from fairbits.paper import networks as networks_in
-
-        if question != "rq3" or subjects is not None:
-            raise OptionError("--networks is for rq3, and takes the place of --subjects; leave one of them out.")
-        found = networks_in(networks)
-    else:
-        found = roster(None if subjects is None else names_of(subjects, "--subjects"))
+    if networks is not None and (question != "rq3" or subjects is not None):
+        raise OptionError("--networks is for rq3, and takes the place of --subjects; leave one of them out.")
+    named = None if subjects is None else names_of(subjects, "--subjects")
+    found = experiments.roster(named) if networks is None else experiments.networks(networks)
     wanted = None if strategies is None else names_of(strategies, "--strategies")
-    seconds = FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
-    tables: tuple[Results, ...]
+    seconds = experiments.FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
+    tables: tuple[experiments.Results, ...]
     with steps(seconds, shown=not as_json) as progress:
+        more: dict[str, Any] = {"threads": options.threads, "progress": progress}
+        apart = {**more, "executor_options": options}
         if question == "datasets":
-            tables = (datasets(found),)
+            tables = (experiments.datasets(found),)
             tables[0].write(out, question)
         elif question == "ablation":
-            tables = (
-                ablation(
-                    found,
-                    out,
-                    queries=queries,
-                    repeats=repeats,
-                    threads=threads,
-                    executor_options=options,
-                    progress=progress,
-                ),
-            )
-        elif question in ("mitigation", "repairs"):
-            make = (
-                partial(mitigation_table, trials=trials, quick=quick)
-                if question == "mitigation"
-                else partial(repairs_table, seconds=seconds)
-            )
-            tables = (make(found, out, threads=threads, progress=progress),)
+            tables = (experiments.ablation(found, out, queries=queries, repeats=repeats, **apart),)
+        elif question == "mitigation":
+            tables = (experiments.mitigation_table(found, out, trials=trials, quick=quick, **more),)
+        elif question == "repairs":
+            tables = (experiments.repairs_table(found, out, seconds=seconds, **more),)
         elif question == "rq3":
-            tables = rq3(
-                found,
-                out,
-                seconds=seconds,
-                strategies=wanted,
-                partition=partition,
-                threads=threads,
-                executor_options=options,
-                progress=progress,
-            )
+            tables = experiments.rq3(found, out, seconds=seconds, strategies=wanted, partition=partition, **apart)
         else:
-            plan = ExperimentPlan.of(
+            plan = experiments.ExperimentPlan.of(
                 question,
                 found,
                 out,
@@ -164,15 +125,16 @@ def paper(
                 full=full,
                 strategies=wanted,
                 partition=partition,
-                threads=threads,
+                threads=options.threads,
             )
             tables = (plan.run(progress, executor_options=options),)
-    if as_json:
-        made = [asdict(table) for table in tables]
-        print_json(made if len(made) > 1 else made[0])
-        return
-    _show(tables)
-    print(f"Kept in {out}")
+    answer(
+        as_json,
+        lambda: [asdict(table) for table in tables] if len(tables) > 1 else asdict(tables[0]),
+        lambda: _blocks(tables),
+        f"Kept in {out}",
+        everything=True,
+    )
 
 
 def _compare(
@@ -186,20 +148,12 @@ def _compare(
     as_json: bool,
 ) -> None:
     """All strategies, or some, on one subject."""
-    from fairbits.cli.progress import steps
-    from fairbits.cli.terminal import show_page
-    from fairbits.report import contest_of, contest_page
-
     seconds = seconds_of(options.budget)
     wanted = None if strategies in (None, "all") else list(names_of(strategies or "", "--strategies"))
     door = audit_of(subject, ProtectedOptions(protected=protected, as_is=True), loading)
     with steps(seconds, shown=not as_json) as progress:
         found = door.compare(wanted, out=out, progress=progress, **arguments_of(options))
-    if as_json:
-        print_json(found.as_dict())
-        return
-    page = contest_page(contest_of(found.as_dict(), command=found.command), drawn=False)
-    show_page(page, f"page  {found.page}")
+    answer(as_json, found.as_dict, lambda: report.contest_page(found.as_dict(), drawn=False), f"page  {found.page}")
 
 
 def _refuse(question: str, given: Mapping[str, object], only: str) -> None:
@@ -221,35 +175,14 @@ def _check(question: str, strategies: str | None, repeats: int, full: bool) -> N
         raise OptionError(f"{option} does not apply to {question!r}; it is for rq1, rq2, rq3 and field.")
 
 
-def _show(tables: tuple[Results, ...]) -> None:
+def _blocks(tables: tuple[experiments.Results, ...]) -> Iterator[Block]:
     """The tables, each with its notes; what has been said is not said again."""
-    from rich.text import Text
-
-    from fairbits.cli.console import Console
-
-    console, said = Console(highlight=False), set[str]()
+    said = set[str]()
     for table in tables:
-        console.print(Text(table.title, style="bold"))
-        console.print(_drawn(table))
-        for finding in table.findings:
-            console.print(Text(f"· {finding}"))
-        for note in table.notes:
-            if note not in said:
-                console.print(Text(note, style="dim"))
+        yield Paragraph(Strong(table.title))
+        words = [any(isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))]
+        columns = [(label if text else shown)(head) for head, text in zip(table.columns, words, strict=True)]
+        yield TableBlock(columns, [[experiments.shown(cell) for cell in row] for row in table.rows])
+        yield Bullets(table.findings)
+        yield from (Paragraph(note, tone="small") for note in table.notes if note not in said)
         said.update(table.notes)
-
-
-def _drawn(table: Results) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    from fairbits.paper import shown
-
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-    for place, heading in enumerate(table.columns):
-        words = any(isinstance(row[place], str) for row in table.rows)
-        # The first column gives way where the terminal is narrow; figures never do.
-        drawn.add_column(heading, justify="left" if words else "right", no_wrap=place > 0)
-    for name, *cells in table.rows:
-        drawn.add_row(shown(name).replace("-synthetic", " synthetic"), *map(shown, cells))
-    return drawn

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbits import audit, store
 from fairbits.cli.arguments import JSON, audit_of, subject_argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer
 from fairbits.options import LoadingOptions, PlanOptions, ProtectedOptions
 
 
@@ -19,15 +20,6 @@ def plan(
 
     With a model and table, some people are asked about to see the rate and the speed (none of an endpoint's).
     """
-    from fairbits.audit import plan_audit
-
-    loaded = None if subject is None else audit_of(subject, about, loading).subject
-    found = plan_audit(options, loaded)
-    if as_json:
-        from fairbits.store import record_to_json
-
-        print_json(record_to_json(found))
-        return
-    from fairbits.cli.terminal import show
-
-    show(found.blocks(), f"next  fairbits audit {subject}" if subject else "next  fairbits init YOUR_TABLE.csv")
+    found = audit.plan_audit(options, None if subject is None else audit_of(subject, about, loading).subject)
+    nearby = f"next  fairbits audit {subject}{loading.typed}" if subject else "next  fairbits init YOUR_TABLE.csv"
+    answer(as_json, lambda: store.record_to_json(found), found.blocks, nearby)

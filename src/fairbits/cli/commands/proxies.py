@@ -1,11 +1,12 @@
-"""`fairbits proxies`: what reaches the score without the protected columns."""
+"""`fairbits proxies`: what a score tells about protected attributes, and through which columns."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from fairbits import report, store
 from fairbits.cli.arguments import JSON, audit_of, subject_argument
-from fairbits.cli.output import print_json
+from fairbits.cli.output import answer
 from fairbits.cli.progress import working
 from fairbits.options import AcceptOptions, LoadingOptions, ProxiesOptions, arguments_of, option
 
@@ -24,18 +25,15 @@ def proxies(
     audit = audit_of(subject, about, loading)
     with working(shown=not as_json) as progress:
         found = audit.proxies(out=out, progress=progress, **arguments_of(options))
-    if as_json:
-        print_json({**found.document(), "filing": found.filing().document()})
-        return
-    from fairbits.cli.terminal import show, show_page
-    from fairbits.report import filing_page, render_page, study_look
-    from fairbits.store import write_whole
-
-    if not filing:
-        show(study_look(found.subject, found.document()), f"next  fairbits audit {subject}{loading.typed}")
-        return
-    page = filing_page(found.document(), found.filing().date)
-    place = None if out is None else out / "filing.html"
-    if place is not None:
-        write_whole(place, render_page(page).encode())
-    show_page(page, *([] if place is None else [f"page  {place}"]))
+    study, filed = found.document(), found.filing()
+    nearby = f"next  fairbits audit {subject}{loading.typed}"
+    page = report.filing_page(study, filed.date) if filing else None
+    if page is not None and out is not None and not as_json:
+        store.write_whole(out / "filing.html", report.render_page(page).encode())
+        nearby = f"page  {out / 'filing.html'}"
+    answer(
+        as_json,
+        lambda: {**study, "filing": filed.document()},
+        lambda: page or report.study_look(found.subject, study),
+        nearby,
+    )

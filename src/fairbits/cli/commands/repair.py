@@ -6,24 +6,18 @@ from pathlib import Path
 
 import click
 
-from fairbits.cli.arguments import (
-    JSON,
-    audit_of,
-    check_subject,
-    either_argument,
-    force_option,
-    is_subject,
-    open_run,
-    out_option,
-)
-from fairbits.cli.output import print_json, warn_of_damage
+from fairbits import repair as repairs
+from fairbits import report
+from fairbits.cli.arguments import EITHER, FORCE, JSON, OUT, audit_of, check_subject, is_subject, open_run
+from fairbits.cli.output import answer, warn_of_damage
+from fairbits.cli.progress import working
 from fairbits.errors import OptionError
 from fairbits.options import LoadingOptions, RegionOptions, RepairOptions, arguments_of, option
 
 
 def repair(
     *,
-    place: str = either_argument(),
+    place: str = EITHER,
     options: RepairOptions,
     evaluations: int = option(
         20_000,
@@ -32,8 +26,8 @@ def repair(
         rare=True,
     ),
     about: RegionOptions,
-    out: Path | None = out_option(),
-    force: bool = force_option(),
+    out: Path | None = OUT,
+    force: bool = FORCE,
     as_json: bool = JSON,
     loading: LoadingOptions,
 ) -> None:
@@ -41,36 +35,29 @@ def repair(
 
     Exit 1: no candidate is sure to keep the accuracy budget, and none is written.
     """
-    from fairbits.cli.progress import working
-    from fairbits.repair import document
-
     check_subject(place)
     of_run = not is_subject(place)
     if of_run and (about.protected is not None or about.where is not None or out is not None or force):
         flags = "--protected, --where, --out and --force"
         raise OptionError(f"{flags} are for an audit file; a run has its own, so leave them out.")
     opened = open_run(place, "repair", loading) if of_run else None
-    quality = None
+    quality = None if opened is None else opened.manifest.get("quality")
     with working(shown=not as_json) as progress:
         if opened is None:
-            audit = audit_of(place, about, loading)
-            result = audit.repair(
+            result = audit_of(place, about, loading).repair(
                 evaluations=evaluations, out=out, force=force, progress=progress, **arguments_of(options)
             )
         else:
             result = opened.repair(progress=progress, **arguments_of(options))
             warn_of_damage(opened)
-            quality = opened.manifest.get("quality")
-    if as_json:
-        print_json({"run": str(result.folder), "quality": quality, **document(result)})
-    else:
-        from fairbits.blocks import Paragraph, Strong, paragraphs
-        from fairbits.cli.terminal import show
-        from fairbits.report import quality_lines, repair_blocks
-
-        head = [Paragraph(Strong(f"{result.subject}: a model to ship instead"))]
-        lines = paragraphs(quality_lines(quality), "small")
-        nearby = f"measure {result.subject_file}" if result.subject_file is not None else f"report {result.folder}"
-        show([*head, *lines, *repair_blocks(result)], f"next  fairbits {nearby}{loading.typed}")
+    nearby = f"measure {result.subject_file}" if result.subject_file is not None else f"report {result.folder}"
+    answer(
+        as_json,
+        lambda: {"run": str(result.folder), "quality": quality, **repairs.document(result)},
+        lambda: report.titled(
+            f"{result.subject}: a model to ship instead", report.quality_lines(quality), report.repair_blocks(result)
+        ),
+        f"next  fairbits {nearby}{loading.typed}",
+    )
     if result.chosen is None:
         raise click.exceptions.Exit(1)

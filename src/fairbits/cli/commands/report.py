@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from fairbits.cli.arguments import JSON, open_run, read_place, run_argument
+from fairbits import audit as audits
+from fairbits import report as pages
+from fairbits import store
+from fairbits.cli.arguments import JSON, RUN, open_run, read_place
 from fairbits.cli.output import print_json, warn_of_damage
-from fairbits.cli.signals import INTERRUPTED
+from fairbits.cli.progress import live, progress_bar
+from fairbits.cli.signals import INTERRUPTED, gentle_stop
 from fairbits.errors import ContradictionError, OptionError
 from fairbits.options import LoadingOptions, ThreadOptions, names_of, option
 
@@ -18,7 +23,7 @@ _SIGNED = "Signed files"
 
 def report(
     *,
-    run: str = run_argument(),
+    run: str = RUN,
     out: Path | None = option(None, "Folder for the files.", metavar="PLACE", shown="the run's own"),
     card: bool = option(False, "What is now --form card.", rare=True),
     form: tuple[str, ...] = option(
@@ -56,61 +61,36 @@ def report(
     if check:
         _check(run, options.threads, workers, loading, as_json=as_json)
         return
-    from fairbits.report import open_key
-
-    opened_key = None if sign is None else open_key(sign)  # before anything is written
-    from fairbits.audit import is_scores_audit
-
-    if is_scores_audit(place):
-        _scores(place, out, opened_key, loading, as_json=as_json)
-        return
-    from fairbits.cli.progress import progress_bar
-    from fairbits.store import read_json
-
-    opened = open_run(run, "report", loading)
-    warn_of_damage(opened)
-    with progress_bar("measuring") as progress:
-        page = opened.report(out=out, forms=form, threads=options.threads, progress=progress)
-    fingerprint = None if opened_key is None else _sign(page.parent, opened_key)
-    summary = read_json(page.parent / "summary.json")
+    opened_key = None if sign is None else pages.open_key(sign)  # before anything is written
+    if audits.is_scores_audit(place):
+        page = audits.report_scores(place, out=out, forms=form, **loading.given())
+    else:
+        opened = open_run(run, "report", loading)
+        warn_of_damage(opened)
+        with progress_bar("measuring") as progress:
+            page = opened.report(out=out, forms=form, threads=options.threads, progress=progress)
+    made = (
+        {"report": str(page)} if opened_key is None else {"report": str(page), "signed": _sign(page.parent, opened_key)}
+    )
+    summary = store.read_json(page.parent / "summary.json")
     if as_json:
-        signed = {} if fingerprint is None else {"signed": fingerprint}
-        print_json({"report": str(page), **signed, "summary": summary})
+        print_json({**made, "summary": summary})
     else:
         print(page)
-        if fingerprint is not None:
-            print(f"Signed with {fingerprint}.")
-    for words in summary["report"]["contradictions"]:
+        if "signed" in made:
+            print(f"Signed with {made['signed']}.")
+    for words in summary.get("report", {}).get("contradictions", ()):
         raise ContradictionError(words["words"])
-
-
-def _scores(run: Path, out: Path | None, key: Path | None, loading: LoadingOptions, *, as_json: bool) -> None:
-    """The report of a table of scores, which has no cases."""
-    from fairbits.audit import report_scores
-    from fairbits.store import read_json
-
-    page = report_scores(run, out=out, **loading.given())
-    signed = {} if key is None else {"signed": _sign(page.parent, key)}
-    if as_json:
-        print_json({"report": str(page), **signed, "summary": read_json(page.parent / "summary.json")})
-        return
-    print(page)
-    if signed:
-        print(f"Signed with {signed['signed']}.")
 
 
 def _sign(folder: Path, key: Path) -> str:
     """Sign the manifest of a folder; gives the fingerprint of the key."""
-    from fairbits.report import MANIFEST, SIGNATURE, sign
-
-    return sign(folder / MANIFEST, key, folder / SIGNATURE)
+    return pages.sign(folder / pages.MANIFEST, key, folder / pages.SIGNATURE)
 
 
 def _verify(folder: Path, key: Path | None, *, as_json: bool) -> None:
     """Say whether the files are those of the manifest, and whose signature it has."""
-    from fairbits.report import verify
-
-    found = verify(folder, key=key)
+    found = pages.verify(folder, key=key)
     if as_json:
         print_json({"folder": str(folder), **found.document()})
     else:
@@ -130,11 +110,6 @@ def _verify(folder: Path, key: Path | None, *, as_json: bool) -> None:
 
 def _check(run: str, threads: int | None, workers: int | None, loading: LoadingOptions, *, as_json: bool) -> None:
     """Make the run again, say whether it came out the same, and with what it was made."""
-    from dataclasses import asdict
-
-    from fairbits.cli.progress import live
-    from fairbits.cli.signals import gentle_stop
-
     opened = open_run(run, "report", loading)
     with live(shown=not as_json) as progress, gentle_stop() as stop:
         found = opened.check(threads=threads, workers=workers, progress=progress, stop=stop)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
+from fairbits import report
 from fairbits.cli import since
-from fairbits.cli.arguments import JSON, audit_of, force_option, out_option, resume_option, subject_argument
-from fairbits.cli.output import print_json
+from fairbits.cli.arguments import FORCE, JSON, OUT, RESUME, audit_of, subject_argument
+from fairbits.cli.output import answer
+from fairbits.cli.progress import live
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
 from fairbits.errors import OptionError
 from fairbits.options import LoadingOptions, SearchOptions, SubjectOptions, arguments_of, option
@@ -25,9 +26,9 @@ def search(
         None, "1: every change of one attribute of every real row: exact.", metavar="N", rare=True
     ),
     about: SubjectOptions,
-    out: Path | None = out_option(),
-    resume: Path | None = resume_option(),
-    force: bool = force_option(),
+    out: Path | None = OUT,
+    resume: Path | None = RESUME,
+    force: bool = FORCE,
     top: int = option(10, "How many of the worst people to list.", low=0),
     as_json: bool = JSON,
     loading: LoadingOptions,
@@ -39,21 +40,24 @@ def search(
             raise OptionError("--strategy, --on-data and --exhaustive exclude each other; choose one.")
         options = replace(options, strategy="exhaustive", options={"distance": 0 if on_data else exhaustive})
     door = audit_of(subject, about, loading, resume)
-    from fairbits.cli.progress import live
-
     with live(shown=not as_json) as progress, gentle_stop() as stop:
-        where: dict[str, Any] = {"out": resume or out, "resume": resume is not None, "force": force}
-        run = door.search(**where, progress=progress, stop=stop, began=began, **arguments_of(options))
+        run = door.search(
+            out=resume or out,
+            resume=resume is not None,
+            force=force,
+            progress=progress,
+            stop=stop,
+            began=began,
+            **arguments_of(options),
+        )
         stopped = stop() and run.status == "interrupted"
     summary = run.summary or {}
-    if as_json:
-        print_json({"run": str(run.folder), "status": run.status, **summary})
-    else:
-        from fairbits.cli.terminal import show
-        from fairbits.report import search_look
-
-        notes = (*door.subject.notes, *summary.get("notes", ()))
-        look = search_look(run, top=top, lines=door.subject.asked_lines(), notes=notes)
-        show(look, f"next  fairbits cases {run.folder}, then fairbits debug, repair and report")
+    notes = (*door.subject.notes, *summary.get("notes", ()))
+    answer(
+        as_json,
+        lambda: {"run": str(run.folder), "status": run.status, **summary},
+        lambda: report.search_look(run, top=top, lines=door.subject.asked_lines(), notes=notes),
+        f"next  fairbits cases {run.folder}, then fairbits debug, repair and report",
+    )
     if stopped:
         raise click.exceptions.Exit(INTERRUPTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from fairbits import explore, repair
 from fairbits.cli.arguments import audit_of, subject_argument
 from fairbits.options import AcceptOptions, LoadingOptions, ThreadOptions, option
 
@@ -20,16 +21,11 @@ def serve(
 
     POST /scores takes {"people": [{"age": "30–39", …}]}; GET / says what is proved.
     """
-    from fairbits.explore import guard_app, hosts_of, listen
-    from fairbits.explore import serve as answer
-    from fairbits.repair import Guard
-
-    listening = listen(port)
-    with listening:
+    with explore.listen(port) as listening:
         loaded = audit_of(subject, AcceptOptions(as_is=True), loading).subject
-        guard = Guard.of(loaded, guarantee=guarantee, threads=options.threads)
-        print(f"http://{hosts_of(listening)[0]}/", flush=True)
+        guard = repair.Guard.of(loaded, guarantee=guarantee, threads=options.threads)
+        print(f"http://{explore.hosts_of(listening)[0]}/", flush=True)
         print(guard.proof, file=sys.stderr)
         print(f"One decision asks the model about {guard.m:,} twins. Ctrl-C ends it.", file=sys.stderr)
-        answer(guard_app(guard), listening)
+        explore.serve(explore.guard_app(guard), listening)
     print("The endpoint has ended.", file=sys.stderr)

@@ -169,7 +169,7 @@ const OPERATIONS = {
 const holds = ([kind, ...operands], codes) => {
   if (kind === "column") return codes[operands[0]];
   if (kind === "number") return operands[0];
-  return OPERATIONS[kind](...(kind === "in" ? [operands[0], ...operands[1]] : operands).map((one) => holds(one, codes)));
+  return OPERATIONS[kind](...operands.map((one) => holds(one, codes)));
 };
 const validTwins = (codes, also) => {
   const { columns, values, m } = embedded.twins, row = [...codes];

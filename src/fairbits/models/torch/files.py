@@ -125,34 +125,34 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
         return Loaded(read_output(archive.chain().network(options.favourable), options))
     except NotNative as error:
         why = str(error)
-        if not options.trust_pickle:
-            raise ModelError(
-                f"the model {str(path)!r} is no chain of dense layers ({str(error).rstrip('.')}), and running it means "
-                f"unpickling parts of it; add --trust-pickle if you trust whoever made it."
-            ) from None
+    if options.trust_pickle:  # otherwise it is refused below
+        options = options_after_trial(path, schema, options, needs=("torch",))
+    module, shapes = open_program(path, options, why)
+    from fairbits.models.torch.module import running
+
+    return running(module, schema, options, why, names=list(shapes))
+
+
+def open_program(path: Path, options: ModelOptions, why: str) -> tuple[Any, dict[str, tuple[Any, ...]]]:
+    """An exported program as a module, and the shapes of its inputs by name; refused where it is not trusted."""
+    if not options.trust_pickle:
+        raise ModelError(
+            f"the model {str(path)!r} is no chain of dense layers ({why.rstrip('.')}), and running it means "
+            f"unpickling parts of it; add --trust-pickle if you trust whoever made it."
+        )
     torch = import_torch("running an exported program")
-    options = options_after_trial(path, schema, options, needs=("torch",))
     with foreign(f"the model {str(path)!r} cannot be loaded by torch.export"):
         program = torch.export.load(str(path))
-        module, names = program.module(), list(program.graph_signature.user_inputs)
-    fixed = _fixed_rows(program)
+        module, names = program.module(), [str(name) for name in program.graph_signature.user_inputs]
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    shapes = {name: tuple(getattr(values.get(name), "shape", ())) for name in names}
+    fixed = next((shape[0] for shape in shapes.values() if shape and type(shape[0]) is int), None)
     if fixed is not None:
         raise ModelError(
             f"the model {str(path)!r} was exported for {fixed:,} rows at a time and takes no others; export it with "
             f"dynamic_shapes, the first size of each input being torch.export.Dim.DYNAMIC."
         )
-    from fairbits.models.torch.module import running
-
-    return running(module, schema, options, why, names=[str(name) for name in names])
-
-
-def _fixed_rows(program: Any) -> int | None:
-    """The only number of rows that an exported program takes; None where it takes any."""
-    wanted = set(program.graph_signature.user_inputs)
-    places = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in wanted]
-    shapes = [tuple(getattr(node.meta.get("val"), "shape", ())) for node in places]
-    sizes = [shape[0] for shape in shapes if shape]
-    return next((size for size in sizes if type(size) is int), None)
+    return module, shapes
 
 
 def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded:

@@ -21,16 +21,15 @@ from fairbits.models.native.chain import NotNative
 from fairbits.models.trees.ensemble import NAN, Ensemble, Link, Tree
 from fairbits.models.trees.features import Features, Read
 
-_CLASSIFIES: dict[str, Link] = {
-    "Logloss": "logistic",
-    "CrossEntropy": "logistic",
-    "MultiClass": "softmax",
-    "MultiClassOneVsAll": "logistic_each",
-}
-_EXPONENTIAL = {"Poisson", "Tweedie"}
-_REGRESSIONS = {
+_REGRESSIONS = (
     *("RMSE", "MAE", "Quantile", "Expectile", "Huber", "MAPE", "LogCosh", "Lq", "LogLinQuantile", "MSLE"),
     *("MedianAbsoluteError", "SMAPE", "R2", "FairLoss"),
+)
+#: By loss function: how sums become predictions, and whether these are of classes.
+_LINKS: dict[str, tuple[Link, bool]] = {
+    **{"Logloss": ("logistic", True), "CrossEntropy": ("logistic", True), "MultiClass": ("softmax", True)},
+    **{"MultiClassOneVsAll": ("logistic_each", True), "Poisson": ("exp", False), "Tweedie": ("exp", False)},
+    **dict.fromkeys(_REGRESSIONS, ("identity", False)),
 }
 
 
@@ -57,23 +56,16 @@ def ensemble_of_catboost(model: Any) -> Read:
         trees = [_nested(tree, floats) for tree in document["trees"]]
     outputs = trees[0].values.shape[1] if trees else np.size(bias)
     loss = facts.get("params", {}).get("loss_function", {}).get("type", "")
-    link, classes = _link(loss, outputs)
+    if loss not in _LINKS:
+        raise NotNative(f"its loss function {loss!r} is not known here.")
+    link, decides = _LINKS[loss]
+    classes = max(outputs, 2) if decides else 0
     base = np.broadcast_to(np.ravel(bias).astype(np.float64), outputs)
     ensemble = Ensemble.build(trees, features=count, base=base, link=link, precision="float32", base_last=True)
     labels = facts.get("class_params", {}).get("class_names") if classes else None
     texts = None if not labels or len(labels) != classes else tuple(text_of(value) for value in labels)
     features = Features(() if made_up else names, count)
     return Read(ensemble, classes, features, "the CatBoost model", objective=loss, labels=texts)
-
-
-def _link(loss: str, outputs: int) -> tuple[Link, int | None]:
-    if loss in _CLASSIFIES:
-        return _CLASSIFIES[loss], max(outputs, 2)
-    if loss in _EXPONENTIAL:
-        return "exp", 0
-    if loss in _REGRESSIONS:
-        return "identity", 0
-    raise NotNative(f"its loss function {loss!r} is not known here.")
 
 
 def _symmetric(tree: Any, floats: Mapping[int, Any]) -> Tree:

@@ -13,11 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import Ensemble, Link, Tree
+from fairbits.models.trees.ensemble import Damaged, Ensemble, Link, Tree, check_tree
 from fairbits.models.trees.features import Features, Read
 
-_REGRESSIONS = {"regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg"}
-_EXPONENTIAL = {"poisson", "gamma", "tweedie"}
+#: By objective: how sums become predictions, and how many classes there are (None: not known, 0: a regression).
+_LINKS: dict[str, tuple[Link, int | None]] = {
+    **{"binary": ("logistic", 2), "multiclass": ("softmax", 0), "multiclassova": ("logistic_each", 0)},
+    **dict.fromkeys(("cross_entropy", "xentropy"), ("logistic", None)),
+    **dict.fromkeys(("cross_entropy_lambda", "xentlambda"), ("softplus", None)),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), ("exp", 0)),
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), ("identity", 0)),
+    **dict.fromkeys(("lambdarank", "rank_xendcg"), ("identity", 0)),
+    **dict.fromkeys(("custom", "none", ""), ("identity", None)),
+}
 
 
 def ensemble_of_booster(booster: Any) -> Read:
@@ -27,7 +35,10 @@ def ensemble_of_booster(booster: Any) -> Read:
     per_round = int(facts["num_tree_per_iteration"])
     objective, *details = facts.get("objective", "custom").split() or ["custom"]
     link, slope, classes = _link(objective, dict(entry.partition(":")[::2] for entry in details), per_round)
-    trees = [_tree(_facts(block), number % per_round) for number, block in enumerate(blocks)]
+    parts = [_facts(block) for block in blocks]
+    if any(map(_is_linear, parts)):
+        raise NotNative("its leaves hold linear models.")
+    trees = [_tree(part, number % per_round) for number, part in enumerate(parts)]
     divisor = float(max(1, len(trees) // per_round)) if "average_output" in facts else 1.0
     names, infos = tuple(facts["feature_names"].split()), facts["feature_infos"].split()
     ensemble = Ensemble.build(
@@ -35,9 +46,10 @@ def ensemble_of_booster(booster: Any) -> Read:
     )
     categorical = [i for i, info in enumerate(infos) if info != "none" and not info.startswith("[")]
     lists = [tuple(known) for known in booster.pandas_categorical or ()]
-    values: dict[int, tuple[Any, ...] | None] = dict.fromkeys(categorical)
-    if len(lists) == len(categorical):
-        values = dict(zip(categorical, lists, strict=True))
+    if len(lists) > len(categorical) + infos.count("none"):  # ordered ones are numbers to it; "none" never varied
+        raise NotNative("its categories do not say which columns they belong to.")
+    known = lists if len(lists) == len(categorical) else [None] * len(categorical)
+    values = dict(zip(categorical, known, strict=True))
     made_up = names == tuple(f"Column_{i}" for i in range(len(names)))
     features = Features(() if made_up else names, len(names), values)
     return Read(ensemble, classes, features, "the LightGBM model", objective=objective)
@@ -80,7 +92,7 @@ def clean_text(text: str) -> str:
     lines = ["tree", *_lines(facts, _HEAD), ""]
     for number, block in enumerate(blocks):
         found = _facts(block)
-        _check_tree(found, features, number + 1)
+        _check_tree(found, features, number)
         lines += [f"Tree={number}", *_lines(found, _TREE), "", ""]
     _, mark, categories = rest.rpartition("pandas_categorical:")
     return "\n".join([*lines, "end of trees", "", mark + categories.strip().partition("\n")[0], ""])
@@ -91,69 +103,44 @@ def _lines(facts: dict[str, str], keys: tuple[str, ...]) -> list[str]:
 
 
 def _check_tree(facts: dict[str, str], features: int, number: int) -> None:
-    leaves = int(facts["num_leaves"])
-    inner = {key: _numbers(facts, key) for key in ("split_feature", "decision_type", "left_child", "right_child")}
-    inner["threshold"] = threshold = _numbers(facts, "threshold", np.float64)
-    lengths = {len(found) for found in inner.values()}
-    if leaves < 1 or lengths - {leaves - 1} or len(_numbers(facts, "leaf_value", np.float64)) != leaves:
-        raise ValueError(f"tree {number} has more or fewer numbers than nodes")
-    for key in ("shrinkage", "leaf_const", "num_features", "leaf_features", "leaf_coeff"):
+    leaves, tree = int(facts["num_leaves"]), _tree(facts, 0)
+    if leaves < 1 or len(_numbers(facts, "split_feature")) != leaves - 1 or len(tree.feature) != 2 * leaves - 1:
+        raise ValueError(f"tree {number + 1} has more or fewer numbers than nodes")
+    if (_numbers(facts, "split_feature") < 0).any():
+        raise ValueError(f"tree {number + 1} has a feature that does not exist")
+    try:
+        check_tree(tree, number, features, 1)
+    except Damaged as error:
+        raise ValueError(str(error)) from None
+    for key in ("shrinkage", "leaf_const", "leaf_coeff"):
         _numbers(facts, key, np.float64)
     if facts.get("is_linear", "0") not in ("0", "1"):
-        raise ValueError(f"tree {number} says neither that it is linear nor that it is not")
-    if facts.get("is_linear") == "1":
-        terms = _numbers(facts, "num_features")
-        used = _numbers(facts, "leaf_features")
-        sizes = [len(facts.get(key, "").split()) for key in ("leaf_features", "leaf_coeff")]
-        if (
-            not len(terms) == len(facts.get("leaf_const", "").split()) == leaves
-            or (terms < 0).any()
-            or sizes != [int(terms.sum())] * 2
-        ):
-            raise ValueError(f"tree {number} has more or fewer terms than it says")
+        raise ValueError(f"tree {number + 1} says neither that it is linear nor that it is not")
+    if _is_linear(facts):
+        terms, used = _numbers(facts, "num_features"), _numbers(facts, "leaf_features")
+        sizes = [len(facts.get(key, "").split()) for key in ("leaf_const", "leaf_features", "leaf_coeff")]
+        if len(terms) != leaves or (terms < 0).any() or sizes != [leaves, *[int(terms.sum())] * 2]:
+            raise ValueError(f"tree {number + 1} has more or fewer terms than it says")
         if ((used < 0) | (used >= features)).any():
-            raise ValueError(f"tree {number} has a feature that does not exist")
-    children = np.concatenate([inner["left_child"], inner["right_child"]])
-    split = inner["split_feature"]
-    # Every node but the root is the child of one other: nothing is reached twice, and nothing goes round in circles.
-    every = np.concatenate([np.arange(1, leaves - 1), -1 - np.arange(leaves)]) if leaves > 1 else children
-    if not np.array_equal(np.sort(children), np.sort(every)) or ((split < 0) | (split >= features)).any():
-        raise ValueError(f"tree {number} has a leaf, split or feature that does not exist")
-    bounds, words = _numbers(facts, "cat_boundaries"), _numbers(facts, "cat_threshold")
-    which = threshold[(inner["decision_type"] & 1) == 1]
-    fit = len(bounds) == int(facts.get("num_cat", 0)) + 1 or (len(bounds) == 0 and facts.get("num_cat", "0") == "0")
-    ordered = len(bounds) == 0 or (bounds[0] == 0 and (np.diff(bounds) >= 0).all() and bounds[-1] == len(words))
-    if not fit or not ordered or ((which < 0) | (which >= max(len(bounds) - 1, 0))).any():
-        raise ValueError(f"tree {number} has a split whose categories are missing")
+            raise ValueError(f"tree {number + 1} has a feature that does not exist")
 
 
-def _link(  # noqa: PLR0911 - one per kind of objective
-    objective: str, settings: dict[str, str], outputs: int
-) -> tuple[Link, float, int | None]:
+def _link(objective: str, settings: dict[str, str], outputs: int) -> tuple[Link, float, int | None]:
     """How sums become predictions, the factor before a sigmoid, and how many classes there are."""
-    slope = float(settings.get("sigmoid", "1"))
-    if objective == "binary":
-        return "logistic", slope, 2
-    if objective == "multiclass":
-        return "softmax", 1.0, outputs
-    if objective == "multiclassova":
-        return "logistic_each", slope, outputs
-    if objective in ("cross_entropy", "xentropy"):
-        return "logistic", 1.0, None
-    if objective in ("cross_entropy_lambda", "xentlambda"):
-        return "softplus", 1.0, None
-    if objective in _EXPONENTIAL:
-        return "exp", 1.0, 0
-    if objective in _REGRESSIONS:
-        return ("square" if "sqrt" in settings else "identity"), 1.0, 0
-    if objective in ("custom", "none", ""):
-        return "identity", 1.0, None
-    raise NotNative(f"its objective {objective!r} is not known here.")
+    if objective not in _LINKS:
+        raise NotNative(f"its objective {objective!r} is not known here.")
+    link, classes = _LINKS[objective]
+    slope = float(settings.get("sigmoid", "1")) if objective in ("binary", "multiclassova") else 1.0
+    if link == "identity" and classes == 0 and "sqrt" in settings:
+        link = "square"
+    return link, slope, outputs if link in ("softmax", "logistic_each") else classes
+
+
+def _is_linear(facts: dict[str, str]) -> bool:
+    return facts.get("is_linear", "0") != "0"
 
 
 def _tree(facts: dict[str, str], output: int) -> Tree:
-    if facts.get("is_linear", "0") != "0":
-        raise NotNative("its leaves hold linear models.")
     values, threshold = (_numbers(facts, key, np.float64) for key in ("leaf_value", "threshold"))
     feature, decision = _numbers(facts, "split_feature"), _numbers(facts, "decision_type")
     inner = len(feature)
@@ -177,8 +164,13 @@ def _tree(facts: dict[str, str], output: int) -> Tree:
 def _categories(
     facts: dict[str, str], nodes: npt.NDArray[np.int64], threshold: npt.NDArray[np.float64]
 ) -> dict[int, npt.NDArray[np.int64]]:
-    """The categories that go left, from bits in words of 32."""
+    """The categories that go left, from bits in words of 32; refused where a split's are not there."""
     bounds, words = _numbers(facts, "cat_boundaries"), _numbers(facts, "cat_threshold").astype(np.uint32)
+    sets, which = int(facts.get("num_cat", 0)), threshold[nodes]
+    fit = len(bounds) == (sets + 1 if sets or len(bounds) else 0)
+    ordered = len(bounds) == 0 or (bounds[0] == 0 and (np.diff(bounds) >= 0).all() and bounds[-1] == len(words))
+    if not fit or not ordered or ((which < 0) | (which >= sets)).any():
+        raise ValueError("a split has categories that are missing")
     spans = [(int(node), *bounds[int(threshold[node]) :][:2]) for node in nodes]
     bits = {node: np.unpackbits(words[start:end].view(np.uint8), bitorder="little") for node, start, end in spans}
     return {node: np.flatnonzero(flags).astype(np.int64) for node, flags in bits.items()}

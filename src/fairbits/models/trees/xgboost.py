@@ -26,6 +26,12 @@ _IDENTITY = (
 )
 _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 _LOGISTIC = ("binary:logistic", "reg:logistic")
+#: By objective: how sums become predictions, and whether these decide between classes (None: not known).
+_LINKS: dict[str, tuple[Link, bool | None]] = {
+    **{"binary:logistic": ("logistic", True), "reg:logistic": ("logistic", None), "binary:hinge": ("step", True)},
+    **{"binary:logitraw": ("identity", None), **dict.fromkeys(("multi:softprob", "multi:softmax"), ("softmax", True))},
+    **{**dict.fromkeys(_EXPONENTIAL, ("exp", False)), **dict.fromkeys(_IDENTITY, ("identity", False))},
+}
 #: Numbers that tables often hold in place of a missing one.
 _SENTINEL = re.compile(r"-?9{3,}")
 
@@ -37,7 +43,10 @@ def ensemble_of_document(document: Any, *, bare: bool = False) -> Read:
     features, classes = int(facts["num_feature"]), int(facts["num_class"])
     outputs = max(classes, int(facts.get("num_target", 1)), 1)
     objective = str(learner["objective"]["name"])
-    link, decides = _link(objective, outputs)
+    if objective not in _LINKS:
+        raise NotNative(f"its objective {objective!r} is not known here.")
+    link, decides = _LINKS[objective]
+    link = "logistic_each" if link == "logistic" and outputs > 1 else link
     booster = learner["gradient_booster"]
     if booster["name"] != "gbtree":
         what = {"gblinear": "has weights and no trees", "dart": "weighs its trees"}
@@ -83,22 +92,6 @@ def missing_notes(attributes: Sequence[Attribute]) -> tuple[str, ...]:
         f"often is: {named}; if it was trained with missing={end:g}, leave those cells of the table empty and write "
         f'missing = "model" under [attributes.{name}].',
     )
-
-
-def _link(objective: str, outputs: int) -> tuple[Link, bool | None]:
-    if objective in _LOGISTIC:
-        return ("logistic" if outputs == 1 else "logistic_each"), (True if objective == "binary:logistic" else None)
-    if objective == "binary:logitraw":
-        return "identity", None
-    if objective == "binary:hinge":
-        return "step", True
-    if objective in ("multi:softprob", "multi:softmax"):
-        return "softmax", True
-    if objective in _EXPONENTIAL:
-        return "exp", False
-    if objective in _IDENTITY:
-        return "identity", False
-    raise NotNative(f"its objective {objective!r} is not known here.")
 
 
 def _base(facts: Mapping[str, Any], objective: str, outputs: int, major: int) -> npt.NDArray[np.float64]:

@@ -1,14 +1,29 @@
-"""Who is affected: which protected values cost a score or a decision, how often and by how much, and how severely."""
+"""Who is affected: which protected values cost a score or a decision, how often and by how much; and rules that tell
+whose decision flips, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fairbits.blocks import Bar, Block, Fold, Paragraph, TableBlock, change, label, share
-from fairbits.text import number
+from fairbits.blocks import (
+    Bar,
+    Block,
+    Code,
+    Fold,
+    Paragraph,
+    TableBlock,
+    between,
+    change,
+    figure,
+    label,
+    share,
+    whole_percent,
+)
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
+    from fairbits.debug import Description
     from fairbits.measure import Harm, Stake
     from fairbits.report.record import ReportData
 
@@ -73,3 +88,44 @@ def affected_blocks(data: ReportData) -> Iterator[Block]:
     ]
     heads = [label("protected value"), share("lowest"), label(""), share("highest"), label("")]
     yield Fold("How often, among the cases of the search", [TableBlock(heads, cases)])
+
+
+def who_blocks(found: Description | None) -> Iterator[Block]:
+    """The rules as a table, beside the base rate, and the command that restricts a search to the first of them."""
+    if found is None:
+        return
+    yield Paragraph(found.words, kind="statistical" if found.base is not None else "")
+    if not found.rules or found.base is None or found.together is None:
+        return
+    lines = [*found.rules, *([found.together] if len(found.rules) > 1 else [])]
+    rows = [
+        (
+            one.text if place < len(found.rules) else "any of these",
+            one.people,
+            one.share.value,
+            one.precision.value,
+            (one.precision.low, one.precision.high),
+            one.coverage.value,
+            (one.coverage.low, one.coverage.high),
+        )
+        for place, one in enumerate(lines)
+    ]
+    such = "flip" if found.target == "flips" else f"k above {found.above}"
+    columns = [
+        label("people with"),
+        figure("rows"),
+        share("of all", 0),
+        share(f"{such}", 0),
+        between("95 %", whole_percent),
+    ]
+    columns += [share("coverage", 0), between("95 %", whole_percent)]
+    caption = (
+        f"Learned on {number(found.learned)} rows, judged on {number(found.judged)} others, of whom "
+        f"{percent(found.base.value, 0)} are people {found.what}; coverage is the share of these"
+    )
+    yield TableBlock(columns, rows, caption)
+    command = found.command("search", found.rules[0])
+    if command is not None:
+        yield Paragraph(
+            (Code(command), " looks at the first of them alone; so do measure, certify and repair."), tone="small"
+        )

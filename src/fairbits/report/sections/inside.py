@@ -21,9 +21,10 @@ from fairbits.blocks import (
     paragraphs,
     share,
     shown,
+    whole_percent,
 )
 from fairbits.measure import symbol_of
-from fairbits.report.sections.who import who_blocks
+from fairbits.report.sections.affected import who_blocks
 from fairbits.text import number, percent, signed
 
 if TYPE_CHECKING:
@@ -228,14 +229,10 @@ def _layers(found: DebugResult) -> Block:
     spread = between("ρ of cases, 5 to 95 %", signed)
     columns = [label("layer"), figure("width"), figure("δ", 3), change("ρ"), spread, share("votes of the cases", 0)]
     if found.rule == "ours":
-        columns += [share("by the paper's code", 0), share("bits gone when held", 0), between("95 %", _whole)]
+        columns += [share("by the paper's code", 0), share("bits gone when held", 0), between("95 %", whole_percent)]
     rows = [row[: len(columns)] for row in rows]
     suspect = frozenset(i for i, one in enumerate(found.layers) if one.layer == found.suspect)
     return TableBlock(columns, rows, "Layers; the suspect stands out", marked=suspect)
-
-
-def _whole(value: float | None) -> str:
-    return percent(value, 0)
 
 
 def _neurons(found: DebugResult, layer: int, k: str) -> Block:

@@ -6,7 +6,7 @@ The commands that make a run and its stages again: options records of what its f
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -264,10 +264,12 @@ _KEPT = ("seed", "epsilon", "partition", "within", "min_plausibility", "batch")
 _STATED = ("seed", "samples", "max_accuracy_loss", "seconds", "changes", "attack_budget")
 
 
-def commands(manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Any]) -> tuple[str, ...]:
+def commands(
+    manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Mapping[str, Any], grants: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Commands that give the same cases and figures: by evaluations, because seconds depend on the machine."""
     name = shortened(Path(str(manifest.get("source") or manifest["subject"])).name, 100)
-    found = [_typed("search", name, *_search_words(manifest, summary), "--out", "again")]
+    found = [_typed("search", name, *_search_words(manifest, summary), "--out", "again", *grants)]
     if manifest.get("own_strategy"):
         found = [
             f"# strategy {manifest['strategy']!r} was an object: search with it from Python, into the folder again"
@@ -275,8 +277,8 @@ def commands(manifest: Mapping[str, Any], summary: Mapping[str, Any], stages: Ma
     for stage, document in stages.items():
         if document is not None:
             place = (name, "--out", "again") if stage == "proxies" else ("again",)
-            found.append(_typed(stage, *place, *flag_words(_STAGES[stage](document), stated=_STATED)))
-    return (*found, "fairbits report again")
+            found.append(_typed(stage, *place, *flag_words(_STAGES[stage](document), stated=_STATED), *grants))
+    return (*found, _typed("report", "again", *grants))
 
 
 def _typed(*words: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,7 @@ from fairbits.report.manifest import hash_file
 from fairbits.report.record import DecisionSource
 from fairbits.report.sections.repairs import cost_words
 from fairbits.report.sections.treatment import lowest_ratios
+from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Quality
 from fairbits.text import number, percent
@@ -143,10 +146,10 @@ def gate_of(folder: Path, identity: str) -> tuple[dict[str, Any] | None, str]:
     if not path.is_file():
         return None, ""
     document = read_json(path)
-    checks = document.get("checks")
-    sound = isinstance(checks, list) and all(isinstance(one, dict) and "name" in one for one in checks)
-    if document.get("verdict") not in _VERDICTS or not sound:
-        raise OptionError(f"{str(path)!r} is damaged (it has no verdict or no checks); run the gate again.")
+    if document.get("verdict") not in _VERDICTS:
+        raise OptionError(f"{str(path)!r} is damaged (it has no verdict); run the gate again.")
+    with reading(path, "run the gate again"):  # everything that the page takes from it
+        deque(gate_blocks(document), maxlen=0)
     judged = document.get("identity")
     if judged != identity:
         whose = f"identity {judged[:40]}" if isinstance(judged, str) and judged else "it does not say which"
@@ -234,46 +237,34 @@ def _against(document: Mapping[str, Any]) -> str:
     people = f"{number(suite.get('rows'))} rows and {number(suite.get('cases'))} cases"
     against = f"baseline {baseline['identity']}" if baseline.get("identity") else "no baseline"
     level = f", {percent(policy['confidence'], 0)} confidence" if policy.get("confidence") else ""
-    when = f" on {document['created'][:10]}" if isinstance(document.get("created"), str) else ""
+    when = f" on {document['created'][:10]}" if document.get("created") else ""
     return f"Judged{when}: suite {suite.get('id', '–')} ({people}) against the policy and {against}{level}."
 
 
 def _checks(document: Mapping[str, Any]) -> Iterator[tuple[str, Tag, str, str, str]]:
     for check in document["checks"][:MAX_CHECKS]:
+        show = partial(percent, digits=2) if check.get("percent") else _four_digits
         low, high = check.get("low"), check.get("high")
-        share = check.get("percent") is True
-        ends = "" if low is None or high is None or low == high else f"{_figure(low, share)} to {_figure(high, share)}"
-        limit = f"{'≥' if check.get('direction') == 'min' else '≤'} {_figure(check.get('threshold'), share)}"
-        verdict = "waived" if check.get("waived") is True else str(check.get("verdict", "–"))
-        yield str(check["name"]), Tag(verdict), _figure(check.get("value"), share), limit, ends
-    pending = document.get("pending")
-    for name in pending[:MAX_CHECKS] if isinstance(pending, list) else ():
-        yield str(name), Tag("no baseline yet"), "–", "–", ""
+        ends = "" if low is None or high is None or low == high else f"{show(low)} to {show(high)}"
+        limit = f"{'≥' if check.get('direction') == 'min' else '≤'} {show(check.get('threshold'))}"
+        verdict = "waived" if check.get("waived") else check["verdict"]
+        yield check["name"], Tag(verdict), show(check.get("value")), limit, ends
+    for name in (document.get("pending") or ())[:MAX_CHECKS]:
+        yield name, Tag("no baseline yet"), "–", "–", ""
 
 
-def _figure(value: Any, share: bool) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return "–" if value is None else str(value)
-    if share:
-        return percent(value, 2).replace("-", "−")
-    return f"{value:,.4g}".replace("-", "−")
+def _four_digits(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.4g}".replace("-", "−")
 
 
 def _more(document: Mapping[str, Any]) -> str:
-    parts = []
+    said = []
     for name, words in (("new_cases", "New cases"), ("waived", "waived"), ("expired", "waivers that expired")):
-        value = document.get(name)
-        count = len(value) if isinstance(value, list) else value
-        if isinstance(count, int) and count:
-            parts.append(f"{words}: {number(count)}{_who(value)}")
-    return "; ".join(parts)
-
-
-def _who(waivers: Any) -> str:
-    """Who signed, and until when; nothing for entries that are no waivers."""
-    named = [one for one in waivers if isinstance(one, dict) and "owner" in one] if isinstance(waivers, list) else []
-    words = ", ".join(f"{_waived(one)} by {one['owner']} until {one.get('expires')}" for one in named[:MAX_NAMED])
-    return f" ({words[:400]})" if words else ""
+        entries = document.get(name) or []
+        signed = [f"{_waived(one)} by {one['owner']} until {one['expires']}" for one in entries if "owner" in one]
+        whose = f" ({shortened(', '.join(signed[:MAX_NAMED]), 400)})" if signed else ""
+        said += [f"{words}: {number(len(entries))}{whose}"] if entries else []
+    return "; ".join(said)
 
 
 def facts(data: ReportData) -> list[tuple[str, Text]]:

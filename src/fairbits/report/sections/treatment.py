@@ -33,19 +33,21 @@ from fairbits.blocks import (
 )
 from fairbits.domain import shortened
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
-from fairbits.report.sections.tail import tail_blocks
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
 from fairbits.text import number, percent, signed
 
 if TYPE_CHECKING:
+    from fairbits.measure import Tail
     from fairbits.report.record import About, Measured, Near, ReportData
 
 NAME = "proxies.json"
 BLIND = "the model never gets the protected attributes, or gives them no weight"
 #: Groups of one table on the page, columns and pairs of one attribute; all are in proxies.json.
 MAX_GROUPS, MAX_COLUMNS, MAX_PAIRS = 40, 8, 5
+#: Of gaps between scores.
+DIGITS = 3
 #: Groups whose rates stand below the headline.
 MAX_RATES = 6
 #: What summary.json takes over from an attribute of proxies.json.
@@ -217,7 +219,9 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     )
     yield bits_table(measured)
     yield near_table(near, about.bits_limit, varies=measured.noise is not None)
-    yield from tail_blocks(measured.tail, measured.kind)
+    tail = tuple(tail_blocks(measured.tail, measured.kind))
+    if tail:
+        yield Fold("The tail: the worst few, and people rarer than any who were asked", tail)
     for limit in measured.limits:
         yield Paragraph(limit.text, tone="small")
     yield from bound_blocks(measured)
@@ -263,6 +267,37 @@ def near_table(near: Sequence[Near], bits_limit: float, *, varies: bool = False)
         rows.append((one.people, one.k, one.bits, (Tag(one.kind), ": it cannot be more" if full else "")))
     columns = [label("people"), figure("largest k"), figure("bits", 2), label("kind of figure")]
     return TableBlock(columns, rows, "Largest k by distance to real rows")
+
+
+def tail_blocks(found: Tail | None, kind: str = "exact") -> Iterator[Block]:
+    """Upper quantiles of the gap between twins' scores with their intervals, the largest, and what lies beyond."""
+    if found is None or found.largest <= 0:
+        return
+    rows: list[tuple[object, ...]] = [
+        (f"{100 * one.level:g} % of people", one.value, (one.low, one.high), "statistical") for one in found.quantiles
+    ]
+    rows.append((f"all {number(found.people)}", found.largest, None, kind))
+    if found.extreme is not None:
+        gap = found.extreme.gap
+        beyond = f"all but one in {number(found.extreme.one_in)}, extrapolated"
+        rows.append((beyond, gap.value, (gap.low, gap.high), "statistical"))
+    columns = [
+        label("below it"),
+        figure("gap", DIGITS),
+        between("95 % interval", lambda end: number(end, DIGITS)),
+        label("kind of figure"),
+    ]
+    caption = "The tail: a person's highest score minus the lowest, among twins"
+    yield TableBlock(columns, [(*row[:3], Tag(str(row[3]))) for row in rows], caption)
+    said = found.why
+    if found.extreme is not None:
+        one = found.extreme
+        ends = "has no end" if one.end is None else f"ends at {number(one.end, 2)}"
+        said = (
+            f"Extrapolated by a generalised Pareto distribution fitted to the {number(one.people)} people above "
+            f"{number(one.threshold, DIGITS)} (shape {number(one.shape, 2)}, it {ends}; test of fit p = {number(one.p, 2)})."
+        )
+    yield Paragraph(f"Quantiles: intervals by order statistics, whatever the gaps are like. {said}", tone="small")
 
 
 def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
