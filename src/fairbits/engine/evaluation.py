@@ -7,10 +7,9 @@ neither the threads nor the order change a bit of them.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,12 +90,16 @@ class Evaluation:
         return {name: value for name, value in found.items() if value is not None}
 
 
-#: The arrays that kernels fill in, as they take them.
-_KINDS = {
-    **dict.fromkeys(("k", "low_twin", "high_twin", "favourable"), np.int32),
-    **dict.fromkeys(("q_1", "low", "high"), np.float32),
-}
-_Figures = namedtuple("_Figures", _KINDS)  # noqa: PYI024 - the kinds say what is in it
+class _Figures(NamedTuple):
+    """The same arrays, as the kernel takes them."""
+
+    k: NDArray[np.int32]
+    q_1: NDArray[np.float32]
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    low_twin: NDArray[np.int32]
+    high_twin: NDArray[np.int32]
+    favourable: NDArray[np.int32]
 
 
 def evaluate(
@@ -221,7 +224,9 @@ def vectors(
 
 def _empty_figures(n: int) -> _Figures:
     """Empty arrays for the figures of n people."""
-    return _Figures(**{name: np.empty(n, kind) for name, kind in _KINDS.items()})
+    whole, real = np.int32, np.float32
+    kinds: tuple[Any, ...] = (whole, real, real, real, whole, whole, whole)
+    return _Figures(*(np.empty(n, kind) for kind in kinds))
 
 
 def _run(
