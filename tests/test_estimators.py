@@ -169,3 +169,23 @@ def test_what_cannot_be(people):
         fairbits.GuardedClassifier(LinearSVC(), "sex").fit(frame, y)
     with pytest.raises(fairbits.FairbitsError, match="7 is no column of an array of 2"):
         fairbits.bits_scorer([7])(model, np.zeros((5, 2)))
+
+
+def test_frames_of_modin_are_taken_and_given_back() -> None:
+    modin = pytest.importorskip("modin.pandas", reason="modin is not installed")
+    import fairbits
+
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"sex": rng.choice(["f", "m"], 80), "income": rng.normal(3, 1, 80)}, index=range(5, 85))
+    people["approved"] = np.where(people["income"] + (people["sex"] == "m") > 3.5, "yes", "no")
+
+    def decide(frame: pd.DataFrame) -> np.ndarray:
+        return 1 / (1 + np.exp(3.5 - frame["income"].to_numpy() - (frame["sex"] == "m").to_numpy()))
+
+    found = [
+        fairbits.Audit.from_table(decide, table, target="approved", favourable="yes", protected=["sex"]).measure()
+        for table in (people, modin.DataFrame(people))
+    ]
+    frames = [one.to_frame() for one in found]
+    assert type(frames[1]).__module__.startswith("modin")
+    pd.testing.assert_frame_equal(frames[0], frames[1]._to_pandas())

@@ -44,7 +44,7 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"first: 99999 in row 3, line 5 of loan\.csv\)"):
         table_from_arrow(read_arrow(file), SCHEMA, file=file)
     file.write_text("age,sex,y\n1,f,no\n2,x,yes\n")
-    with pytest.raises(TableError, match=r"first: 'x' in row 2, line 3 of loan\.csv"):
+    with pytest.raises(TableError, match=r"holds 'x' in row 2, line 3 of loan\.csv"):
         table_from_arrow(read_arrow(file), SCHEMA, file=file)
     with pytest.raises(TableError, match=r"'x' in row 2 of loan\.parquet"):
         table_from_arrow(read_arrow(file), SCHEMA, file=tmp_path / "loan.parquet")
@@ -116,7 +116,7 @@ def test_the_schema_says_whether_numbers_are_labels(values: list, codes: list[in
 
 
 def test_numbers_that_are_no_labels_are_not_taken_for_codes() -> None:
-    with pytest.raises(TableError, match="first: '0' in row 1"):
+    with pytest.raises(TableError, match="holds '0' in row 1, which is none"):
         table_from_arrow(pa.table({"level": [0, 1]}), Schema((LEVEL,)))
     whole = Attribute(name="level", kind="category", labels=("1.0", "2.5"))
     found = table_from_arrow(pa.table({"level": [2.5, 1.0]}), Schema((whole,)))

@@ -82,7 +82,7 @@ def test_subject_files_keep_every_schema(name: str, labels: list[str], classes: 
     ("attributes", "complaint"),
     [
         ({}, "no attributes"),
-        ({"a": 3}, r"must be a section \[attributes\.a\]"),
+        ({"a": 3}, r"\[attributes\.a\] must be a section"),
         ({"a": {"kind": "integer", "hihg": 3}}, "Did you mean 'high'"),
         ({"a": {"kind": "integer", "high": "3"}}, "it must be a number"),
         ({"a": {"kind": "category", "labels": "x"}}, "must be a list"),

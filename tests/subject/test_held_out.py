@@ -56,7 +56,7 @@ def test_a_test_table_is_its_own(tmp_path: Path) -> None:
     [
         ('split = "nowhere"', [1], "split 'nowhere' is not in the table"),
         ('split = "part"', ["train", "later"], r"holds 'later' in row 2, line 3 of .*; write true, 1 or test"),
-        ("split = 3", [1], "split is '3'; it must be text"),
+        ("split = 3", [1], "split = 3; it must be text"),
         ('split = "skill"', [1], "split is 'skill', which is an attribute"),
         ('split = "part"\ntest = "later.csv"', [1], "both split and test"),
     ],

@@ -50,7 +50,10 @@ def test_what_an_owner_says_of_a_model_is_kept_and_moves_no_figure(tmp_path: Pat
     said = file.read_text(encoding="utf-8")
     file.write_text(said.replace('version = "7"', 'version = "8"'), encoding="utf-8")
     assert load_subject(str(file)).identity.id == found.identity.id
-    for wrong, words in (("version = 7", r"\[about\] version is '7'"), ('risk = "x"', "unknown key 'risk'")):
+    for wrong, words in (
+        ("version = 7", r"\[about\] has version = 7; it must be text"),
+        ('risk = "x"', "unknown key 'risk'"),
+    ):
         file.write_text(said.replace('version = "7"', wrong), encoding="utf-8")
         with pytest.raises(SchemaError, match=words):
             load_subject(str(file))

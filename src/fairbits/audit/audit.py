@@ -170,7 +170,9 @@ class Audit:
         loaded = loaded if names is None else loaded.with_protected(names)
         name = loaded.source if isinstance(subject, Subject) else str(subject)
         origin = SubjectOrigin(name=name, protected=names, grants=grants)
-        return cls._made(loaded.with_repeats(repeats).checked(as_is=as_is).within(where), origin)
+        loaded = loaded if repeats is None else loaded.with_repeats(repeats)
+        checked = loaded.checked(as_is=as_is)
+        return cls._made(checked if where is None else checked.within(where), origin)
 
     @classmethod
     def of_run(
@@ -498,7 +500,8 @@ class Audit:
         """
         from fairbits.measure import evaluator_of, measure_table, noise_of
 
-        asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
+        asked = read_options(MeasureOptions, options)
+        subject = self.subject if repeats is None else self.subject.with_repeats(repeats)
         evaluator = evaluator_of(
             subject,
             epsilon=asked.epsilon,

@@ -51,7 +51,6 @@ from .table import people_notes as people_notes
 from .table import people_of as people_of
 from .table import plain as plain
 from .table import scores_of_column as scores_of_column
-from .table import spells_labels as spells_labels
 from .table import table_from_arrow as table_from_arrow
 from .table import text_of as text_of
 from .twins import MIN_ROWS as MIN_ROWS

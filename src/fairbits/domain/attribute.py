@@ -133,6 +133,8 @@ class Attribute:
     representatives: bool = _settled()
     #: Whether people may have a value that twins do not take, or none: then their own is one more.
     open: bool = _settled()
+    #: Whether it is a category with a number among its labels.
+    numeric_labels: bool = _settled()
     #: Whether twins may lack the value, beside those that they take; and whether they never take the missing one.
     _twins_lack: bool = _settled()
     _never_lack: bool = _settled()
@@ -181,6 +183,7 @@ class Attribute:
         some = taken < every - never or not (self.discrete or listed)
         lacking = some or never or (self.missing == "model" and not category)
         settled = {"count": count, "twin_count": taken + lack, "representatives": some, "open": lacking}
+        settled["numeric_labels"] = category and any(map(is_number, self.labels))
         for name, value in (settled | {"_twins_lack": lack, "_never_lack": never}).items():
             object.__setattr__(self, name, value)
 
@@ -514,6 +517,15 @@ class Category(Attribute):
 
 
 KINDS: dict[str, type[Attribute]] = {"integer": Integer, "category": Category, "real": Real}
+
+
+def is_number(value: object) -> bool:
+    """Whether a text spells a number."""
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
 
 
 def nearest(values: Codes, codes: Codes) -> npt.NDArray[np.int64]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from fairbits.domain.attribute import MISSING, Attribute, Codes
 from fairbits.domain.encoding import Encoding, table_rows
+from fairbits.domain.reading import as_pandas
 from fairbits.domain.schema import Schema
 from fairbits.domain.table import BINARY
 from fairbits.errors import MissingDependencyError, TableError
@@ -403,6 +404,12 @@ class HeldValues:
         return column.array
 
 
+def _library(frame: Any) -> str | None:
+    """The library of a data frame; None of anything else."""
+    home = type(frame).__module__.partition(".")[0]
+    return home if home in ("pandas", "polars", "modin") else None
+
+
 class RawTable:
     """A table before anything was made of it: what somebody gave (a file, a frame), and the same as Arrow."""
 
@@ -412,12 +419,13 @@ class RawTable:
         for place, field in enumerate(data.schema):  # Arrow takes no rows of views of text
             if pa.types.is_string_view(field.type):
                 data = data.set_column(place, field.name, data[field.name].cast(pa.string()))
+        #: Of the frame, where it is one: what results become.
+        self.library = _library(given)
+        given = as_pandas(given)
         self._given, self._data, self._delimiter = given, data, delimiter
         self._file = Path(given) if isinstance(given, str | Path) else None
-        home = type(given).__module__.partition(".")[0]
-        #: Of the frame, where it is one.
-        self.library = home if home in ("pandas", "polars") else None
-        if self.library == "polars" and hasattr(given, "collect"):
+        self._kind = _library(given)
+        if self._kind == "polars" and hasattr(given, "collect"):
             self._given = given.collect()
         #: Whether the types of its columns are a reader's guess.
         self.csv = self._file is not None and self._file.suffix.lower() not in BINARY
@@ -428,7 +436,7 @@ class RawTable:
     @property
     def index(self) -> npt.NDArray[Any] | None:
         """The names of the rows in a pandas frame, (n,); None where they are only counted."""
-        if self.library != "pandas" or (
+        if self._kind != "pandas" or (
             type(self._given.index).__name__ == "RangeIndex" and self._given.index.start == 0
         ):
             return None
@@ -464,10 +472,10 @@ class RawTable:
             lacking = codes == attribute.gap if attribute.gap is not None else np.zeros(len(codes), np.bool_)
             rows = np.unique([int(np.argmin(lacking)), int(np.argmax(lacking))])
             places = np.zeros(len(rows), np.int64)
-        if self.library == "pandas":
+        if self._kind == "pandas":
             column = self._given.iloc[:, [str(one) for one in self._given.columns].index(name)]
             return HeldValues(column.array.take(rows), places)
-        if self.library == "polars":
+        if self._kind == "polars":
             import pandas as pd
             import polars as pl
 
@@ -486,10 +494,10 @@ class RawTable:
         """Some rows of some columns in the owner's own kind of frame; ``text`` are columns of a file that stay text."""
         import pandas as pd
 
-        if self.library == "pandas":
+        if self._kind == "pandas":
             names = [str(one) for one in self._given.columns]
             return self._given.iloc[chosen, [names.index(name) for name in columns]].copy()
-        if self.library == "polars":
+        if self._kind == "polars":
             return self._given.select(columns)[chosen]
         if not self.csv:
             return self._data.select(list(columns)).take(chosen).to_pandas()

@@ -351,6 +351,7 @@ def as_arrow(data: Any) -> pa.Table:
         check_names(data.column_names)
         return data
     try:
+        data = as_pandas(data)
         if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
             return _of_pandas(data)
         if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
@@ -363,8 +364,18 @@ def as_arrow(data: Any) -> pa.Table:
             f"the {type(data).__name__} cannot be read as a table ({said[:200]}); give every column one kind of value."
         ) from None
     raise TableError(
-        f"a table cannot be made of {type(data).__name__!r}; give Arrow, pandas, polars, a dict of columns or a file."
+        f"a table cannot be made of {type(data).__name__!r}; give Arrow, pandas, polars, modin, a dict of columns or "
+        f"a file."
     )
+
+
+def as_pandas(data: Any) -> Any:
+    """A frame of modin as the pandas frame that it stands for; anything else as it is."""
+    if type(data).__module__.partition(".")[0] != "modin":
+        return data
+    import narwhals.stable.v2 as nw
+
+    return nw.from_native(data, eager_only=True).to_pandas()
 
 
 def _of_pandas(frame: Any) -> pa.Table:

@@ -9,8 +9,9 @@ those of rows; their intervals, splits and tests draw people.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain.attribute import MISSING, Attribute, Codes
+from fairbits.domain.attribute import Attribute, Codes, is_number
 from fairbits.domain.schema import Chances, Schema
 from fairbits.errors import ROW, TableError, choose_from, rows_named
 
@@ -71,44 +72,30 @@ def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
 
 
 def codes_of_column(column: Any, attribute: Attribute) -> Codes:
-    """One column as codes: labels by position, numbers as they are."""
-    import pyarrow as pa
-
-    column = plain(column)
-    missing = numpy_of(column.is_null())
-    if missing.any() and attribute.gap is None:
+    """One column as codes, labels by position and numbers as they are; a missing value has the code for that."""
+    codes = read_column(plain(column), attribute)
+    missing = np.isnan(codes)
+    if attribute.gap is not None:
+        return np.where(missing, attribute.gap, codes)
+    if missing.any():
         raise TableError.of_row(
-            f"column {attribute.name!r} has {column.null_count:,} missing values; fill or drop them, or say "
+            f"column {attribute.name!r} has {missing.sum():,} missing values; fill or drop them, or say "
             f'missing = "model" of it, if the model fills its own gaps; the first is in {ROW}.',
             int(np.argmax(missing)),
         )
-    if missing.all():
-        return np.full(len(column), attribute.gap)
-    present = column.drop_null() if missing.any() else column
-    spelled = attribute.labels and (pa.types.is_string(column.type) or spells_labels(attribute))
-    places = np.flatnonzero(~missing) if missing.any() else None
-    try:
-        found = _codes_of_labels(present, attribute) if spelled else numbers(present, attribute.name)
-    except TableError as error:
-        if places is None or error.row is None:
-            raise
-        row = int(places[error.row])
-        raise error.placed(row, f"row {row + 1:,}") from None
-    if places is None:
-        return found
-    codes = np.full(len(column), attribute.gap, dtype=np.float64)
-    codes[places] = found
     return codes
 
 
-def spells_labels(attribute: Attribute) -> bool:
-    """Whether a column of numbers holds the labels of this category and not its codes.
+def read_column(column: Any, attribute: Attribute) -> Codes:
+    """A plain column as codes, NaN where a value is missing.
 
-    The schema decides, not the rows that happen to be there (a CSV reader makes numbers of "1" and "2" only as long as
-    no row holds "3+"): a category with a label that is a number is spelled out in the table, and one whose labels are
-    all words is there as codes. An integer that carries labels is there as codes.
+    A column of numbers holds the labels of a category that has numbers among its labels, and codes of any other.
     """
-    return attribute.kind == "category" and any(_is_number(label) for label in attribute.labels)
+    import pyarrow as pa
+
+    if attribute.labels and (pa.types.is_string(column.type) or attribute.numeric_labels):
+        return attribute.low + places_of(column, attribute.labels, f"column {attribute.name!r}", "labels")
+    return numbers(column, attribute.name)
 
 
 def plain(column: Any) -> Any:
@@ -140,17 +127,17 @@ def plain(column: Any) -> Any:
 
 
 def numbers(column: Any, name: str) -> Codes:
-    """A numeric column as floats."""
+    """A numeric column as floats, NaN where a value is missing."""
     import pyarrow as pa
 
     try:
         values: Codes = numpy_of(column.cast(pa.float64(), safe=False))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        example = next((v for v in column.to_pylist() if not _is_number(v)), None)
+        example = next((v for v in column.to_pylist() if v is not None and not is_number(v)), None)
         raise TableError(
             f"column {name!r} holds {example!r}, which is not a number; make it a category or mend the table."
         ) from None
-    bad = ~np.isfinite(values)
+    bad = ~np.isfinite(values) & numpy_of(column.is_valid())
     if bad.any():
         raise TableError.of_row(
             f"column {name!r} has {bad.sum():,} values that are not finite "
@@ -158,11 +145,6 @@ def numbers(column: Any, name: str) -> Codes:
             int(np.argmax(bad)),
         )
     return values
-
-
-def first_true(mask: Any) -> int:
-    """Where an Arrow array of truth values is true for the first time."""
-    return int(np.argmax(numpy_of(mask)))
 
 
 def text_of(value: object) -> str:
@@ -175,57 +157,39 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-def _codes_of_labels(column: Any, attribute: Attribute) -> Codes:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def places_of(column: Any, labels: tuple[str, ...], what: str, kind: str) -> Codes:
+    """The position of each value among some labels, NaN where it is missing.
 
-    if not pa.types.is_string(column.type):
-        column = pc.dictionary_encode(column)
-        spelled = pa.array([_label_of(value, attribute.labels) for value in column.dictionary.to_pylist()], pa.string())
-        column = pa.DictionaryArray.from_arrays(column.indices, spelled).dictionary_decode()
-    texts = pc.fill_null(column, MISSING)
-    places = places_of(attribute.labels)
-    known = pa.array(list(places), pa.string())
-    positions = pc.index_in(texts, value_set=known)
-    if positions.null_count:  # blanks around a cell mean nothing
-        positions = pc.coalesce(positions, pc.index_in(pc.utf8_trim_whitespace(texts), value_set=known))
-    if positions.null_count and spells_labels(attribute):  # "01" in a table whose schema has 1, and no label "01"
-        bare = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^0+(\d)", r"\1")
-        positions = pc.coalesce(positions, pc.index_in(bare, value_set=known))
-    if positions.null_count:
-        unknown = pc.unique(pc.utf8_trim_whitespace(texts.filter(positions.is_null())))
-        first = unknown[0].as_py()
-        raise TableError.of_row(
-            f"column {attribute.name!r} has {positions.null_count:,} values that are none of its labels "
-            f"({len(unknown)} different; first: {first!r} in {ROW}); {choose_from(first, attribute.labels)}",
-            first_true(positions.is_null()),
-        )
-    order = np.array(list(places.values()), dtype=np.float64)
-    codes: Codes = attribute.low + order[numpy_of(positions).astype(np.int64)]
-    return codes
-
-
-def _label_of(value: float, labels: Sequence[str]) -> str:
-    """The label that spells a number: 1, 1.0 and "1" are the same, whatever the reader made of the column."""
-    text = text_of(value)
-    if text in labels:
-        return text
-    return next((label for label in labels if _is_number(label) and float(label) == value), text)
-
-
-def places_of(labels: tuple[str, ...]) -> dict[str, int]:
-    """Where each label stands, as it is written and, unless that means another one, without the blanks around it."""
-    exact = {label: place for place, label in enumerate(labels)}
+    Blanks around a value mean nothing, unless they tell labels apart. 1, 1.0, "1" and, where no label is so spelled,
+    "01" are the same, whatever the reader made of the column.
+    """
     bare = Counter(label.strip() for label in labels)
-    return {label.strip(): place for label, place in exact.items() if bare[label.strip()] == 1} | exact
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(str(value))
-    except ValueError:
-        return value is None
-    return True
+    places = {label.strip(): place for place, label in enumerate(labels) if bare[label.strip()] == 1}
+    places |= {label: place for place, label in enumerate(labels)}
+    amounts = {float(label): label for label in reversed(labels) if is_number(label)}
+    coded = column.dictionary_encode()
+    found = []
+    for value in coded.dictionary.to_pylist():
+        text = text_of(value)
+        spellings = [text, text.strip()]
+        if amounts and not isinstance(value, str):
+            spellings.append(amounts.get(value, text))
+        elif amounts:
+            spellings.append(re.sub(r"^0+(?=\d)", "", text.strip()))
+        found.append(next((places[spelled] for spelled in spellings if spelled in places), -1))
+    codes = np.full(len(column), np.nan)
+    there = numpy_of(column.is_valid())
+    codes[there] = np.array(found, dtype=np.float64)[numpy_of(coded.indices.drop_null())]
+    if -1 in found:
+        row = int(np.argmax(codes == -1))
+        first, strange = text_of(column[row].as_py()).strip(), int((codes == -1).sum())
+        raise TableError.of_row(
+            f"{what} holds {first!r} in {ROW}, which is none of its {kind}"
+            f"{f' ({strange:,} rows have such values, {found.count(-1)} different)' * (strange > 1)}; "
+            f"{choose_from(first, labels)}",
+            row,
+        )
+    return codes
 
 
 #: Files without lines.
@@ -263,7 +227,7 @@ class Table:
     chances
         For each attribute that is known as probabilities only: those of its groups, (n, groups); NaN where unknown.
     library
-        "pandas" or "polars" where the owner's table is a frame: what results become in ``to_frame()``.
+        "pandas", "polars" or "modin" where the owner's table is a frame: what results become in ``to_frame()``.
     drawn
         Whether nobody gave a table, and people drawn from the domain stand in its place: only `certify` takes those.
     origin
@@ -431,9 +395,7 @@ def _chances(data: pa.Table, about: Chances) -> Codes:
                 f"column {name!r} of protected attribute {about.attribute!r} is not in the table; "
                 f"{choose_from(name, data.column_names)}"
             )
-        column = plain(data[name])
-        there = ~numpy_of(column.is_null())
-        found[there, place] = numbers(column.drop_null(), name)
+        found[:, place] = numbers(plain(data[name]), name)
     given = found[:, : len(about.columns)]
     known = ~np.isnan(given).any(axis=1)
     total = given.sum(axis=1)
@@ -463,14 +425,12 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
     if attribute.columns:
         return codes_of_group(data, attribute)
-    column = plain(data[attribute.name])
-    there = ~numpy_of(column.is_null())
-    codes = np.full(len(column), np.nan)
+    codes = read_column(plain(data[attribute.name]), attribute)
+    there = ~np.isnan(codes)
     if not there.any():
         raise TableError(
             f"protected attribute {attribute.name!r} has no value in any row; leave it out of the audit file."
         )
-    codes[there] = codes_of_column(column.drop_null(), attribute)
     outside = there & ~attribute.valid(codes)
     if outside.any():
         row = int(np.argmax(outside))
@@ -490,15 +450,16 @@ def _whole(data: pa.Table, name: str, what: str) -> Any:
     if column.null_count:
         raise TableError.of_row(
             f"{what} {name!r} has {column.null_count:,} missing values; fill or drop those rows; the first is {ROW}.",
-            first_true(column.is_null()),
+            int(np.argmax(numpy_of(column.is_null()))),
         )
     return column
 
 
 def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """The number of the person of each row, from 0, by the column of their ids."""
-    ids = np.array(_whole(data, name, "person").to_pylist())
-    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+    coded = _whole(data, name, "person").dictionary_encode()
+    order = np.unique(np.array(coded.dictionary.to_pylist()), return_inverse=True)[1]
+    return order[numpy_of(coded.indices)].astype(np.int64)
 
 
 def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
@@ -516,15 +477,16 @@ def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
 def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     """Which rows the model was not trained on, by a column that says so of each."""
     marks = {"true": True, "1": True, "test": True, "false": False, "0": False, "train": False}
-    texts = [text_of(value).strip().lower() for value in _whole(data, name, "split").to_pylist()]
-    strange = next((row for row, text in enumerate(texts) if text not in marks), None)
+    coded = _whole(data, name, "split").dictionary_encode()
+    texts = [text_of(value).strip().lower() for value in coded.dictionary.to_pylist()]
+    strange = next((place for place, text in enumerate(texts) if text not in marks), None)
     if strange is not None:
         raise TableError.of_row(
             f"split {name!r} holds {texts[strange][:40]!r} in {ROW}; write true, 1 or test for rows that the model was "
             f"not trained on, and false, 0 or train for the others.",
-            strange,
+            int(np.argmax(numpy_of(coded.indices) == strange)),
         )
-    return np.array([marks[text] for text in texts], dtype=np.bool_)
+    return np.array([marks[text] for text in texts], dtype=np.bool_)[numpy_of(coded.indices)]
 
 
 def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:
@@ -570,18 +532,7 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
     column = _whole(data, schema.target, "target")
     if schema.regression:
         return numbers(column, schema.target)
-    values = np.array([text_of(value) for value in column.to_pylist()])
-    found, positions = np.unique(values, return_inverse=True)
-    places = places_of(schema.classes)
-    order = np.array([places.get(str(value), places.get(str(value).strip(), -1)) for value in found])
-    if (order < 0).any():
-        strange = found[np.argmax(order < 0)]
-        raise TableError.of_row(
-            f"target {schema.target!r} holds {str(strange)!r} in {ROW}, which is not one of its classes; "
-            f"{choose_from(str(strange), schema.classes)}",
-            int(np.argmax(values == strange)),
-        )
-    return order[positions].astype(np.float64)
+    return places_of(column, schema.classes, f"target {schema.target!r}", "classes")
 
 
 #: Where a larger share of the rows than this repeats others in all unprotected columns, it is noticed.

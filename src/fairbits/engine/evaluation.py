@@ -110,12 +110,14 @@ def evaluate(
     partition: Partition,
     threshold: float = 0.5,
     threads: int | None = None,
+    kept: NDArray[np.float32] | None = None,
 ) -> Evaluation:
-    """Score all twins of every person and measure them, without keeping the scores."""
+    """Score all twins of every person and measure them; scores are kept only where there is an array for them."""
     ruler = ruler_of(plan.m, epsilon, partition, plan.head is not Head.LINEAR, threshold)
     if plan.fused:
         figures = _empty_figures(len(codes))
-        _run(plan, codes, ruler=ruler, figures=figures, ready=np.empty((0, 0), np.float32), threads=threads)
+        ready = np.empty((0, 0), np.float32) if kept is None else kept
+        _run(plan, codes, ruler=ruler, figures=figures, ready=ready, threads=threads)
         return Evaluation(**figures._asdict(), m=plan.m)
     pieces, people = [], max(plan.layers.people, BLOCK // plan.m)
     for start in range(0, max(len(codes), 1), people):
@@ -123,6 +125,8 @@ def evaluate(
             some = codes[start : start + people]
             figures, ready = _empty_figures(len(some)), np.empty((len(some), plan.m), np.float32)
             _run(plan, some, ruler=ruler, figures=figures, ready=ready, threads=threads)
+            if kept is not None:
+                kept[start : start + people] = ready
             found = count_classes(ready, np.ones(ready.shape, np.bool_), ruler, threads=threads)
             pieces.append(replace(found, favourable=figures.favourable, twins=None))
     return Evaluation.concatenate(pieces)

@@ -413,8 +413,11 @@ class Evaluator:
         found = self._by_kernel(codes)
         return self._in_blocks(codes, len(self.schema.classes) if self.by_vector else 1) if found is None else found
 
-    def _by_kernel(self, codes: Codes) -> Evaluation | None:
-        """The figures by a compiled kernel that scores and counts in one go; None where people have different twins."""
+    def _by_kernel(self, codes: Codes, kept: npt.NDArray[np.float32] | None = None) -> Evaluation | None:
+        """The figures by a compiled kernel that scores and counts in one go; None where people have different twins.
+
+        Scores of the twins that everybody has are kept where there is an array for them.
+        """
         if self._plan is None or self.by_vector or self.validity.about_twins:
             return None
         if self.twins.most > self.twins.m and self.twins.has_own(codes).any():
@@ -426,6 +429,7 @@ class Evaluator:
             partition=self.partition,
             threshold=self.threshold,
             threads=self.threads,
+            kept=kept,
         )
         if self.twins.most == self.twins.m:
             return found
@@ -448,11 +452,14 @@ class Evaluator:
         for start in range(0, len(codes), people):
             piece = slice(start, min(start + people, len(codes)))
             with rows_named(start):
-                found = self._by_kernel(codes[piece])
-                if found is not None:
-                    yield piece, found, self.decided(codes[piece])
-                else:  # a foreign model is asked once: it may answer otherwise the next time
-                    yield piece, *self._answers(codes[piece])
+                some = codes[piece]
+                scores = np.empty((len(some), self.twins.m), np.float32)
+                found = self._by_kernel(some, scores)
+                if found is None:  # a foreign model is asked once: it may answer otherwise the next time
+                    yield piece, *self._answers(some)
+                else:
+                    whole = scores if self.m == self.twins.m else self._with_own(some, scores, self.row_scores)
+                    yield piece, found, self.decided(some, whole)
             if progress is not None:
                 progress(piece.stop, len(codes))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -71,8 +72,7 @@ def frame_of(result: Any) -> Any:
         import polars
 
         return polars.DataFrame(columns)
-    import pandas as pd
-
+    pd = import_module("modin.pandas" if library == "modin" else "pandas")
     index = pd.Index(columns.pop("row"), name="row") if "row" in columns else None
     return pd.DataFrame(columns, index=index)
 

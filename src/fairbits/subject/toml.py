@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import date, time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,6 +37,7 @@ from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.texts import CHAT_KEYS, subject_of_texts
 from fairbits.subject.twins import subject_of_twins
+from fairbits.text import shortened
 
 #: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
 #: probabilities of its groups only.
@@ -46,30 +48,38 @@ DRAWN_ROWS = 256
 REST = "(rest)"
 
 
-#: What a section [attributes.NAME] may hold, and what each must be; Any where the attribute itself says what is wrong.
-_KEYS: dict[str, tuple[Any, str]] = {
-    **dict.fromkeys(("low", "high", "step"), (int | float, "it must be a number.")),
+_NUMBER, _TEXT, _TRUTH = (int | float, "it must be a number."), (str, "it must be text in quotes."), "use true or false"
+#: What a section may hold, and what each value must be; Any where whoever takes it says what is wrong.
+Keys = Mapping[str, tuple[Any, str]]
+_ATTRIBUTE: Keys = {
+    **dict.fromkeys(("low", "high", "step"), _NUMBER),
     **dict.fromkeys(("labels", "columns"), (list[Any], "they must be a list.")),
     "values": (list[Any], "they must be a list, or nobody could have one."),
     "cuts": (list[int | float], "they must be a list of numbers."),
     "protected": (
         bool | Literal["observed"],
-        'use true or false, "observed" for a column that is no input of the model, or "probabilities".',
+        f'{_TRUTH}, "observed" for a column that is no input of the model, or "probabilities".',
     ),
-    "immutable": (bool, "use true or false."),
+    "immutable": (bool, f"{_TRUTH}."),
     **dict.fromkeys(("kind", "ranges", "missing", "holds"), (Any, "")),
 }
 
 
-def attribute_of_section(name: str, fields: object) -> Attribute:
+def check_section(section: Mapping[str, Any], keys: Keys | Iterable[str], where: str) -> None:
+    """Refuse a key that a section does not have, or a value of another kind than it takes."""
+    for key, value in section.items():
+        if key not in keys:
+            raise SchemaError(f"{where} has the unknown key {key!r}; {choose_from(key, keys)}")
+        kind, must = keys[key] if isinstance(keys, Mapping) else (Any, "")
+        if not fits(value, kind):
+            raise SchemaError(f"{where} has {key} = {shortened(repr(value), 40)}; {must}")
+
+
+def attribute_of_section(name: str, fields: Mapping[str, Any]) -> Attribute:
     """The attribute that a section [attributes.NAME] describes."""
-    if not isinstance(fields, Mapping):
-        raise SchemaError(f"attribute {name!r} must be a section [attributes.{name}], but got {fields!r}.")
-    _known_keys(fields, _KEYS, f"attribute {name!r}")
-    for key, value in fields.items():
-        kind, must = _KEYS[key]
-        if not fits(value, kind) or (key == "values" and not value):
-            raise SchemaError(f"attribute {name!r} has {key} = {value!r}; {must}")
+    check_section(fields, _ATTRIBUTE, f"attribute {name!r}")
+    if fields.get("values") == []:
+        raise SchemaError(f"attribute {name!r} has values = []; {_ATTRIBUTE['values'][1]}")
     given: dict[str, Any] = {key: value for key, value in fields.items() if key not in ("values", "ranges", "cuts")}
     given["protected"] = bool(fields.get("protected", False))
     given["labels"] = tuple(text_of(label) for label in fields.get("labels", ()))
@@ -87,7 +97,7 @@ def attribute_of_section(name: str, fields: object) -> Attribute:
 
 def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
     """The attribute that a section describes by columns of probabilities; what they leave of 1 is a group too."""
-    _known_keys(fields, ("kind", "protected", "columns", "labels"), f"attribute {name!r}, known as probabilities,")
+    check_section(fields, ("kind", "protected", "columns", "labels"), f"attribute {name!r}, known as probabilities,")
     columns = fields.get("columns", [])
     labels = fields.get("labels", columns)
     if not fits(columns, list[str]) or not fits(labels, list[Any]) or not 0 < len(columns) == len(labels):
@@ -100,9 +110,9 @@ def _chances_of_section(name: str, fields: Mapping[str, Any]) -> Chances:
 
 def chances_of(described: Mapping[str, Any]) -> tuple[Chances, ...]:
     """The attributes that are known as probabilities, of sections ``{name: {protected, columns, labels}}``."""
-    sections = {name: fields for name, fields in described.items() if isinstance(fields, Mapping)}
-    soft = {name: fields for name, fields in sections.items() if fields.get("protected") == PROBABILITIES}
-    return tuple(_chances_of_section(name, fields) for name, fields in soft.items())
+    sections = {name: section_of(described, name, within="attributes.") for name in described}
+    soft = {name: section for name, section in sections.items() if section.get("protected") == PROBABILITIES}
+    return tuple(_chances_of_section(name, section) for name, section in soft.items())
 
 
 def _ranges(attribute: Attribute, stated: object) -> tuple[tuple[str, float], ...]:
@@ -167,44 +177,30 @@ def parse_toml(content: bytes) -> dict[str, Any]:
 
 def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     """The schema in an audit file; an Arrow table gives the target's values where the document names none."""
-    section = section_of(document, "table")
-    described = section_of(document, "attributes")
+    section, described = section_of(document, "table"), section_of(document, "attributes")
+    limits = section_of(document, "limits")
+    check_section(section, _TABLE, "[table]")
+    check_section(limits, {"twins": (int, "it must be a whole number, 1 or more.")}, "[limits]")
     chances = chances_of(described)
-    likely = tuple(one.likely_group for one in chances)
-    hard = {name: fields for name, fields in described.items() if name not in {one.attribute for one in chances}}
-    read = {name: attribute_of_section(name, fields) for name, fields in hard.items()}
-    watched = {name for name, fields in hard.items() if fields.get("protected") == OBSERVED}
+    soft = {chance.attribute for chance in chances}
+    read = {name: attribute_of_section(name, fields) for name, fields in described.items() if name not in soft}
+    watched = {name for name in read if described[name].get("protected") == OBSERVED}
     if "score" in section:  # nobody knows what a model that is not there takes
         watched |= {name for name, attribute in read.items() if attribute.protected}
     if not read:
         raise SchemaError("the audit file has no attributes; describe each column under [attributes.NAME].")
-    classes = section.get("classes", [])
-    if not isinstance(classes, list | tuple) or any(isinstance(value, list | Mapping) for value in classes):
-        raise SchemaError("[table] classes must be a list of the target's values, in the order of the outputs.")
-    for key in ("target", "scores", "score", "person", "split", "test", "weight"):
-        if not isinstance(section.get(key, ""), str):
-            raise SchemaError(f"[table] {key} is {str(section[key])[:40]!r}; it must be text in quotes.")
     if "split" in section and "test" in section:
         raise SchemaError("[table] has both split and test; leave one of both out.")
-    if "missing" in section and section["missing"] != "model":
-        raise SchemaError(f'[table] missing is {str(section["missing"])[:40]!r}; say "model", or leave it out.')
     if "missing" in section and data is not None:  # every column with holes is left to the model
         holes = {name for name in data.column_names if plain(data[name]).null_count}
         known = {name: one for name, one in read.items() if one.gap is None and not one.columns}
         read |= {name: replace(one, missing="model") for name, one in known.items() if name in holes - watched}
-    limits = section_of(document, "limits")
-    _known_keys(limits, ("twins",), "[limits]")
-    max_twins = limits.get("twins", MAX_TWINS)
-    if not fits(max_twins, int) or max_twins < 1:
-        raise SchemaError(f"[limits] twins is {max_twins!r}; it must be a whole number, 1 or more.")
-    target, favourable = section.get("target"), section.get("favourable")
     lists = {key: document.get(key, section.get(key, [])) for key in ("rules", "plausible", "justified")}
     for key, texts in lists.items():
         if not fits(texts, list[str]):
             must = "names of attributes" if key == "justified" else "texts in quotes"
             raise SchemaError(f"{key} is {str(texts)[:80]}; it must be a list of {must}.")
-    if isinstance(favourable, list | Mapping):
-        raise SchemaError("[table] favourable is a list or a section; it must be one of the target's values.")
+    target, classes, favourable = section.get("target"), section.get("classes", ()), section.get("favourable")
     return Schema(
         tuple(attribute for name, attribute in read.items() if name not in watched),
         target=target,
@@ -213,33 +209,50 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
         rules=tuple(lists["rules"]),  # as text; the schema parses them
         plausible=tuple(lists["plausible"]),
         scores=section.get("scores", "favourable"),
-        max_twins=max_twins,
+        max_twins=limits.get("twins", MAX_TWINS),
         threshold=section.get("threshold"),
         order_guessed=not classes,
-        observed=(*(attribute for name, attribute in read.items() if name in watched), *likely),
+        observed=(
+            *(attribute for name, attribute in read.items() if name in watched),
+            *(chance.likely_group for chance in chances),
+        ),
         chances=chances,
         justified=tuple(lists["justified"]),
     )
 
 
-def section_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A section of a document; empty where it is missing."""
+def section_of(document: Mapping[str, Any], name: str, *, within: str = "") -> Mapping[str, Any]:
+    """A section of a document, or within one; empty where it is missing."""
     section = document.get(name, {}) if isinstance(document, Mapping) else document
     if not isinstance(section, Mapping):
-        raise SchemaError(f"[{name}] must be a section, but the audit file says {name} = {str(section)[:40]!r}.")
+        raise SchemaError(
+            f"[{within}{name}] must be a section, but the audit file says {name} = {str(section)[:40]!r}."
+        )
     return section
 
 
-#: What an audit file is about: a model and a table, a table of twins, or people put into words.
-KINDS = ("table", "twins", "text")
 _SECTIONS = (
     *("name", "kind", "about", "text", "rules", "plausible", "justified", "model", "table", "limits", "attributes"),
 )
-_ABOUT = ("purpose", "owner", "version")
-_TABLE_KEYS = (
-    *("path", "target", "favourable", "classes", "threshold", "scores", "score", "justified", "delimiter", "missing"),
-    *("person", "split", "test", "weight"),
-)
+_ABOUT: Keys = dict.fromkeys(("purpose", "owner", "version"), _TEXT)
+_SCALAR = str | bool | int | float | date | time
+_TABLE: Keys = {
+    **dict.fromkeys(("target", "scores", "score", "person", "split", "test", "weight"), _TEXT),
+    "classes": (
+        list[_SCALAR] | tuple[_SCALAR, ...],
+        "they must be a list of the target's values, in the order of the outputs.",
+    ),
+    "favourable": (_SCALAR, "it must be one of the target's values."),
+    "missing": (Literal["model"], 'say "model", or leave it out.'),
+    **dict.fromkeys(("path", "threshold", "justified", "delimiter"), (Any, "")),
+}
+_COLUMN = (str, "it must be the name of a column.")
+_TWINS: Keys = {
+    "person": _COLUMN,
+    "score": _COLUMN,
+    "protected": (list[str], 'it must be a list, e.g. ["sex", "race"].'),
+    **dict.fromkeys(("path", "threshold"), (Any, "")),
+}
 #: Trust is not among them: it is the word of whoever runs fairbits, not of whoever wrote the file.
 _MODEL_KEYS = (
     *("path", "encoding", "columns", "output", "score_of", "input_format", "eats", "factory", "layers", "batch"),
@@ -262,53 +275,48 @@ _ENCODINGS = ("codes", "one-hot", "columns")
 def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     """The subject that a ``subject.toml`` describes."""
     document = read_document(file)
-    kind = document.get("kind", "table")
-    if kind not in KINDS:
-        raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), KINDS)}")
-    _known_keys(document, _SECTIONS, f"audit file {str(file)!r}")
-    about = section_of(document, "about")
-    _known_keys(about, _ABOUT, "[about]")
-    for key, text in about.items():
-        if not isinstance(text, str):
-            raise SchemaError(f"[about] {key} is {str(text)[:40]!r}; it must be text in quotes.")
-    if kind == "twins":
-        return replace(_of_twins(document, file, grants), about=about)
-    if kind == "text":
-        return replace(_of_texts(document, file, grants), about=about)
-    model_section, table_section = section_of(document, "model"), section_of(document, "table")
-    _known_keys(model_section, _MODEL_KEYS, "[model]")
-    _known_keys(table_section, _TABLE_KEYS, "[table]")
-    granted = ModelOptions.of(grants)
-    if not {"path", "score", "test", "split"} & set(table_section) and "path" in model_section:
-        return replace(_without_table(document, grants, file), about=about)
-    place, delimiter = Path(_source(table_section, "table", file)), str(table_section.get("delimiter", ","))
-    data = read_arrow(place, delimiter=delimiter, max_rows=granted.max_rows)
+    check_section(document, _SECTIONS, f"audit file {str(file)!r}")
+    kind, about = document.get("kind", "table"), section_of(document, "about")
+    if kind not in _KINDS:
+        raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), _KINDS)}")
+    check_section(about, _ABOUT, "[about]")
+    return replace(_KINDS[kind](document, file, grants), about=about)
+
+
+def _of_table(document: Mapping[str, Any], file: Path, grants: GrantOptions) -> Subject:
+    """A model, and the people of a table."""
+    stated, about = section_of(document, "model"), section_of(document, "table")
+    check_section(stated, _MODEL_KEYS, "[model]")
+    options = _options(stated, grants)
+    if not {"path", "score", "test", "split"} & set(about) and "path" in stated:
+        return _without_table(document, options, file)
+    place, delimiter = Path(_source(about, "table", file)), str(about.get("delimiter", ","))
+    data = read_arrow(place, delimiter=delimiter, max_rows=options.max_rows)
     _check_described(document, data.column_names, file)
     schema = schema_of_document(document, data)
     for key in ("split", "score", "weight"):
-        name = table_section.get(key, "")
+        name = about.get(key, "")
         if name in (schema.target, *schema.names, *(one.name for one in schema.observed)):
             raise SchemaError(
                 f"[table] {key} is {name!r}, which is an attribute or the target too; name another column."
             )
-    whose = {key: table_section[key] for key in ("person", "weight") if key in table_section}
-    split = table_section.get("split")
-    if "score" in table_section:
-        table = table_from_arrow(data, schema, file=place, split=split, **whose)
-        return replace(_of_scores(document, data, schema, table, file), about=about)
-    source = _source(model_section, "model", file)
-    options = _options(model_section, grants)
+    aside = {key: about[key] for key in ("person", "weight") if key in about}
+    if "score" in about:
+        table = table_from_arrow(data, schema, file=place, split=about.get("split"), **aside)
+        return _of_scores(document, data, schema, table, file)
+    source = _source(stated, "model", file)
     output_order(schema, None, options)  # what score_of cannot mean is said before the rows are read
-    table, test = table_from_arrow(data, schema, file=place, split=split, **whose), None
-    raw = RawTable(place, data, delimiter=delimiter)
-    schema = with_held(schema, table.codes, raw)
+    table, test, raw = table_from_arrow(data, schema, file=place, split=about.get("split"), **aside), None, None
+    if not (isinstance(source, Path) and source.suffix.lower() == ".npz"):  # bare layers take codes, and no values
+        raw = RawTable(place, data, delimiter=delimiter)
+        schema = with_held(schema, table.codes, raw)
     read = {"model": source, "table": place}
-    if "test" in table_section:
-        read["test table"] = apart = file.parent / table_section["test"]
-        found = read_arrow(apart, delimiter=delimiter, max_rows=granted.max_rows)
-        test = table_from_arrow(found, schema, file=apart, **whose)
+    if "test" in about:
+        read["test table"] = apart = file.parent / about["test"]
+        found = read_arrow(apart, delimiter=delimiter, max_rows=options.max_rows)
+        test = table_from_arrow(found, schema, file=apart, **aside)
     loaded = read_model(source, schema, options)
-    encoding = _stated_encoding(model_section.get("encoding"), schema, options, data.column_names)
+    encoding = _stated_encoding(stated.get("encoding"), schema, options, data.column_names)
     home = file.parent.resolve()
     notes = tuple(  # whoever runs an audit file should know what it reaches
         f"the {name} lies outside the folder of the audit file: {str(path.resolve())!r}."
@@ -317,14 +325,13 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     )
     if loaded.encoding is not None:  # it names its columns, or encodes them itself: another encoding would be a mistake
         encoding = None
-        if model_section.get("encoding") in ("codes", "one-hot"):
+        if stated.get("encoding") in ("codes", "one-hot"):
             notes += (
-                f"encoding = {model_section['encoding']!r} under [model] is not used: the model itself says how it "
-                f"takes its columns.",
+                f"encoding = {stated['encoding']!r} under [model] is not used: the model itself says how it takes its "
+                f"columns.",
             )
-    name = str(document.get("name", file.stem))
-    made = make_subject(
-        name,
+    return make_subject(
+        str(document.get("name", file.stem)),
         loaded,
         schema,
         table,
@@ -336,22 +343,21 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
         original=source,
         raw=raw,
     )
-    return replace(made, about=about)
 
 
-def _options(section: Any, grants: GrantOptions) -> ModelOptions:
-    """What [model] says about itself, with what is granted, which was checked before."""
+def _options(section: Mapping[str, Any], grants: GrantOptions) -> ModelOptions:
+    """What [model] says about itself, with what is granted."""
     try:
         return ModelOptions.of({key: section[key] for key in section if key not in ("path", "encoding")} | {**grants})
     except OptionError as error:
+        ModelOptions.of(grants)  # a wrong grant is no fault of the file
         raise SchemaError(f"[model] is wrong: {error}") from None
 
 
-def _without_table(document: Any, grants: GrantOptions, file: Path) -> Subject:
+def _without_table(document: Any, options: ModelOptions, file: Path) -> Subject:
     """A model and its bounds: enough to certify. People drawn from the domain stand where rows are asked for."""
     section = section_of(document, "model")
-    schema, options = schema_of_document(document), _options(section, grants)
-    source = _source(section, "model", file)
+    schema, source = schema_of_document(document), _source(section, "model", file)
     rng = np.random.default_rng(0)
     codes = [
         rng.uniform(one.low, one.upper, DRAWN_ROWS)
@@ -375,12 +381,11 @@ def _without_table(document: Any, grants: GrantOptions, file: Path) -> Subject:
 def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """Twins that somebody else made: the table says whose, of which protected values, and with which score."""
     section = section_of(document, "table")
-    _known_keys(document, ("name", "kind", "about", "table"), "an audit file of twins")
-    _known_keys(section, ("path", "person", "protected", "score", "threshold"), "[table]")
-    for key in ("person", "score", "protected"):
-        if not fits(section.get(key), list[str] if key == "protected" else str):
-            must = 'a list, e.g. ["sex", "race"]' if key == "protected" else "the name of a column"
-            raise SchemaError(f"[table] {key} is {str(section.get(key))[:40]!r} in {str(file)!r}; it must be {must}.")
+    check_section(document, ("name", "kind", "about", "table"), "an audit file of twins")
+    check_section(section, _TWINS, "[table]")
+    lost = next((key for key in _TWINS if key not in (*section, "threshold", "path")), None)
+    if lost is not None:
+        raise SchemaError(f"[table] has no {lost} in {str(file)!r}; {_TWINS[lost][1]}")
     return subject_of_twins(
         _source(section, "table", file),
         person=section["person"],
@@ -395,12 +400,9 @@ def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
 
 def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """People put into words, and a decider about texts."""
-    _known_keys(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
+    check_section(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
     model, table = dict(section_of(document, "model")), section_of(document, "table")
-    _known_keys(table, ("path", "threshold", "target", "split"), "[table]")
-    for key in ("target", "split"):
-        if not fits(table.get(key), str | None):
-            raise SchemaError(f"[table] {key} is {str(table[key])[:40]!r}; it must be text in quotes.")
+    check_section(table, {key: _TABLE[key] for key in ("path", "threshold", "target", "split")}, "[table]")
     decider = _source(model, "model", file)
     encoder, tokenizer = (
         _source({"path": model.pop(key)}, "model", file) if key in model else None for key in ("encoder", "tokenizer")
@@ -473,7 +475,9 @@ def _source(section: Any, name: str, file: Path) -> str | Path:
         other = ', or score = "COLUMN" under [table] where the table holds its scores' if name == "model" else ""
         raise SchemaError(f'{str(file)!r} does not say where the {name} is; write path = "…" under [{name}]{other}.')
     place = file.parent / path
-    return path if name == "model" and (is_url(path) or (is_reference(path) and not os.path.exists(place))) else place
+    if name == "table" or os.path.exists(place):
+        return place
+    return path if is_url(path) or is_reference(path) else place
 
 
 def _stated_encoding(stated: object, schema: Schema, options: ModelOptions, columns: list[str]) -> Encoding | None:
@@ -490,7 +494,9 @@ def _stated_encoding(stated: object, schema: Schema, options: ModelOptions, colu
     return make(schema, columns=options.columns)
 
 
-def _known_keys(section: Any, known: Iterable[str], where: str) -> None:
-    for key in section:
-        if key not in known:
-            raise SchemaError(f"{where} has the unknown key {key!r}; {choose_from(key, known)}")
+#: What an audit file is about: a model and a table, a table of twins, or people put into words.
+_KINDS: dict[str, Callable[[Mapping[str, Any], Path, GrantOptions], Subject]] = {
+    "table": _of_table,
+    "twins": _of_twins,
+    "text": _of_texts,
+}
