@@ -20,7 +20,7 @@ from fairbits import Attribute, Network, Schema, Table
 from fairbits.data import load_subject
 from fairbits.engine.seen import keys_of
 from fairbits.measure import Evaluator
-from fairbits.scale import ExecutorOptions, Job, Signals, carry_out, open_executor
+from fairbits.scale import ExecutorOptions, Job, Listener, Signals, carry_out
 from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
 from fairbits.store import Run, RunWriter, TaskWriter, find_doubles, keep_doubles
@@ -84,7 +84,7 @@ def _read(run: Run) -> tuple[float, float]:
 
 
 def readers(cases: int = 10_000_000, tasks: int = 100) -> None:
-    """Opening a run of many tasks: doubles found by one reader and by two, and when they are known already."""
+    """Opening a run of many tasks: doubles found, and when they are known already."""
     schema = Schema(
         (
             Attribute(name="group", kind="integer", high=5, protected=True),
@@ -117,13 +117,10 @@ def readers(cases: int = 10_000_000, tasks: int = 100) -> None:
         writer.finish("finished", {})
         run = Run.open(folder)
         print(f"\n| {cases:,} cases of {tasks} tasks | seconds | µs a case |\n| --- | --: | --: |")
-        for count in (1, 2):
-            begin = time.perf_counter()
-            found = find_doubles(run.parts_found, run.layout, buckets=16, readers=count)
-            took = time.perf_counter() - begin
-            print(
-                f"| doubles found by {count} reader{'s' if count > 1 else ''} | {took:.2f} | {1e6 * took / cases:.2f} |"
-            )
+        begin = time.perf_counter()
+        found = find_doubles(run.parts_found, run.layout, buckets=16)
+        took = time.perf_counter() - begin
+        print(f"| doubles found | {took:.2f} | {1e6 * took / cases:.2f} |")
         keep_doubles(folder, run.parts_found, found)
         begin = time.perf_counter()
         opened = Run.open(folder)
@@ -283,14 +280,16 @@ def _nothing(_: Any, shard: int, signals: Signals) -> int:  # noqa: ARG001
 def simulation() -> None:
     """Thousands of shards that do nothing: what is left is the scheduler, and ours."""
     print(f"\n| {NOTHING:,} shards of nothing | ms a shard | coordinator, ms a shard |\n| --- | --: | --: |")
+    began: list[tuple[float, float]] = []
+    listener = Listener(started=lambda *_: began.append((time.perf_counter(), time.process_time())))
     for name, executor_options in (
         ("processes, 2", ExecutorOptions(workers=2)),
         ("Ray, 2 workers", ExecutorOptions(workers=2, ray="local")),
     ):
-        with open_executor(executor_options, Job(_shared, _nothing, None)) as executor:
-            begin, cpu = time.perf_counter(), time.process_time()
-            carried = carry_out(executor, ((number, number) for number in range(NOTHING)))
-            took, spent = time.perf_counter() - begin, time.process_time() - cpu
+        began.clear()
+        shards = ((number, number) for number in range(NOTHING))
+        carried = carry_out(executor_options, Job(_shared, _nothing, None), shards, listener)
+        took, spent = time.perf_counter() - began[0][0], time.process_time() - began[0][1]
         if carried.results != {number: number for number in range(NOTHING)}:
             raise SystemExit("shards were lost")
         print(f"| {name} | {1e3 * took / NOTHING:.2f} | {1e3 * spent / NOTHING:.2f} |")

@@ -58,11 +58,13 @@ def test_finished_runs_are_not_run_again(tmp_path) -> None:
 
 def test_a_half_written_cell_is_made_again(tmp_path) -> None:
     cells = Cells(tmp_path)
-    assert cells.get("one", {"a": 1}, lambda: {"x": 2}) == {"x": 2}
+    cells.keep("one", {"a": 1}, {"x": 2})
     assert cells.ready("one", {"a": 1}) == {"x": 2}
     assert cells.ready("one", {"a": 2}) is None
     (tmp_path / "one.json").write_text('{"settings": {"a"')
-    assert cells.get("one", {"a": 1}, lambda: {"x": 3}) == {"x": 3}
+    assert cells.ready("one", {"a": 1}) is None
+    cells.keep("one", {"a": 1}, {"x": 3})
+    assert cells.ready("one", {"a": 1}) == {"x": 3}
 
 
 def test_nothing_to_find_is_a_row_of_zeros(tmp_path) -> None:

@@ -50,11 +50,11 @@ def test_a_comparison_by_two(tmp_path) -> None:
 def test_workers_trust_a_pickle_only_where_the_user_does(trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = []
 
-    def refused(_: ExecutorOptions, job: Job) -> None:
+    def refused(_: ExecutorOptions, job: Job, *__: object) -> None:
         jobs.append(job)
         raise OptionError("seen")
 
-    monkeypatch.setattr("fairbits.paper.cells.open_executor", refused)
+    monkeypatch.setattr("fairbits.paper.cells.carry_out", refused)
     contest, by_two = Contest(budget=Budget(evaluations=10)), ExecutorOptions(workers=2)
     with pytest.raises(OptionError, match="seen"):
         compare(planted_subject(), contest, ["random"], executor_options=by_two, trust_pickle=trusted)

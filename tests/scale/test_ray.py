@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbits.errors import FairbitsError, MissingDependencyError
-from fairbits.scale import ExecutorOptions, carry_out, open_executor
+from fairbits.scale import ExecutorOptions, Listener, carry_out
 from fairbits.store import Run
 
 from .orders import job
@@ -66,8 +66,8 @@ def test_a_node_dies_while_it_works(cluster, alone: Run, tmp_path) -> None:
 def test_faults_of_shards_are_told_apart(cluster, tmp_path) -> None:
     seen = []
     orders = {0: ("die", 1, "a"), 1: ("memory", 1, "b"), 2: ("die", 0, "c")}
-    with open_executor(ExecutorOptions(workers=1, ray=cluster.address), job(tmp_path)) as executor:
-        carried = carry_out(executor, orders.items(), on_fault=lambda n, _, fault: seen.append((n, fault.kind)))
+    listener = Listener(fault=lambda number, _, fault: seen.append((number, fault.kind)))
+    carried = carry_out(ExecutorOptions(workers=1, ray=cluster.address), job(tmp_path), orders.items(), listener)
     assert carried.results == {0: 2, 1: 2, 2: 1}
     assert sorted(seen) == [(0, "killed"), (1, "memory")]
 
@@ -83,12 +83,9 @@ def test_a_lost_head_is_looked_for_again(cluster, ray, monkeypatch, tmp_path) ->
         return real(*given, **more)
 
     monkeypatch.setattr(ray, "wait", wait)
-    with open_executor(ExecutorOptions(workers=1, ray=cluster.address), job(tmp_path)) as executor:
-        carried = carry_out(
-            executor,
-            enumerate([("die", 0, "a"), ("die", 0, "b")]),
-            on_fault=lambda number, _, fault: seen.append((number, fault.kind)),
-        )
+    orders = enumerate([("die", 0, "a"), ("die", 0, "b")])
+    listener = Listener(fault=lambda number, _, fault: seen.append((number, fault.kind)))
+    carried = carry_out(ExecutorOptions(workers=1, ray=cluster.address), job(tmp_path), orders, listener)
     assert set(carried.results) == {0, 1}
     assert len(seen) == 1
     assert seen[0][1] == "head"

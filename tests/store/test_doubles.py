@@ -63,7 +63,10 @@ def test_the_first_evaluation_stays(
     assert len(run) == run.cases().num_rows == len(distinct)
     shown = run.query("SELECT evaluation FROM cases ORDER BY evaluation")["evaluation"].to_pylist()
     assert shown == sorted(int(i) if i < 40 else 80 + int(i) for i in first)
-    found = [find_doubles(run.parts_found, run.layout, buckets=4, readers=n) for n in (1, 2, 7)]
+    found = []
+    for together in (1, 40, 10_000):  # one bucket at a time, some, and all at once
+        monkeypatch.setattr(parts, "GROUP_ROWS", together)
+        found.append(find_doubles(run.parts_found, run.layout, buckets=4))
     assert all(np.array_equal(found[0], other) for other in found)
     keep_doubles(tmp_path, run.parts_found, found[0])
     monkeypatch.setattr("fairbits.store.run.find_doubles", None)  # nobody looks again

@@ -159,8 +159,8 @@ def test_a_slow_disk_slows_the_search_and_not_memory(
     assert writer._number <= 4  # … with one part in work, two waiting, one in hand
     gate.set()
     thread.join(10)
-    writer.flush()
-    writer.close()
+    with writer:
+        writer.flush()
     assert len(written) == len(set(written)) == 10
 
 
@@ -186,7 +186,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, people_schema: Sc
             writer.flush()
             writer.append(random_people(rng, people_schema, 5), figures(rng, 5, start=7), "random")
             writer._hand_over()
-            writer._worker.wait()
+            writer._wait(0)
             if step == "append":
                 writer.append(random_people(rng, people_schema, 1), figures(rng, 1), "random")
             elif step == "flush":

@@ -14,7 +14,7 @@ from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.options import AuditOptions, arguments_of
 from fairbits.report import RANKS, Fleet, FleetMember, ReportData, lead, write_fleet
-from fairbits.scale import ExecutorOptions, Fault, Job, Signals, carry_out, open_executor
+from fairbits.scale import ExecutorOptions, Fault, Job, Listener, Signals, carry_out
 from fairbits.store import folder_name, new_folder, timestamp
 from fairbits.subject import Quality
 
@@ -101,8 +101,8 @@ def audit_fleet(
     if progress is not None:
         progress(0, len(subjects), None)
     job = Job(_prepare, _perform, _Shared(options=each, grants=grants, as_is=as_is))
-    with open_executor(executor_options, job, stop=stop) as executor:
-        carried = carry_out(executor, enumerate(subjects), on_done=done, stop=stop)
+    listener = Listener(done=done, stop=stop or (lambda: False))
+    carried = carry_out(executor_options, job, enumerate(subjects), listener)
     for number, member in enumerate(subjects):
         if number not in found:
             found[number] = FleetMember(member.name, member.source, error=_reason(carried.lost.get(number)))
@@ -129,8 +129,6 @@ def _perform(shared: _Shared, member: FleetSubject, signals: Signals) -> FleetMe
         found = audit.audit(out=folder, resume=again, stop=signals.stop, **arguments_of(shared.options))
     except FairbitsError as error:
         return FleetMember(member.name, member.source, error=str(error))
-    except (MemoryError, OSError):
-        raise  # may go better on another try, or elsewhere
     except Exception as error:  # noqa: BLE001 - a model may raise anything, and the other subjects go on
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         return FleetMember(

@@ -41,7 +41,7 @@ from fairbits.report import (
 )
 from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_json, read_once, record_to_json, write_json
+from fairbits.store import Run, new_folder, read_json, record_to_json, write_json
 from fairbits.subject import Subject, check_identity
 
 #: Seconds for everything, where nothing is said.
@@ -344,7 +344,7 @@ def audit_subject(
     stop: Callable[[], bool] | None = None,
 ) -> AuditResult:
     """Do all stages of an audit and write the report."""
-    with shared_evaluators(), read_once():
+    with shared_evaluators():
         return Pipeline(subject, options, folder, resume=resume, force=force, progress=progress, stop=stop).do()
 
 

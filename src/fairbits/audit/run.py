@@ -308,11 +308,9 @@ class AuditRun(Run):
             Path of report.html.
         """
         from fairbits.report import compute_report, write_report
-        from fairbits.store import read_once
 
-        with read_once():
-            data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
-            return write_report(data, self.folder if out is None else Path(out), forms=forms, run=self.folder)
+        data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
+        return write_report(data, self.folder if out is None else Path(out), forms=forms, run=self.folder)
 
 
 def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> AuditRun:

@@ -96,20 +96,7 @@ def chains_of(run: Run, cases: Codes) -> npt.NDArray[np.int64] | None:
     """The chain of each case: what a search made of one row of the table is no independent evidence; None where each
     case is of another row.
     """
-    columns = list(run.schema.person_columns)
-    wanted = {row.tobytes(): place for place, row in enumerate(np.ascontiguousarray(cases[:, columns]))}
-    mixed = np.random.default_rng(0).random(len(columns))  # rows of another sum are others: few are left to look at
-    sums, seeds = np.unique(np.nan_to_num(cases[:, columns]) @ mixed), np.full(len(cases), -1, dtype=np.int64)
-    for batch in run.batches(labels=False):
-        codes = np.ascontiguousarray(run.layout.codes_of(batch)[:, columns])
-        own = np.nan_to_num(codes) @ mixed
-        near = np.searchsorted(sums, own)
-        beside = np.minimum(abs(sums[np.minimum(near, len(sums) - 1)] - own), abs(sums[np.maximum(near - 1, 0)] - own))
-        rows = batch.column("seed_row").to_numpy(zero_copy_only=False)
-        for row in np.flatnonzero(beside <= 1e-9 * (1 + abs(own))):
-            place = wanted.get(codes[row].tobytes())
-            if place is not None:
-                seeds[place] = rows[row]
+    seeds = run.seed_rows(cases)
     alone = -1 - np.arange(len(cases))  # started from no row of the table: somebody else each time
     found = np.where(seeds >= 0, seeds, alone)
     return None if len(np.unique(found)) == len(found) else found

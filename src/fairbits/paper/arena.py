@@ -7,6 +7,7 @@ asks that of one subject, the paper's questions of many.
 from __future__ import annotations
 
 import csv
+import itertools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes, GrantOptions, joined
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.measure import Evaluator, evaluator_of
-from fairbits.paper.cells import Cells, Desk, Progress, figures_of
+from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
 from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
 from fairbits.scale import ExecutorOptions, Portable
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
@@ -268,10 +269,10 @@ KEPT = 2
 class Arena:
     """One subject, ready to be searched by one strategy after the other."""
 
-    def __init__(self, subject: Subject, contest: Contest):
-        self.subject, self.contest = subject, contest
+    def __init__(self, subject: Subject, settings: Settings):
+        self.subject = subject
         self.evaluator = evaluator_of(
-            subject, epsilon=contest.epsilon, partition=contest.partition, threads=contest.threads
+            subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads
         )
         self.problem = Problem(self.evaluator, subject.table)
         self._warm: set[str] = set()
@@ -323,46 +324,14 @@ class Arena:
             }
 
 
-@dataclass(frozen=True, slots=True)
-class RunShard:
-    """One run of one strategy on a subject, all its protected attributes or one of them."""
+def arena_of(desk: Desk, subject: str | None, protected: str | None, settings: Settings) -> Arena:
+    """Where strategies meet over a subject, all its protected attributes or one of them."""
+    return desk.latest((subject, protected), lambda: Arena(desk.subject(subject, protected), settings))
 
-    contest: Contest
-    subject: str | None
-    protected: str | None
-    strategy: str
-    repeat: int
-    prefix: str = ""
 
-    def __str__(self) -> str:
-        what = " ".join(filter(None, (self.subject, self.protected, self.strategy)))
-        return f"{what}, run {self.repeat + 1} of {self.contest.repeats}"
-
-    @property
-    def label(self) -> str:
-        """The name of its file."""
-        return f"{self.prefix}{self.strategy}-{self.repeat}"
-
-    @property
-    def settings(self) -> Settings:
-        """How it is searched."""
-        return self.contest.settings(self.strategy, self.repeat)
-
-    def identity(self, desk: Desk) -> dict[str, Any]:
-        """What its figures depend on; threads are no part of it."""
-        subject = desk.subject(self.subject, self.protected)
-        identity = {"subject": subject.identity.id, "kept": KEPT, **asdict(self.settings)}
-        identity.pop("threads")
-        return identity
-
-    def arena(self, desk: Desk) -> Arena:
-        """Where its strategy meets the others."""
-        where = self.subject, self.protected
-        return desk.latest(where, lambda: Arena(desk.subject(*where), self.contest))
-
-    def figures(self, desk: Desk) -> dict[str, Any]:
-        """Make it."""
-        return self.arena(desk).run(self.settings)
+def _run_of(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
+    """One run of one strategy."""
+    return arena_of(desk, cell.subject, cell.protected, cell.given).run(cell.given)
 
 
 def strategy_runs(
@@ -382,13 +351,16 @@ def strategy_runs(
     """
     if executor_options is not None and executor_options.many:
         contest = replace(contest, threads=executor_options.each)
-    shards = [
-        RunShard(contest, subject, protected, strategy, repeat, prefix)
-        for subject, protected, prefix in groups
-        for repeat in range(contest.repeats)
-        for strategy in strategies
-    ]
-    made = figures_of(shards, cells, desk, executor_options=executor_options, shared=shared, progress=progress)
+    wanted = []
+    for subject, protected, prefix in groups:
+        for repeat, strategy in itertools.product(range(contest.repeats), strategies):
+            settings = contest.settings(strategy, repeat)
+            what = " ".join(filter(None, (subject, protected, strategy)))
+            title = f"{what}, run {repeat + 1} of {contest.repeats}"
+            terms = {"kept": KEPT, **asdict(replace(settings, threads=None))}  # threads change nothing
+            label = f"{prefix}{strategy}-{repeat}"
+            wanted.append(ExperimentCell(label, title, _run_of, settings, terms, subject, protected))
+    made = figures_of(wanted, cells, desk, executor_options=executor_options, shared=shared, progress=progress)
     size = contest.repeats * len(strategies)
     return [
         {name: made[start + place : start + size : len(strategies)] for place, name in enumerate(strategies)}
@@ -412,7 +384,7 @@ def compare(
 ) -> StrategyComparison:
     """Run strategies against each other on equal terms."""
     desk = Desk(subject)
-    names, left_out = RunShard(contest, None, None, "", 0).arena(desk).entrants(strategies)
+    names, left_out = arena_of(desk, None, None, contest.settings(REFERENCE, 0)).entrants(strategies)
     elsewhere = executor_options is not None and executor_options.elsewhere
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         (found,) = strategy_runs(

@@ -7,17 +7,18 @@ other, or by many workers. Whoever makes it, it is kept as soon as it is there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from fairbits._version import __version__
 from fairbits.data import load_subject
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.scale import ExecutorOptions, Fault, Job, Portable, Signals, carry_out, open_executor
+from fairbits.scale import ExecutorOptions, Job, Listener, Portable, Signals, carry_out
 from fairbits.store import write_json
 from fairbits.subject import Subject
 
@@ -52,18 +53,21 @@ class Desk:
         return found
 
 
-class Shard(Protocol):
+@dataclass(frozen=True, slots=True)
+class ExperimentCell:
     """One cell: plain data, which goes to a worker as it is."""
 
-    @property
-    def label(self) -> str:
-        """The name of its file."""
+    label: str  # the name of its file
+    title: str  # for progress
+    make: Callable[[Desk, ExperimentCell], dict[str, Any]]  # a function of a module, which workers find by its name
+    given: Any  # whatever the function needs
+    terms: Mapping[str, Any]  # what the figures depend on, beside the subject
+    subject: str | None = None
+    protected: str | None = None
 
     def identity(self, desk: Desk) -> dict[str, Any]:
         """What its figures depend on."""
-
-    def figures(self, desk: Desk) -> dict[str, Any]:
-        """Make it."""
+        return {"subject": desk.subject(self.subject, self.protected).identity.id, **self.terms}
 
 
 class Cells:
@@ -87,14 +91,10 @@ class Cells:
         same = kept.get("settings") == json.loads(json.dumps(_stamped(settings)))
         return dict(kept["figures"]) if same else None
 
-    def get(self, name: str, settings: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The figures of a cell: from disk, or computed and stored."""
-        found = self.ready(name, settings)
-        if found is None:
-            found = make()
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(self._path(name), {"settings": _stamped(settings), "figures": found})
-        return found
+    def keep(self, name: str, settings: dict[str, Any], figures: dict[str, Any]) -> None:
+        """Store the figures of a cell."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(self._path(name), {"settings": _stamped(settings), "figures": figures})
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
@@ -116,7 +116,7 @@ def _stamped(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def figures_of(
-    shards: Sequence[Shard],
+    wanted: Sequence[ExperimentCell],
     cells: Cells,
     desk: Desk,
     *,
@@ -125,57 +125,42 @@ def figures_of(
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     """The figures of all cells, those made that are not kept yet; other cells go on when a worker fails at one."""
-    missing = [one for one in shards if cells.ready(one.label, one.identity(desk)) is None]
-    many = executor_options is not None and executor_options.many
-    if many and missing:
-        _by_workers(missing, cells, desk, cells_job(shared), executor_options or ExecutorOptions(), progress)
-    done, found = 0, []
-    for one in shards:
-        if one in missing and not many and progress is not None:
-            progress(done, len(missing), str(one))
-        done += one in missing
-        found.append(cells.get(one.label, one.identity(desk), lambda one=one: one.figures(desk)))  # type: ignore[misc]
-    return found
+    executor_options = executor_options or ExecutorOptions()
+    found = {one.label: cells.ready(one.label, one.identity(desk)) for one in wanted}
+    missing = [one for one in wanted if found[one.label] is None]
+    slots = done = 0
 
+    def tell() -> None:
+        if progress is not None and done < len(missing):
+            progress(done, len(missing), missing[done].title if slots == 1 else f"{slots} at a time")
 
-def cells_job(shared: Subject | Portable | None = None) -> Job:
-    """The job of making cells, those without a name of a shared subject."""
-    return Job(Desk, _perform, shared)
+    def started(_: str, count: int) -> None:
+        nonlocal slots
+        slots = count
+        tell()
 
-
-def _perform(desk: Desk, shard: Shard, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - a cell is not cut short
-    return shard.figures(desk)
-
-
-def _by_workers(
-    shards: Sequence[Shard],
-    cells: Cells,
-    desk: Desk,
-    job: Job,
-    executor_options: ExecutorOptions,
-    progress: Progress | None,
-) -> None:
-    done = 0
-
-    def kept(number: int, figures: dict[str, Any]) -> None:
+    def keep(number: int, figures: dict[str, Any]) -> None:
         nonlocal done
         done += 1
-        cells.get(shards[number].label, shards[number].identity(desk), lambda: figures)
-        if progress is not None and done < len(shards):
-            progress(done, len(shards), f"{executor.slots} at a time, {shards[number]} done")
+        found[missing[number].label] = figures
+        cells.keep(missing[number].label, missing[number].identity(desk), figures)
+        tell()
 
-    with open_executor(executor_options, job) as executor:
-        if progress is not None:
-            progress(0, len(shards), f"{executor.slots} at a time")
-        lost = carry_out(executor, enumerate(shards), on_done=kept).lost
-    if lost:
-        raise _given_up(shards, lost)
+    if missing:
+        job = Job(_desk_of, _perform, shared if executor_options.elsewhere else desk)
+        lost = carry_out(executor_options, job, enumerate(missing), Listener(started=started, done=keep)).lost
+        for number, fault in lost.items():
+            others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+            raise FairbitsError(
+                f"cell {missing[number].title!r}{others} was given up: {fault.words}; finished cells are kept: mend "
+                f"that and run the same command again."
+            )
+    return [found[one.label] or {} for one in wanted]
 
 
-def _given_up(shards: Sequence[Any], lost: dict[int, Fault]) -> FairbitsError:
-    number, fault = next(iter(lost.items()))
-    others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-    return FairbitsError(
-        f"cell {str(shards[number])!r}{others} was given up: {fault.words}; finished cells are kept: mend that and "
-        f"run the same command again."
-    )
+def _desk_of(shared: Desk | Subject | Portable | None) -> Desk:
+    return shared if isinstance(shared, Desk) else Desk(shared)
+
+
+def _perform(desk: Desk, cell: ExperimentCell, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - never cut short
+    return cell.make(desk, cell)

@@ -7,10 +7,11 @@ two points of accuracy and judged on cases and rows that nothing has seen.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from fairbits.data import load_subject
 from fairbits.debug import Candidate, DebugResult, NeuronEffect, Rule, debug_run
 from fairbits.errors import CapabilityError, UsageError
 from fairbits.paper.arena import REFERENCE
-from fairbits.paper.cells import Cells, Desk, Progress, figures_of
+from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
 from fairbits.paper.subjects import OURS, Roster, Row, number, row_of
 from fairbits.paper.tables import Cell, Results, rq3_findings
 from fairbits.repair import RepairResult, repair_run
@@ -65,13 +66,14 @@ def rq3(
     if executor_options is not None and executor_options.many:
         threads = executor_options.each
     each = Settings(budget=Budget(seconds=seconds), partition=partition, threads=threads)
-    shards = [
-        Rq3Shard(name, replace(each, strategy=one), subjects.places.get(name))
-        for name in subjects.names
-        for one in strategies
-    ]
-    cells, desk = Cells(folder / "cells"), Desk()
-    made = iter(figures_of(shards, cells, desk, executor_options=executor_options, progress=progress))
+    wanted = []
+    for name, strategy in itertools.product(subjects.names, strategies):
+        settings = replace(each, strategy=strategy)
+        terms = {**asdict(replace(settings, threads=None)), "samples": SAMPLES, "loss": MAX_LOSS}
+        title, place = f"{name} {strategy}: search, debug, repair", subjects.places.get(name, name)
+        wanted.append(ExperimentCell(f"rq3-{name}-{strategy}", title, _figures, settings, terms, place))
+    cells = Cells(folder / "cells")
+    made = iter(figures_of(wanted, cells, Desk(), executor_options=executor_options, progress=progress))
     where: list[Sequence[Cell]] = []
     what: list[Sequence[Cell]] = []
     missing: list[str] = []
@@ -85,50 +87,22 @@ def rq3(
             what.append([name, strategy, *_mitigated({**found, **found.get("by_paper", {})})])
         where.append([name, "paper", *_printed_location(row_of("rq3_localization", name))])
         what.append([name, "paper", *_printed_mitigation(row_of("rq3_mitigation", name))])
-    terms = [f"{Budget(seconds=seconds)} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
+    times = [f"{Budget(seconds=seconds)} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
     rest = [*([] if subjects.places else [OURS]), *subjects.notes, *missing]
     layers, neurons = (f"RQ3: {title}, ours beside the paper's" for title in TITLES)
     findings = rq3_findings(where, what)
     tables = (
-        Results(layers, LOCALISATION, where, [*terms, NOTES[0], *rest], findings[0]),
-        Results(neurons, MITIGATION, what, [*terms, NOTES[1], *rest], findings[1]),
+        Results(layers, LOCALISATION, where, [*times, NOTES[0], *rest], findings[0]),
+        Results(neurons, MITIGATION, what, [*times, NOTES[1], *rest], findings[1]),
     )
     for table, name in zip(tables, ("rq3-localisation", "rq3-mitigation"), strict=True):
         table.write(folder, name)
     return tables
 
 
-@dataclass(frozen=True, slots=True)
-class Rq3Shard:
-    """One cell: plain data."""
-
-    subject: str
-    settings: Settings
-    place: str | None = None  # of a subject that is not built in
-
-    def __str__(self) -> str:
-        return f"{self.subject} {self.settings.strategy}: search, debug, repair"
-
-    def figures(self, desk: Desk) -> dict[str, Any]:
-        """Make it."""
-        return _figures(desk.subject(self.place or self.subject), self.settings)
-
-    @property
-    def label(self) -> str:
-        """The name of its file."""
-        return f"rq3-{self.subject}-{self.settings.strategy}"
-
-    def identity(self, desk: Desk) -> dict[str, Any]:
-        """What its figures depend on."""
-        subject = desk.subject(self.place or self.subject)
-        identity = {"subject": subject.identity.id, **asdict(self.settings), "samples": SAMPLES, "loss": MAX_LOSS}
-        identity["rules"] = ["code", "ours"]
-        identity.pop("threads")  # seconds change with them, cases do not
-        return identity
-
-
-def _figures(subject: Subject, settings: Settings) -> dict[str, Any]:
+def _figures(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
     """One cell. A search that found nobody, or nothing to repair, leaves figures out and says why."""
+    subject, settings = desk.subject(cell.subject), cell.given
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         run = search_subject(subject, settings, Path(place) / "run")
         if len(run) == 0:

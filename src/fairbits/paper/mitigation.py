@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from fairbits.errors import FairbitsError
-from fairbits.paper.cells import Cells, Desk, Progress, content_of, figures_of
+from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, content_of, figures_of
 from fairbits.paper.subjects import OURS, Roster
 from fairbits.paper.tables import Cell, Results
 from fairbits.repair import (
@@ -34,7 +34,7 @@ from fairbits.repair import (
     study,
 )
 from fairbits.repair import Figures as RepairFigures
-from fairbits.search import DEFAULT, Budget, Settings, search_subject
+from fairbits.search import Budget, Settings, search_subject
 
 #: Asked in this order; the guard's line first.
 FAMILIES = ("guard", *(name for name in PROPOSERS if name not in ("guard", "neufair", "care", "finetune")))
@@ -72,12 +72,15 @@ def mitigation_table(
     if quick:
         trials, evaluations = min(trials, 4), min(evaluations, 2_000)
     families = [name for name in FAMILIES if not (quick and name == "weights")]
-    shards = [
-        MitigationShard(name, family, trials, evaluations, quick, seed, threads)
-        for name in found.names
-        for family in families
-    ]
-    figures = iter(figures_of(shards, Cells(folder / "cells"), Desk(), progress=progress))
+    how: dict[str, Any] = {
+        "trials": trials,
+        "evaluations": evaluations,
+        "quick": quick,
+        "seed": seed,
+        "threads": threads,
+    }
+    wanted = [Terms(family=family, **how).cell(name) for name in found.names for family in families]
+    figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
     rows: list[Sequence[Cell]] = []
     every: list[Sequence[Cell]] = []
     notes: list[str] = []
@@ -92,12 +95,12 @@ def mitigation_table(
             f"{name}: {family} was left out: {cell['left_out']}" for family, cell in made.items() if cell["left_out"]
         ]
     title = f"Mitigators beside the guard: the best of each within {100 * EQUAL:g} points of the average's accuracy"
-    how = (
+    says = (
         "Chosen on the plan's half, shown on held-out rows. acc, bal: accuracy and balanced accuracy in %; k, flips "
         "(%): over found cases; bits: mean Q∞ of rows; indir: bits through other attributes; "
         "gap, odds: differences in selection rates and in average odds between the groups of one attribute."
     )
-    result = Results(title, COLUMNS, rows, [how, OURS, *found.notes, *_shared(notes)], findings(best))
+    result = Results(title, COLUMNS, rows, [says, OURS, *found.notes, *_shared(notes)], findings(best))
     result.write(folder, "mitigation")
     Results("Every candidate", COLUMNS, every).write(folder, "mitigation-all")
     return result
@@ -114,12 +117,9 @@ def repairs_table(
     progress: Progress | None = None,
 ) -> Results:
     """Our repairs and rivals', at equal seconds: of each the best by their metric, and the best by ours."""
-    shards = [
-        MitigationShard(name, family, 0, evaluations, False, seed, threads, seconds)
-        for name in found.names
-        for family in CONTEST
-    ]
-    figures = iter(figures_of(shards, Cells(folder / "cells"), Desk(), progress=progress))
+    terms: dict[str, Any] = {"evaluations": evaluations, "seed": seed, "threads": threads, "seconds": seconds}
+    wanted = [Terms(family=family, **terms).cell(name) for name in found.names for family in CONTEST]
+    figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
     rows: list[Sequence[Cell]] = []
     beaten: dict[str, dict[str, str]] = {"odds": {}, "k": {}}
     falls: dict[str, list[float]] = {}
@@ -232,58 +232,51 @@ def _timed(family: str, seconds: float) -> Proposer:
     return made[family]
 
 
-@dataclass(frozen=True, slots=True)
-class MitigationShard:
-    """What one proposer has for one subject."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """On what terms one proposer is judged; ``seconds`` in the contest of repairs only."""
 
-    subject: str
     family: str
-    trials: int
+    trials: int = 0
     evaluations: int
-    quick: bool
+    quick: bool = False
     seed: int
     threads: int | None
-    seconds: float | None = None  # in the contest of repairs
+    seconds: float | None = None
 
-    def __str__(self) -> str:
-        return f"{self.subject} {self.family}"
+    def cell(self, subject: str) -> ExperimentCell:
+        """What the proposer has for one subject."""
+        label = f"{'mitigation' if self.seconds is None else 'repairs'}-{subject}-{self.family}"
+        terms = {**asdict(replace(self, threads=None)), "code": content_of(*DEPENDS_ON)}
+        return ExperimentCell(label, f"{subject} {self.family}", _judged, self, terms, subject)
 
-    @property
-    def label(self) -> str:
-        """The name of its file."""
-        return f"{'mitigation' if self.seconds is None else 'repairs'}-{self.subject}-{self.family}"
 
-    def identity(self, desk: Desk) -> dict[str, Any]:
-        """What its figures depend on: subject, terms and code."""
-        terms = {name: getattr(self, name) for name in ("trials", "evaluations", "quick", "seed", "seconds")}
-        return {**terms, "identity": desk.subject(self.subject).identity.id, "code": content_of(*DEPENDS_ON)}
-
-    def figures(self, desk: Desk) -> dict[str, Any]:
-        """Search, as for every other proposer, then propose and judge."""
-        subject, budget = desk.subject(self.subject), Budget(evaluations=self.evaluations)
-        settings = Settings(budget=budget, strategy=DEFAULT, seed=self.seed, threads=self.threads)
-        with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
-            run = search_subject(subject, settings, Path(place) / "run")
-            try:
-                found = study(
-                    run,
-                    subject,
-                    proposers_of([self.family], trials=self.trials)
-                    if self.seconds is None
-                    else [_timed(self.family, self.seconds)],
-                    wanted=frozenset({self.family}),
-                    quick=self.quick,
-                    rows_for_cases=True,
-                    seed=self.seed,
-                    threads=self.threads,
-                )
-            except FairbitsError as error:
-                return {"candidates": [], "left_out": str(error)}
-        kept = [_figures(one.name, one.estimates, one.plan, one.held_out) for one in found.candidates]
-        if self.family in ("guard", US):  # the model as it is comes once
-            plan, held_out = found.before
-            kept.insert(0, _figures(AS_IS, estimates_of(held_out, found.setting), plan.figures, held_out.figures))
-        return {"candidates": kept, "left_out": ""}
+def _judged(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
+    """Search, as for every other proposer, then propose and judge."""
+    subject, terms = desk.subject(cell.subject), cell.given
+    settings = Settings(budget=Budget(evaluations=terms.evaluations), seed=terms.seed, threads=terms.threads)
+    with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
+        run = search_subject(subject, settings, Path(place) / "run")
+        try:
+            found = study(
+                run,
+                subject,
+                proposers_of([terms.family], trials=terms.trials)
+                if terms.seconds is None
+                else [_timed(terms.family, terms.seconds)],
+                wanted=frozenset({terms.family}),
+                quick=terms.quick,
+                rows_for_cases=True,
+                seed=terms.seed,
+                threads=terms.threads,
+            )
+        except FairbitsError as error:
+            return {"candidates": [], "left_out": str(error)}
+    kept = [_figures(one.name, one.estimates, one.plan, one.held_out) for one in found.candidates]
+    if terms.family in ("guard", US):  # the model as it is comes once
+        plan, held_out = found.before
+        kept.insert(0, _figures(AS_IS, estimates_of(held_out, found.setting), plan.figures, held_out.figures))
+    return {"candidates": kept, "left_out": ""}
 
 
 def _figures(name: str, found: Estimates | None, plan: RepairFigures, held_out: RepairFigures) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from fairbits.data import load_subject
 from fairbits.domain import joined
 from fairbits.errors import OptionError
-from fairbits.paper.arena import Contest, RunShard, strategy_runs
+from fairbits.paper.arena import Contest, arena_of, strategy_runs
 from fairbits.paper.cells import Cells, Desk, Progress
 from fairbits.paper.significance import LEVEL, deviation, holm, mean, runs_needed, standing
 from fairbits.paper.subjects import OURS, Roster, number, row_of
@@ -227,7 +227,7 @@ class ExperimentPlan:
         """Make the runs that are missing, then the table."""
         groups, desk = self._groups(), Desk()
         for subject, protected, _ in groups:  # refuses strategies that a model cannot serve, before the first hour
-            RunShard(self.contest, subject, protected, "", 0).arena(desk).entrants(self.strategies)
+            arena_of(desk, subject, protected, self.contest.settings(DEFAULT, 0)).entrants(self.strategies)
         cells = Cells(self.folder / "cells")
         made = strategy_runs(
             groups, self.contest, self.strategies, cells, desk, executor_options=executor_options, progress=progress

@@ -1,12 +1,10 @@
-from .executor import Carried as Carried
-from .executor import Executor as Executor
 from .executor import ExecutorOptions as ExecutorOptions
 from .executor import Fault as Fault
 from .executor import Job as Job
+from .executor import Listener as Listener
 from .executor import Portable as Portable
 from .executor import Signals as Signals
 from .executor import carry_out as carry_out
-from .executor import open_executor as open_executor
 from .neurons import train_out_by as train_out_by
 from .neurons import try_out_by as try_out_by
 from .run import search as search

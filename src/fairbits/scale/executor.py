@@ -1,8 +1,8 @@
 """Who does the work, and what workers are given: once what all shards share, then shards, which are pure data.
 
-An executor does shards in this process, in processes of this machine or on a Ray cluster; ``carry_out`` distributes
-them, collects outcomes and has lost ones done again. A subject goes to another process as it is where it can be
-pickled, else as the place to load it from (`Portable`).
+``carry_out`` does them in this process, or has an executor do them, in processes of this machine or on a Ray cluster:
+it distributes them, collects outcomes and has lost ones done again. A subject goes to another process as it is where
+it can be pickled, else as the place to load it from (`Portable`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -32,10 +31,9 @@ _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """How a shard that is being done learns of an early end, and reports progress."""
+    """How a shard that is being done learns of an early end."""
 
     stop: Callable[[], bool] = lambda: False
-    progress: Callable[[Any], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,22 +152,49 @@ class Carried:
     stopped: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """What a coordinator hears while shards are done: who does them, what was done, what failed, and the time."""
+
+    started: Callable[[str, int], None] = lambda *_: None
+    done: Callable[[int, Any], None] = lambda *_: None
+    fault: Callable[[int, int, Fault], None] = lambda *_: None
+    tick: Callable[[], None] = lambda: None
+    stop: Callable[[], bool] = lambda: False
+
+
 def carry_out(
-    executor: Executor,
+    executor_options: ExecutorOptions,
+    job: Job,
     shards: Shards,
+    listener: Listener | None = None,
     *,
     pack: Callable[[Any], Any] = lambda shard: shard,
-    on_done: Callable[[int, Any], None] | None = None,
-    on_fault: Callable[[int, int, Fault], None] | None = None,
-    on_tick: Callable[[], None] | None = None,
-    stop: Callable[[], bool] | None = None,
 ) -> Carried:
     """Have all shards done.
 
-    A shard that fails is tried again, three times at most, and the others go on meanwhile. What is wrong with the
-    request itself is raised at once; a full disk ends the run when trying again has not helped.
+    In this process they are done one after the other, and what goes wrong is raised as it is. Elsewhere, a shard that
+    fails is tried again, three times at most, and the others go on meanwhile; what is wrong with the request itself is
+    raised at once, and a full disk ends the run when trying again has not helped.
     """
-    return _Carrying(executor, shards, pack, on_done, on_fault, on_tick, stop).do()
+    listener = listener or Listener()
+    if not executor_options.elsewhere:
+        return _in_this_process(job, shards, listener)
+    with open_executor(executor_options, job) as executor:
+        listener.started(executor.name, executor.slots)
+        return _Carrying(executor, shards, pack, listener).do()
+
+
+def _in_this_process(job: Job, shards: Shards, listener: Listener) -> Carried:
+    carried, state = Carried(), job.prepare(job.shared)
+    listener.started("in-process", 1)
+    for number, shard in shards:
+        if listener.stop():
+            carried.stopped = True
+            break
+        carried.results[number] = job.perform(state, shard, Signals(listener.stop))
+        listener.done(number, carried.results[number])
+    return carried
 
 
 @dataclass(slots=True)
@@ -181,19 +206,9 @@ class _Try:
 
 
 class _Carrying:
-    def __init__(
-        self,
-        executor: Executor,
-        shards: Shards,
-        pack: Callable[[Any], Any],
-        on_done: Callable[[int, Any], None] | None,
-        on_fault: Callable[[int, int, Fault], None] | None,
-        on_tick: Callable[[], None] | None,
-        stop: Callable[[], bool] | None,
-    ):
-        self.executor, self.pack = executor, pack
+    def __init__(self, executor: Executor, shards: Shards, pack: Callable[[Any], Any], listener: Listener):
+        self.executor, self.pack, self.listener = executor, pack, listener
         self.source = iter(shards)
-        self.on_done, self.on_fault, self.on_tick, self.stop = on_done, on_fault, on_tick, stop
         self.running: dict[int, _Try] = {}
         self.again: list[_Try] = []
         self.carried = Carried()
@@ -201,19 +216,18 @@ class _Carrying:
 
     def do(self) -> Carried:
         while True:
-            self._look_for_stop()
+            if not self.carried.stopped and self.listener.stop():
+                self.carried.stopped = self.ending = True
+                self.executor.stop()
             self._hand_out()
-            if not self.running and not self.again:
+            if self.running:
+                for outcome in self.executor.collect(TICK):
+                    self._take(outcome)
+            elif self.again:  # what is to be tried again has to wait
+                time.sleep(TICK)
+            else:
                 return self.carried
-            for outcome in self.executor.collect(TICK) if self.running else self._wait():
-                self._take(outcome)
-            if self.on_tick is not None:
-                self.on_tick()
-
-    def _look_for_stop(self) -> None:
-        if not self.carried.stopped and self.stop is not None and self.stop():
-            self.carried.stopped = self.ending = True
-            self.executor.stop()
+            self.listener.tick()
 
     def _hand_out(self) -> None:
         if self.ending:
@@ -235,17 +249,11 @@ class _Carrying:
         number, shard = next(self.source, (None, None))
         return None if number is None else _Try(number, shard)
 
-    def _wait(self) -> list[TaskOutcome]:
-        """Nothing runs, and what is to be tried again has to wait."""
-        time.sleep(TICK)
-        return []
-
     def _take(self, outcome: TaskOutcome) -> None:
         task = self.running.pop(outcome.number)
         if outcome.fault is None:
             self.carried.results[task.number] = outcome.result
-            if self.on_done is not None:
-                self.on_done(task.number, outcome.result)
+            self.listener.done(task.number, outcome.result)
         elif not self.carried.stopped:  # who was asked to stop may end in any way
             self._fail(task, outcome.fault)
 
@@ -253,8 +261,7 @@ class _Carrying:
         if fault.ours and fault.error is not None:
             raise fault.error
         task.failed += 1
-        if self.on_fault is not None:
-            self.on_fault(task.number, task.failed, fault)
+        self.listener.fault(task.number, task.failed, fault)
         if task.failed <= RETRIES:
             pause = 0.0 if fault.kind in ("killed", "node") else PAUSES[task.failed - 1]
             task.not_before = time.monotonic() + pause
@@ -309,57 +316,13 @@ class Portable:
         return subject
 
 
-class InProcess(Executor):
-    """Shards one after the other, in this process."""
-
-    name = "in-process"
-    slots = 1
-
-    def __init__(self, job: Job, *, stop: Callable[[], bool], progress: Callable[[Any], None]):
-        self._job = job
-        self._signals = Signals(lambda: self._stopped or stop(), progress)
-        self._stopped = False
-        self._waiting: deque[tuple[int, Any]] = deque()
-        self._state = job.prepare(job.shared)
-
-    def submit(self, number: int, shard: Any) -> None:
-        """Queue a shard; it is done by the next ``collect``."""
-        self._waiting.append((number, shard))
-
-    def collect(self, seconds: float) -> list[TaskOutcome]:  # noqa: ARG002 - a shard takes as long as it takes
-        """Do the next shard in the queue."""
-        if not self._waiting:
-            return []
-        number, shard = self._waiting.popleft()
-        try:
-            return [TaskOutcome(number, self._job.perform(self._state, shard, self._signals))]
-        except Exception as error:  # noqa: BLE001 - judged by the coordinator, as that of any worker
-            return [TaskOutcome(number, fault=fault_of(error))]
-
-    def stop(self) -> None:
-        """Ask the shard in progress to end, which it does before its next batch."""
-        self._stopped = True
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: no workers were started."""
-
-
-def open_executor(
-    executor_options: ExecutorOptions,
-    job: Job,
-    *,
-    stop: Callable[[], bool] | None = None,
-    progress: Callable[[Any], None] | None = None,
-) -> Executor:
+def open_executor(executor_options: ExecutorOptions, job: Job) -> Executor:
     """An executor for a job, to be used as a context manager."""
+    threads = executor_options.each or 1
     if executor_options.ray is not None:
         from fairbits.scale.cluster import Ray
 
-        return Ray(
-            job, address=executor_options.ray, workers=executor_options.workers, threads=executor_options.each or 1
-        )
-    if executor_options.workers is not None and executor_options.elsewhere:
-        from fairbits.scale.processes import Processes
+        return Ray(job, address=executor_options.ray, workers=executor_options.workers, threads=threads)
+    from fairbits.scale.processes import Processes
 
-        return Processes(job, workers=executor_options.workers, threads=executor_options.each or 1)
-    return InProcess(job, stop=stop or (lambda: False), progress=progress or (lambda _: None))
+    return Processes(job, workers=executor_options.workers or 1, threads=threads)

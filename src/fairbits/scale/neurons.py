@@ -15,7 +15,7 @@ from fairbits.domain import Codes
 from fairbits.errors import FairbitsError
 from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do
-from fairbits.scale.executor import ExecutorOptions, Job, Portable, Signals, carry_out, open_executor
+from fairbits.scale.executor import ExecutorOptions, Job, Portable, Signals, carry_out
 from fairbits.subject import Subject
 
 #: Interventions in a shard: enough to share what does not depend on them, few enough to be spread.
@@ -57,8 +57,7 @@ def try_out_by(executor_options: ExecutorOptions) -> TryOut | None:
         packed = Portable.of(subject) if executor_options.elsewhere else subject
         shared = _Shared(packed, cases, evaluator.epsilon, evaluator.partition, executor_options.each, judged, measure)
         blocks = [dos[start : start + BLOCK] for start in range(0, len(dos), BLOCK)]
-        with open_executor(executor_options, Job(_prepare, _perform, shared)) as executor:
-            carried = carry_out(executor, enumerate(blocks))
+        carried = carry_out(executor_options, Job(_prepare, _perform, shared), enumerate(blocks))
         for number, fault in carried.lost.items():
             raise FairbitsError(f"neurons of block {number} could not be held: {fault.words}; try with fewer workers.")
         found = [carried.results[number] for number in range(len(blocks))]
@@ -97,8 +96,7 @@ def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
     def train_out(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None) -> list[Trained]:
         packed = Portable.of(subject) if executor_options.elsewhere else subject
         job = Job(_prepare_training, _train, _Training(packed, people, epochs))
-        with open_executor(executor_options, job) as executor:
-            carried = carry_out(executor, enumerate(seeds))
+        carried = carry_out(executor_options, job, enumerate(seeds))
         for number, fault in carried.lost.items():
             raise FairbitsError(f"training {number + 1} was not done: {fault.words}; try with fewer workers.")
         return [carried.results[number] for number in range(len(seeds))]

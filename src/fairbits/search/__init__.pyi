@@ -9,13 +9,13 @@ from .registry import STRATEGIES as STRATEGIES
 from .registry import lacking as lacking
 from .registry import make_strategy as make_strategy
 from .run import DISTANCES as DISTANCES
+from .run import Ending as Ending
+from .run import SearchInProgress as SearchInProgress
 from .run import Watch as Watch
 from .run import search_subject as search_subject
 from .settings import SETTINGS as SETTINGS
 from .settings import Settings as Settings
 from .settings import problem_of as problem_of
-from .shards import Ending as Ending
-from .shards import Events as Events
 from .shards import SearchShard as SearchShard
 from .shards import ShardPlan as ShardPlan
 from .shards import WorkerSetup as WorkerSetup

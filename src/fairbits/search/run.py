@@ -1,7 +1,7 @@
 """A search from its first task to its summary: on disk, reproducible, and able to go on after any end.
 
-There is one path. A search is cut into tasks (``shards``), a runner has them done (this process, one after the other,
-unless ``fairbits.scale`` brings another), every task writes its cases and its record (``store.writer``), and here
+There is one path. A search is cut into tasks (``shards``), which this process does one after the other, unless
+``fairbits.scale`` has them done by workers; every task writes its cases and its record (``store.writer``), and here
 the records become one summary. What it means to go on is decided in ``shards``, too.
 
 Round r of seed s always proposes the same people: that is what lets a task be repeated, resumed and done anywhere.
@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairbits.engine import work_time
 from fairbits.errors import FairbitsError, OptionError, TableError
 from fairbits.models import TwinScores
+from fairbits.options import ExecutorOptions
 from fairbits.search.budget import Tally
 from fairbits.search.oracle import Clock
 from fairbits.search.problem import Problem
 from fairbits.search.settings import Settings, fitted, manifest_of, problem_of
 from fairbits.search.shards import (
-    Ending,
-    Events,
-    Here,
-    Runner,
     SearchShard,
     ShardPlan,
     WorkerSetup,
@@ -34,6 +31,7 @@ from fairbits.search.shards import (
     is_open,
     kept_plan,
     notes_on,
+    perform,
     prepare,
 )
 from fairbits.search.strategy import Strategy
@@ -51,10 +49,6 @@ from fairbits.store import (
     place_of,
 )
 from fairbits.subject import Subject, check_identity
-
-if TYPE_CHECKING:
-    from fairbits.search.settings import Settings
-
 
 #: Beyond this many twin scores the table is not measured once more for the sake of one figure.
 MAX_SCORES = 200_000_000
@@ -181,7 +175,8 @@ def search_subject(
     folder: str | Path | None = None,
     *,
     tasks: int | None = None,
-    runner: Runner | None = None,
+    executor_options: ExecutorOptions | None = None,
+    by_workers: ByWorkers | None = None,
     resume: bool = False,
     force: bool = False,
     watch: Watch | None = None,
@@ -189,7 +184,7 @@ def search_subject(
     clock: Clock = work_time,
     began: float | None = None,
 ) -> Run:
-    """Search, keep everything on disk, and give back the run."""
+    """Search, keep everything on disk, and give back the run; ``by_workers`` has the tasks done in other processes."""
     if subject.table.drawn:
         raise TableError(
             "the subject has no table, and only certify can do without; name one with path = … under [table]."
@@ -200,10 +195,10 @@ def search_subject(
             f"`fairbits audit` ask about all of them."
         )
     place = None if folder is None else place_of(folder)
-    runner = runner or Here(settings.threads)
+    executor_options = executor_options or ExecutorOptions()
     problem, strategy = problem_of(subject, settings)
     plan = ShardPlan.of(
-        settings.budget, strategy, seed=settings.seed, m=problem.evaluator.m, tasks=tasks, shared=runner.many
+        settings.budget, strategy, seed=settings.seed, m=problem.evaluator.m, tasks=tasks, shared=by_workers is not None
     )
     before = Run.open(place) if resume and place is not None else None
     buckets = plan.buckets
@@ -211,8 +206,9 @@ def search_subject(
         plan, buckets = kept_plan(before, plan, tasks), before.buckets
         settings = replace(settings, batch=before.manifest.get("batch"))
     settings, strategy = fitted(settings, problem, plan.task(0).budget, before)
-    manifest = manifest_of(subject, settings, problem.evaluator) | runner.manifest()
-    manifest |= {"shards": plan.count, "buckets": buckets, "threads": runner.threads}
+    manifest = manifest_of(subject, settings, problem.evaluator)
+    manifest |= {"workers": executor_options.workers, "ray": executor_options.ray}
+    manifest |= {"shards": plan.count, "buckets": buckets}
     place = place or new_folder(subject.name, settings.strategy)
     if before is not None:
         check_same(before.manifest, manifest)  # first what somebody typed, then what it stands for
@@ -220,7 +216,13 @@ def search_subject(
         writer = RunWriter.resume(place, manifest)
     else:
         writer = RunWriter.create(place, manifest, subject.schema, force=force, people=subject.table.codes)
-    return _Search(problem, strategy, plan, runner, writer, settings, buckets, watch, stop, clock, began).do()
+    return SearchInProgress(
+        problem, strategy, plan, by_workers, writer, settings, buckets, watch, stop, clock, began
+    ).do()
+
+
+#: Has the open tasks of a search done, and says how that ended.
+ByWorkers = Callable[[WorkerSetup, Settings, Iterator[SearchShard], "SearchInProgress"], "Ending"]
 
 
 def _shortened(plan: ShardPlan, seconds: float) -> ShardPlan:
@@ -231,15 +233,23 @@ def _shortened(plan: ShardPlan, seconds: float) -> ShardPlan:
     return replace(plan, budget=replace(plan.budget, seconds=max(limit - seconds, (1 - MAX_OVERHEAD) * limit)))
 
 
-class _Search:
-    """One search in progress."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the tasks ended: whether somebody stopped them, and why some were given up."""
+
+    stopped: bool = False
+    lost: Mapping[int, str] = field(default_factory=dict)
+
+
+class SearchInProgress:
+    """One search: whoever does its tasks says here what was started, done and lost."""
 
     def __init__(
         self,
         problem: Problem,
         strategy: Strategy,
         plan: ShardPlan,
-        runner: Runner,
+        by_workers: ByWorkers | None,
         writer: RunWriter,
         settings: Settings,
         buckets: int,
@@ -248,11 +258,11 @@ class _Search:
         clock: Clock,
         began: float | None,
     ):
-        self.problem, self.strategy, self.runner = problem, strategy, runner
+        self.problem, self.strategy, self.by_workers = problem, strategy, by_workers
         self.plan = _shortened(plan, float(writer.facts.get("overhead") or 0.0))
         self.began = began if writer.new else None
         self.writer, self.settings, self.buckets = writer, settings, buckets
-        self.watch, self.stop, self.clock = watch, stop, clock
+        self.watch, self.stop, self.clock = watch, stop or (lambda: False), clock
         self.records = dict(writer.records)
         self.tally = Tally()
         for record in self.records.values():
@@ -306,7 +316,7 @@ class _Search:
             self.started = True
             self.begin = self.clock()
             return Ending()
-        prepare(self.problem, self.strategy, learn=not self.runner.many)
+        prepare(self.problem, self.strategy, learn=self.by_workers is None)
         batch = self.settings.batch
         if batch is None and self.writer.new:
             batch = batch_for(self.problem, self.settings.budget.seconds)
@@ -315,11 +325,16 @@ class _Search:
         # Workers need not be in the folder that this process is in.
         folder = self.writer.folder.resolve() if is_local(self.writer.folder) else self.writer.folder
         layout = Layout(self.problem.schema)
-        bench = WorkerSetup(self.problem, self.strategy, layout, folder, self.buckets, batch, self.clock)
-        events = Events(
-            self._start, self._done, self._fault, self._progress, self._tick, lambda: self.elapsed, self.stop
-        )
-        return self.runner.carry_out(bench, self.settings, self._open_shards(), events)
+        setup = WorkerSetup(self.problem, self.strategy, layout, folder, self.buckets, batch, self.clock)
+        if self.by_workers is not None:
+            return self.by_workers(setup, self.settings, self._open_shards(), self)
+        self.start("in-process", 1)
+        for task in self._open_shards():
+            record, replayed = perform(setup, task, stop=self.stop, progress=self._progress)
+            self.done(task.number, record, replayed)
+            if record.ended == "stopped":
+                return Ending(stopped=True)
+        return Ending()
 
     def _open_shards(self) -> Iterator[SearchShard]:
         limit = self.plan.budget.seconds
@@ -329,14 +344,15 @@ class _Search:
             if self._is_open(task.number):
                 yield replace(task, elapsed=self.elapsed)
 
-    def _start(self, name: str, slots: int) -> None:
+    def start(self, name: str, slots: int) -> None:
+        """Note that workers are ready, and how many: the clock begins."""
         self.begin, self.started, self.slots = self.clock(), True, slots
         limit = self.plan.budget.seconds
         if self.began is not None and limit is not None:
             after = min(SUMMING_UP * limit, SUMMING_UP_SECONDS)
             self.plan = _shortened(self.plan, self.begin - self.began + after)
             self.writer.note(overhead=limit - (self.plan.budget.seconds or 0.0))
-        self.writer.note(executor=name, workers=slots, threads=self.runner.threads)
+        self.writer.note(executor=name, workers=slots, threads=self.settings.threads)
         self.writer.note(shards=self.plan.count, done=self._ended)
         self.writer.write("running")
 
@@ -344,19 +360,15 @@ class _Search:
     def _ended(self) -> int:
         return sum(record.ended is not None for record in self.records.values())
 
-    def _done(self, number: int, record: TaskRecord, replayed: float) -> None:
+    def done(self, number: int, record: TaskRecord, replayed: float) -> None:
+        """Add a task that has ended; ``replayed`` are the seconds in which it repeated an earlier attempt."""
         self.records[number] = self.writer.records[number] = record
         self.begin += replayed / self.slots
         add_tally(self.tally, tally_of(record))
         self.writer.note(done=self._ended, seconds=self.elapsed)
 
-    def _look(self) -> None:
-        """Notice within seconds that the folder is gone: workers would try again and again."""
-        if time.monotonic() - self.looked >= LOOK_EVERY:
-            self.looked = time.monotonic()
-            check_present(self.writer.folder)
-
-    def _fault(self, number: int, attempt: int, kind: str, words: str) -> None:
+    def fault(self, number: int, attempt: int, kind: str, words: str) -> None:
+        """Put on record why an attempt at a task failed."""
         check_present(self.writer.folder)  # no further try could mend that
         self.writer.note({"shard": number, "attempt": attempt, "kind": kind, "what": words})
         self._write()
@@ -365,10 +377,13 @@ class _Search:
         """Of the task that is being done in this process."""
         shown = replace(self.tally)
         add_tally(shown, tally)
-        self._tick(shown)
+        self.tick(shown)
 
-    def _tick(self, shown: Tally | None = None) -> None:
-        self._look()
+    def tick(self, shown: Tally | None = None) -> None:
+        """Say how far it is, now and then; notice within seconds that the folder is gone, or workers would go on."""
+        if time.monotonic() - self.looked >= LOOK_EVERY:
+            self.looked = time.monotonic()
+            check_present(self.writer.folder)
         if self.watch is not None:
             seconds, budget, tally = self.elapsed, self.settings.budget, shown or self.tally
             tally.goal = self.strategy.people
@@ -462,8 +477,8 @@ class _Search:
         number, words = next(iter(ending.lost.items()))
         many = f"{len(ending.lost)} shards were given up, the first of them number {number}"
         return FairbitsError(
-            f"{f'shard {number} was given up' if len(ending.lost) == 1 else many}, after {ending.attempts} tries: "
-            f"{words}; what the others found is in {str(self.writer.folder)!r}; mend that and go on with --resume."
+            f"{f'shard {number} was given up' if len(ending.lost) == 1 else many}, {words}; "
+            f"what the others found is in {str(self.writer.folder)!r}; mend that and go on with --resume."
         )
 
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from fairbits.randomness import generator
 from fairbits.search.budget import COUNTED, Budget, BudgetSpent, Replay, Stopped, Tally
 from fairbits.search.oracle import Clock, Oracle
 from fairbits.search.problem import Problem
-from fairbits.search.settings import SETTINGS, Settings
+from fairbits.search.settings import SETTINGS
 from fairbits.search.strategy import Strategy
 from fairbits.store import Layout, Run, TaskRecord, TaskWriter, check_same, read_records
 
@@ -321,22 +321,22 @@ def batch_for(problem: Problem, seconds: float | None) -> int | None:
 
 
 def perform(
-    bench: WorkerSetup,
+    setup: WorkerSetup,
     task: SearchShard,
     *,
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> tuple[TaskRecord, float]:
     """Do one task, or go on with what an earlier attempt at it left."""
-    problem = bench.problem
-    record = read_records(bench.folder, task.number).get(task.number)
+    problem = setup.problem
+    record = read_records(setup.folder, task.number).get(task.number)
     done, tally, replay, budget = begin_again(task, record)
     with TaskWriter(
-        bench.folder,
-        bench.layout,
+        setup.folder,
+        setup.layout,
         task.number,
         offset=task.offset,
-        buckets=bench.buckets,
+        buckets=setup.buckets,
         before=record,
         complete=problem.realism,
         in_step=thread_count(problem.evaluator.threads) == 1,
@@ -347,15 +347,15 @@ def perform(
             writer,
             seen=_seen_before(problem, writer),
             tally=tally,
-            clock=bench.clock,
+            clock=setup.clock,
             used_seconds=task.elapsed,
             replay=replay,
-            batch=bench.batch,
+            batch=setup.batch,
             watch=None if progress is None else lambda counted, _: progress(counted),
             stop=stop,
         )
         oracle.findings |= (record.state or {}).get("findings", {}) if record is not None else {}
-        ended = _rounds(bench.strategy, oracle, task, writer, done)
+        ended = _rounds(setup.strategy, oracle, task, writer, done)
         oracle.close_round(finished=False)
         seconds = oracle.seconds
         found = writer.commit(
@@ -399,65 +399,3 @@ def _rounds(strategy: Strategy, oracle: Oracle, task: SearchShard, writer: TaskW
         seconds = task.budget.seconds
         return "time" if seconds is not None and oracle.seconds >= seconds else "share"
     return "rounds"
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """Callbacks by which a runner reports what happens while tasks are being done."""
-
-    started: Callable[[str, int], None]
-    done: Callable[[int, TaskRecord, float], None]
-    fault: Callable[[int, int, str, str], None]
-    progress: Callable[[Tally], None]
-    tick: Callable[[], None]
-    elapsed: Callable[[], float]
-    stop: Callable[[], bool] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How the tasks ended."""
-
-    stopped: bool = False
-    lost: Mapping[int, str] = field(default_factory=dict)
-    attempts: int = 1
-
-
-class Runner(Protocol):
-    """Has the tasks of a search done: in this process, by workers, or on a cluster."""
-
-    @property
-    def many(self) -> bool:
-        """Whether several workers share a search that only the clock ends."""
-
-    @property
-    def threads(self) -> int | None:
-        """Threads of each worker; None: all cores."""
-
-    def manifest(self) -> dict[str, Any]:
-        """What run.json says about it."""
-
-    def carry_out(self, bench: WorkerSetup, settings: Settings, tasks: Iterator[SearchShard], events: Events) -> Ending:
-        """Do all tasks of a search."""
-
-
-@dataclass(frozen=True, slots=True)
-class Here:
-    """Tasks one after the other, in this process and its threads. What goes wrong is raised as it is."""
-
-    threads: int | None = None
-    many: bool = False
-
-    def manifest(self) -> dict[str, Any]:
-        """What run.json says about it: there are no workers."""
-        return {"workers": None, "ray": None}
-
-    def carry_out(self, bench: WorkerSetup, settings: Settings, tasks: Iterator[SearchShard], events: Events) -> Ending:  # noqa: ARG002
-        """Do all tasks of a search, one after the other."""
-        events.started("in-process", 1)
-        for task in tasks:
-            record, replayed = perform(bench, task, stop=events.stop, progress=events.progress)
-            events.done(task.number, record, replayed)
-            if record.ended == "stopped":
-                return Ending(stopped=True)
-        return Ending()

@@ -5,7 +5,6 @@ from .files import new_folder as new_folder
 from .files import place_of as place_of
 from .files import plain as plain
 from .files import read_json as read_json
-from .files import read_once as read_once
 from .files import read_parquet as read_parquet
 from .files import write_json as write_json
 from .files import write_parquet as write_parquet

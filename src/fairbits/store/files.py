@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -108,29 +107,6 @@ MAX_JSON = 256 << 20
 MAX_TABLE_ROWS = 20_000_000
 #: Bytes that such a file may take, packed and unpacked; and rows unpacked at a time until that is known.
 MAX_UNPACKED, _ROWS = 1 << 30, 1024
-#: Texts that were read within `read_once`, each with the state of the file; None outside of it.
-_TEXTS: ContextVar[dict[str, tuple[tuple[int, ...], str]] | None] = ContextVar("texts", default=None)
-
-
-@contextmanager
-def read_once() -> Iterator[None]:
-    """Within, no JSON file of this machine is read twice, however many stages ask for it, until it is written anew."""
-    token = _TEXTS.set({})
-    try:
-        yield
-    finally:
-        _TEXTS.reset(token)
-
-
-def _text(path: Path, state: os.stat_result) -> str:
-    """The text of a file, read once where that was asked for. Files are replaced and never changed in place."""
-    texts = _TEXTS.get()
-    if texts is None or not is_local(path):
-        return path.read_text(encoding="utf-8")
-    stamp = (state.st_ino, state.st_mtime_ns, state.st_size)
-    if texts.get(str(path), ((), ""))[0] != stamp:
-        texts[str(path)] = stamp, path.read_text(encoding="utf-8")
-    return texts[str(path)][1]
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
@@ -187,10 +163,9 @@ def _integer(digits: str) -> int:
 def json_of(path: Path) -> Any:
     """Whatever a JSON file holds."""
     try:
-        state = path.stat()
-        if state.st_size > MAX_JSON:
+        if path.stat().st_size > MAX_JSON:
             raise OptionError(f"{str(path)!r} has more than {MAX_JSON >> 20} MB; no file of a run is that large.")
-        return json.loads(_text(path, state), parse_int=_integer)
+        return json.loads(path.read_text(encoding="utf-8"), parse_int=_integer)
     except OSError as error:
         raise OptionError(f"cannot read {str(path)!r}: {error.strerror or error}.") from None
     except RecursionError:

@@ -6,7 +6,7 @@ figure, or by another attribute that differs only in case, which SQL does not se
 
 Tasks know nothing of each other, so some people are written more than once. Parts are cut into row groups by a hash of
 the person, their bucket: two rows about the same person are always in the same one. So doubles are looked for bucket by
-bucket, by as many readers as there are cores, each in the memory of one bucket. The earliest evaluation stays. Once a
+bucket, each in the memory that one takes. The earliest evaluation stays. Once a
 search has ended, what was found is kept beside the parts, and whoever opens the run reads only that.
 """
 
@@ -29,7 +29,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairbits.domain import Attribute, Codes, Schema, numpy_of
-from fairbits.engine import available_cores
 from fairbits.errors import OptionError
 from fairbits.store.files import is_local, read_parquet, write_parquet, write_whole
 
@@ -339,8 +338,6 @@ def _fits(found: pa.Schema, wanted: pa.Schema) -> bool:
 
 
 DOUBLES = "doubles.parquet"
-#: Memory of all readers together.
-MEMORY_MB = 1024
 #: Rows that a reader looks at together, about.
 GROUP_ROWS = 2_000_000
 _PARTS = b"fairbits:parts"
@@ -348,17 +345,20 @@ _PARTS = b"fairbits:parts"
 Numbers = npt.NDArray[np.int64]
 
 
-def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int, readers: int | None = None) -> Numbers:
+def find_doubles(parts: Sequence[Part], layout: Layout, *, buckets: int) -> Numbers:
     """The evaluations that found somebody whom an earlier one had found, in order."""
     if not parts:
         return np.empty(0, np.int64)
-    readers = min(readers or available_cores(), buckets)
+    from fairbits.store.query import connected
+
     # Small buckets are looked at together: opening every part once more costs more than a larger table.
     together = max(1, int(GROUP_ROWS * buckets / max(1, sum(part.rows for part in parts))))
-    shares = [range(first, buckets, readers) for first in range(readers)]
-    with ThreadPoolExecutor(readers) as pool:
-        found = list(pool.map(lambda share: _in_buckets(parts, layout, share, together, MEMORY_MB // readers), shares))
-    return np.sort(np.concatenate(found))
+    with connected(parts, layout) as connection:
+        found = [
+            connection.execute(_question(layout, range(first, min(first + together, buckets)))).fetchnumpy()
+            for first in range(0, buckets, together)
+        ]
+    return np.sort(np.concatenate([answer["evaluation"] for answer in found]).astype(np.int64))
 
 
 def keep_doubles(folder: Path, parts: Sequence[Part], found: Numbers) -> None:
@@ -383,25 +383,6 @@ def kept_doubles(folder: Path, parts: Sequence[Part]) -> pa.Table | None:
 
 def _digest(parts: Sequence[Part]) -> bytes:
     return hashlib.sha256("\n".join(sorted(part.path.name for part in parts)).encode()).hexdigest().encode()
-
-
-def _in_buckets(parts: Sequence[Part], layout: Layout, buckets: range, together: int, memory: int) -> Numbers:
-    import duckdb
-
-    from fairbits.store.query import elsewhere, hide_progress
-
-    with duckdb.connect(":memory:", config={"threads": 1, "python_enable_replacements": "false"}) as connection:
-        hide_progress(connection)
-        connection.execute(f"SET memory_limit = '{max(memory, 64)}MB'")
-        connection.execute("SET preserve_insertion_order = false")
-        if is_local(parts[0].path):
-            listed = ", ".join(sql_text(str(part.path.resolve())) for part in parts)
-            connection.execute(f"CREATE VIEW written AS SELECT * FROM read_parquet([{listed}])")  # noqa: S608 - quoted
-        else:
-            connection.register("written", elsewhere(list(parts), layout))
-        groups = [buckets[first : first + together] for first in range(0, len(buckets), together)]
-        found = [connection.execute(_question(layout, group)).fetchnumpy()["evaluation"] for group in groups]
-    return np.concatenate([np.empty(0, np.int64), *found]).astype(np.int64)
 
 
 def _question(layout: Layout, buckets: range) -> str:

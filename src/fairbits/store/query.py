@@ -230,6 +230,8 @@ def _short(where: str) -> str:
 
 
 MEMORY = "1GB"
+#: The column that numbers people who are looked up. A name that nobody gives an attribute by accident.
+PLACE = "\x01place"
 #: Columns that no second run can have the same.
 UNREPEATED = ("seconds",)
 #: The worst first, by the measure of the run.
@@ -239,10 +241,30 @@ RANKED = {
 }
 
 
-def hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
-    """Have DuckDB show no bar of its own. In a notebook without ipywidgets it shows none, and refuses any change."""
-    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
-        connection.execute("SET enable_progress_bar = false")
+def connected(parts: Sequence[Part], layout: Layout) -> duckdb.DuckDBPyConnection:
+    """A connection of bounded memory with a view ``written`` of all rows.
+
+    DuckDB reads files of this machine itself, Arrow those that are elsewhere.
+    """
+    connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
+    run = connection.execute
+    run(f"SET memory_limit = '{MEMORY}'")
+    # DuckDB makes this folder when a question outgrows the memory, and removes it afterwards.
+    run(f"SET temp_directory = {sql_text(str(Path(tempfile.gettempdir(), f'fairbits-{uuid.uuid4().hex}')))}")
+    run("SET preserve_insertion_order = false")
+    # In a notebook without ipywidgets DuckDB shows no bar of its own, and refuses any change.
+    if run("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        run("SET enable_progress_bar = false")
+    if not parts:
+        connection.register("nothing", layout.arrow.empty_table())
+        run("CREATE TABLE written AS SELECT * FROM nothing")
+    elif is_local(parts[0].path):
+        listed = f"[{', '.join(sql_text(str(part.path.resolve())) for part in parts)}]"
+        run(f"SET allowed_paths = {listed}")
+        run(f"CREATE VIEW written AS SELECT * FROM read_parquet({listed})")
+    else:
+        connection.register("written", elsewhere(parts, layout))
+    return connection
 
 
 class Questions:
@@ -267,16 +289,9 @@ class Questions:
         #: The protected values of the rows that cases came from, which only filters that name them look at.
         self._rows = rows
         self._joined = False
-        self._elsewhere: Dataset | None = None
-        # DuckDB makes this folder when a ranking outgrows the memory, and removes it afterwards.
-        spill = Path(tempfile.gettempdir(), f"fairbits-{uuid.uuid4().hex}")
-        self._connection = duckdb.connect(":memory:", config={"python_enable_replacements": "false"})
+        self._parts = parts
+        self._connection = connected(parts, layout)
         run = self._connection.execute
-        run(f"SET memory_limit = '{MEMORY}'")
-        run(f"SET temp_directory = {sql_text(str(spill))}")
-        run("SET preserve_insertion_order = false")
-        hide_progress(self._connection)
-        self._show_parts(parts)
         if doubles is None or doubles.num_rows == 0:
             run("CREATE VIEW stored AS SELECT * FROM written")
         else:
@@ -287,20 +302,6 @@ class Questions:
         # The parts are the only files from here on, and no setting can be changed back.
         run("SET enable_external_access = false")
         run("SET lock_configuration = true")
-
-    def _show_parts(self, parts: list[Part]) -> None:
-        """A view ``written`` of all rows: DuckDB reads files of this machine, Arrow those that are elsewhere."""
-        run = self._connection.execute
-        if not parts:
-            self._connection.register("nothing", self.layout.arrow.empty_table())
-            run("CREATE TABLE written AS SELECT * FROM nothing")
-        elif all(is_local(part.path) for part in parts):
-            listed = f"[{', '.join(sql_text(str(part.path.resolve())) for part in parts)}]"
-            run(f"SET allowed_paths = {listed}")
-            run(f"CREATE VIEW written AS SELECT * FROM read_parquet({listed})")
-        else:
-            self._elsewhere = elsewhere(parts, self.layout)
-            self._connection.register("written", self._elsewhere)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -355,6 +356,13 @@ class Questions:
         run(f"CREATE OR REPLACE VIEW {VIEW} AS SELECT {shown} FROM {joined}")
         self._joined = True
 
+    def seed_rows(self, people: pa.Table) -> pa.Table:
+        """The row of the table that people with these codes came from, by their ``PLACE`` among them."""
+        cursor, names = self._cursor(), ", ".join(map(sql_name, self.layout.names))
+        cursor.register("people", people)
+        sql = f"SELECT {sql_name(PLACE)}, seed_row FROM stored JOIN people USING ({names})"
+        return pa.RecordBatchReader.from_stream(cursor.sql(sql)).read_all()
+
     def codes(self) -> pa.RecordBatchReader:
         """The stored attributes of all cases, in the order in which they were found."""
         return self._stream(f"SELECT {', '.join(map(sql_name, self.layout.names))} FROM stored ORDER BY evaluation")
@@ -378,8 +386,8 @@ class Questions:
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """A cursor for one answer: one that is not read to its end is in nobody's way."""
         cursor = self._connection.cursor()
-        if self._elsewhere is not None:  # what is registered is known to one cursor only
-            cursor.register("written", self._elsewhere)
+        if self._parts and not is_local(self._parts[0].path):  # what is registered is known to one cursor only
+            cursor.register("written", elsewhere(self._parts, self.layout))
         return cursor
 
     def decoded(self, table: pa.Table, twins: tuple[str, ...]) -> pa.Table:
@@ -427,7 +435,7 @@ class Questions:
         return label
 
 
-def elsewhere(parts: list[Part], layout: Layout) -> Dataset:
+def elsewhere(parts: Sequence[Part], layout: Layout) -> Dataset:
     """Parts on a remote store as an Arrow dataset."""
     from pyarrow.dataset import dataset
     from pyarrow.fs import FSSpecHandler, PyFileSystem

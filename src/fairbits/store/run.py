@@ -31,7 +31,7 @@ from fairbits.store.parts import (
     kept_doubles,
     read_rows,
 )
-from fairbits.store.query import Questions
+from fairbits.store.query import PLACE, Questions
 from fairbits.store.tasks import TaskRecord, read_records
 from fairbits.subject import Quality, Subject, check_identity, document_of_schema
 
@@ -133,7 +133,8 @@ class Run(Shown):
     @cached_property
     def summary(self) -> dict[str, Any] | None:
         """Every headline figure, once the run has ended."""
-        return self._document(SUMMARY)
+        path = self.folder / SUMMARY
+        return read_json(path) if path.is_file() else None
 
     @cached_property
     def twins(self) -> Twins:
@@ -200,7 +201,7 @@ class Run(Shown):
         OptionError
             If the condition is no condition on the cases.
         """
-        return pa.Table.from_batches(*_all(self.batches(where=where, top=top, labels=labels)))
+        return self.batches(where=where, top=top, labels=labels).read_all()
 
     def batches(self, *, where: str | None = None, top: int | None = None, labels: bool = True) -> pa.RecordBatchReader:
         """The cases of :meth:`cases`, batch after batch, for more than fit in memory.
@@ -312,6 +313,26 @@ class Run(Shown):
             start += len(codes)
         return found
 
+    def seed_rows(self, people: Codes) -> npt.NDArray[np.int64]:
+        """The row of the table that each of some cases came from, without reading the others into memory.
+
+        Parameters
+        ----------
+        people
+            Codes of cases, (n, attributes).
+
+        Returns
+        -------
+        npt.NDArray[np.int64]
+            Positions in the table, (n,); -1 where a case came from no row, or there is no such case.
+        """
+        codes = {name: people[:, i] for name, i in zip(self.layout.names, self.schema.person_columns, strict=True)}
+        wanted = pa.table({**codes, PLACE: np.arange(len(people))})
+        found = self._safely(lambda: self._questions.seed_rows(wanted))
+        rows = np.full(len(people), -1, dtype=np.int64)
+        rows[found[PLACE].to_numpy()] = found["seed_row"].to_numpy()
+        return rows
+
     def query(self, sql: str) -> pa.Table:
         """The answer to an SQL query over the view ``cases``; not for text that a stranger wrote.
 
@@ -390,14 +411,6 @@ class Run(Shown):
                 reason = str(error).strip().splitlines()[0]
                 raise FairbitsError(f"the question to the run in {str(self.folder)!r} failed: {reason}") from error
             return ask()
-
-    def _document(self, name: str) -> dict[str, Any] | None:
-        path = self.folder / name
-        return read_json(path) if path.is_file() else None
-
-
-def _all(reader: pa.RecordBatchReader) -> tuple[list[pa.RecordBatch], pa.Schema]:
-    return list(reader), reader.schema
 
 
 def subject_of(run: Run, given: Subject | None = None, **grants: Unpack[GrantOptions]) -> Subject:

@@ -5,11 +5,11 @@ write them as parts, of which its record says what counts.
 from __future__ import annotations
 
 import errno
-import queue
-import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -92,47 +92,6 @@ class Block:
 
 #: Jobs that may wait. One more, and the search waits: memory stays bounded however slow the disk is.
 WAITING = 2
-
-Job = Callable[[], None]
-
-
-class Worker:
-    """Does jobs in order. After the first failure the remaining ones are dropped, and ``error`` says why."""
-
-    def __init__(self, *, waiting: int = WAITING):
-        self.error: BaseException | None = None
-        self._jobs: queue.Queue[Job | None] = queue.Queue(waiting)
-        self._thread = threading.Thread(target=self._work, name="fairbits-store", daemon=True)
-        self._thread.start()
-
-    def put(self, job: Job) -> None:
-        """Add a job to the queue; waits while the queue is full."""
-        self._jobs.put(job)
-
-    def wait(self) -> None:
-        """Wait until every job is done."""
-        self._jobs.join()
-
-    def stop(self) -> None:
-        """End the thread once its jobs are done."""
-        if self._thread.is_alive():
-            self._jobs.put(None)
-            self._thread.join()
-
-    def _work(self) -> None:
-        while True:
-            job = self._jobs.get()
-            try:
-                if job is None:
-                    return
-                if self.error is None:
-                    job()
-            except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that appends
-                self.error = error
-            finally:
-                self._jobs.task_done()
-
-
 #: A part is written when it has so many rows, or when so many seconds have passed.
 PART_ROWS = 262_144
 FLUSH_SECONDS = 4.0
@@ -185,7 +144,10 @@ class TaskWriter:
         self._job: Callable[[], None] | None = None
         self._number = 0
         self._flushed_at = clock()
-        self._worker = Worker()
+        # Jobs are done in order; after the first that fails, whose error is kept, the others are dropped.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="fairbits-store")
+        self._jobs: deque[Future[None]] = deque()
+        self._error: BaseException | None = None
 
     @property
     def cases(self) -> int:
@@ -249,7 +211,7 @@ class TaskWriter:
     def flush(self) -> None:
         """Wait until everything appended so far is on disk."""
         self._hand_over()
-        self._worker.wait()
+        self._wait(0)
         self._raise_failure()
 
     def commit(
@@ -268,20 +230,16 @@ class TaskWriter:
         self._write_record()
         return self.record
 
-    def close(self) -> None:
-        """End the writing thread; what was handed over is still written."""
-        self._worker.stop()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Whatever ended it: what has been found is put on disk, where that is still possible."""
         try:
-            if self._worker.error is None:
+            if self._error is None:
                 self._hand_over()
         finally:
-            self.close()
+            self._thread.shutdown()
 
     def _hand_over(self) -> None:
         # Interrupted between two of these lines (Ctrl-C), the job is handed over again, which writes the same
@@ -325,14 +283,25 @@ class TaskWriter:
             (self.folder / TASKS / self.before.name).unlink(missing_ok=True)
 
     def _do(self, job: Callable[[], None]) -> None:
-        self._worker.put(job)
-        if self._in_step:
-            self._worker.wait()
+        self._jobs.append(self._thread.submit(self._unless_failed, job))
+        self._wait(0 if self._in_step else WAITING)
+
+    def _unless_failed(self, job: Callable[[], None]) -> None:
+        try:
+            if self._error is None:
+                job()
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that appends
+            self._error = error
+
+    def _wait(self, jobs: int) -> None:
+        """Wait until no more than so many jobs are left to do."""
+        while len(self._jobs) > jobs:
+            self._jobs[0].result()
+            self._jobs.popleft()
 
     def _raise_failure(self) -> None:
-        error = self._worker.error
-        if error is not None:
-            raise self._failure(error) from error
+        if self._error is not None:
+            raise self._failure(self._error) from self._error
 
     def _failure(self, error: BaseException) -> FairbitsError:
         try:

@@ -15,8 +15,8 @@ ensemble is foreseen from the thresholds that it crosses: one that crosses none 
 goes at least as far as the next threshold (`crossings`). Scoring several changes first, to ask about the best, was
 tried and left out: the kernels ask about a person in the time that it takes.
 
-How many seeds there are follows from the budget (`fitted`): few have the time to get high in a short search. How many
-members there are does not, as far as the budget is not tiny: a small population keeps the engine waiting.
+How many seeds and members there are follows from the budget (`fitted`): few have the time to get high in a short
+search; in a longer one a small population would keep the engine waiting.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ FLIP, ROOM = 3.0, 4.0
 PATIENCE = 3
 #: Seeds at least and at most, and people asked about for each: with fewer, its members do not get far.
 MIN_SEEDS, MAX_SEEDS, PER_SEED = 64, 512, 2000
-#: Members at most, and generations at least as far as there can be as many.
-MAX_MEMBERS, MIN_GENERATIONS = 2048, 32
+#: Members at most. A few of them have at least so many generations, and so many where there are more of them: in a
+#: short search a small population gets higher.
+MAX_MEMBERS, FEW_MEMBERS, MIN_GENERATIONS, MANY_GENERATIONS = 2048, 512, 32, 256
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class Climb(Strategy):
         seeds, chains = options.get("seeds"), options.get("chains")
         if seeds is None:
             seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), MIN_SEEDS, MAX_SEEDS))
-            members = min(people // MIN_GENERATIONS, population(m), MAX_MEMBERS)
+            members = min(people // MIN_GENERATIONS, max(FEW_MEMBERS, people // MANY_GENERATIONS))
+            members = min(members, population(m), MAX_MEMBERS)
             chains = chains or max(1, members // seeds)
         return {**options, "seeds": seeds, "chains": chains or 1}
 
