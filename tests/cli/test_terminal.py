@@ -16,7 +16,7 @@ import pytest
 import tomlkit
 
 from fairbits import Attribute, Network, Schema
-from fairbits.blocks import Facts
+from fairbits.blocks import Facts, Paragraph
 from fairbits.cli.console import Console
 from fairbits.cli.output import SafeStream, print_json, safe_output
 from fairbits.cli.terminal import show
@@ -190,3 +190,9 @@ def test_a_fact_that_does_not_fit_is_left_out_whole(capsys) -> None:
     assert begun == ended
     assert 5 < len(begun) < 20
     assert len(said.splitlines()) <= 25
+
+
+def test_a_figure_and_its_unit_stay_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for letters in range(60, 80):
+        show([Paragraph(f"{'x' * letters} is 42.2 % of it")])
+        assert "42.2 %" in capsys.readouterr().out

@@ -23,7 +23,7 @@ def effects(rng: np.random.Generator, network: Network, table: Table | None = No
 
 
 def test_the_only_carrier_is_found_and_its_do_brings_k_to_1(make_run: Maker, carrier: Network) -> None:
-    result = debug_run(make_run(carrier), threads=1)
+    result = debug_run(make_run(carrier), threads=1, trainings=0)
     assert result.suspect == 1
     assert result.k_mean > 1.5
     best = result.best()[0]
@@ -36,7 +36,7 @@ def test_the_only_carrier_is_found_and_its_do_brings_k_to_1(make_run: Maker, car
 
 
 def test_what_is_chosen_on_one_half_is_reported_on_the_other(make_run: Maker, carrier: Network) -> None:
-    result = debug_run(make_run(carrier), samples=61, threads=1)
+    result = debug_run(make_run(carrier), samples=61, threads=1, trainings=0, sets=False)
     choosing, reporting = result.cases[::2], result.cases[1::2]
     assert result.k_reported == pytest.approx(Evaluator(carrier, SCHEMA, threads=1).evaluate(reporting).k.mean())
     for neuron in result.neurons:

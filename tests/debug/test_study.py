@@ -26,7 +26,7 @@ def run(make_run: Maker, rng: np.random.Generator) -> Run:
 
 
 def test_files(run: Run) -> None:
-    result = debug_run(run, samples=50, all_layers=True, threads=1)
+    result = debug_run(run, samples=50, all_layers=True, threads=1, trainings=2)
     layers, neurons = (pq.read_table(run.folder / f"{name}.parquet") for name in ("layers", "neurons"))
     assert layers.column_names[:4] == ["layer", "delta", "rho", "votes"]
     assert layers["layer"].to_pylist() == [0, 1, 2, 3]
@@ -68,17 +68,18 @@ def test_a_folder_that_takes_no_files_is_refused_first(run: Run, monkeypatch: py
 
 
 def test_only_the_suspect_layer_unless_asked(run: Run) -> None:
-    result = debug_run(run, samples=50, threads=1)
+    result = debug_run(run, samples=50, threads=1, trainings=0, sets=False)
     assert {one.layer for one in result.neurons} == {result.suspect}
 
 
 def test_the_same_seed_gives_the_same_on_any_number_of_threads(run: Run) -> None:
-    one, two = (debug_run(run, samples=40, seed=3, threads=threads).summary() for threads in (1, 3))
+    first, second = (debug_run(run, samples=40, seed=3, threads=threads, trainings=2) for threads in (1, 3))
+    one, two = first.summary(), second.summary()
     assert min(one.pop("seconds"), two.pop("seconds")) > 0
     assert min(one["origin"].pop("seconds"), two["origin"].pop("seconds")) > 0
     assert one == two
-    other = debug_run(run, samples=40, seed=4, threads=1)
-    assert not np.array_equal(other.cases, debug_run(run, samples=40, seed=3, threads=1).cases)
+    other = debug_run(run, samples=40, seed=4, threads=1, trainings=0, sets=False)
+    assert not np.array_equal(other.cases, first.cases)
 
 
 def test_sampling(run: Run) -> None:
@@ -142,7 +143,7 @@ def test_a_black_box(run: Run, rng: np.random.Generator) -> None:
     run.manifest["identity"] = subject.identity.document()
     with pytest.raises(CapabilityError, match="'BlackBox', which offers scores only; with inside=False"):
         debug_run(run, subject=subject)
-    result = debug_run(run, subject=subject, inside=False, threads=1)
+    result = debug_run(run, subject=subject, inside=False, threads=1, trainings=0)
     assert result.layers == ()
     assert result.attribution is not None
     assert result.origin.labels is not None

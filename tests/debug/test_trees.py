@@ -97,7 +97,7 @@ def held_scores(cases: np.ndarray, way: int, twins: np.ndarray) -> np.ndarray:
 
 def test_files(planted: Subject, tmp_path: Path) -> None:
     run = run_of(planted, tmp_path / "run")
-    result = debug_run(run, subject=planted, samples=40, threads=1)
+    result = debug_run(run, subject=planted, samples=40, threads=1, trainings=0)
     layers, splits = (pq.read_table(run.folder / f"{name}.parquet") for name in ("layers", "neurons"))
     assert layers.column_names[:4] == ["layer", "delta", "rho", "votes"]
     assert layers["layer"].to_pylist() == [1, 2, 3]

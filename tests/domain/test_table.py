@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -187,3 +189,32 @@ def test_a_cell_that_fits_two_labels_is_refused() -> None:
     )
     with pytest.raises(TableError, match=r"row 2, which is none of its labels;"):
         table_from_arrow(pa.table({"sex": ["a ", "a"], "x": [0.5, 0.5]}), schema)
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter", "complaint"),
+    [
+        (
+            "name,x\nMeier,1\nMüller,2\n".encode("latin-1"),
+            ",",
+            r"no text in UTF-8: column 'name' .* in row 2, line 3 of",
+        ),
+        ("näme,x\nMeier,1\n".encode("latin-1"), ",", "no text in UTF-8"),
+        (b"job,pay,job\na,1,b\n", ",", "has the column 'job' 2 times"),
+        (b"job,pay,pay\na,01,2\n", ",", "has the column 'pay' 2 times"),
+        (b"job;pay\na;1,5\nb;12,25\nc;3\n", ";", r"decimal comma in column 'pay' \(first: '1,5'\); save it with"),
+    ],
+)
+def test_other_people_s_alphabets_and_commas_are_named(
+    content: bytes, delimiter: str, complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_bytes(content)
+    with pytest.raises(TableError, match=complaint):
+        read_arrow(tmp_path / "people.csv", delimiter=delimiter)
+
+
+def test_commas_within_labels_are_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('job,pay\n"Tech, IT","1,000"\n"Sales","2,000"\n')
+    (tmp_path / "b.csv").write_text("job;pay\nTech, IT;1,000 a month\nSales;2\n")
+    for name, mark in (("a.csv", ","), ("b.csv", ";")):
+        assert read_arrow(tmp_path / name, delimiter=mark)["job"].to_pylist() == ["Tech, IT", "Sales"]

@@ -117,6 +117,31 @@ def test_inputs_are_found_by_their_names(people: pd.DataFrame) -> None:
     _holds(module, people, asked, "more than one input")
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_table_of_numbers_has_codes_for_embeddings_and_numbers_for_layers(first: int, people: pd.DataFrame) -> None:
+    """Sex and job are numbers in the table, as age is; only two of the three can go into an embedding."""
+
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.sex, self.job, self.last = nn.Embedding(3, 2), nn.Embedding(5, 2), nn.Linear(5, 1)
+
+        def forward(self, age: Any, sex: Any, job: Any) -> Any:
+            parts = [(age.reshape(-1, 1) - 40) / 10, self.sex(sex).reshape(-1, 2), self.job(job).reshape(-1, 2)]
+            return self.last(torch.cat(parts, dim=1))
+
+    torch.manual_seed(0)
+    module = Mixed().eval()
+    age, _, job, _ = _codes(people, 0)
+    table = pd.DataFrame({"age": age, "sex": (people.sex == "m") + first, "job": job + first, "hired": people.hired})
+    audit = _audit(module, table)
+    found = evaluator_of(audit.subject).scores(audit.subject.table.codes)
+    for sex in (0, 1):
+        sexes = np.full(len(table), sex + first)
+        theirs = _answer(module, torch.tensor(age).float(), torch.tensor(sexes), torch.tensor(job + first))
+        np.testing.assert_allclose(found[:, sex], 1 / (1 + np.exp(-theirs)), atol=1e-5)
+
+
 def test_inputs_of_several_attributes_are_stated(people: pd.DataFrame) -> None:
     torch.manual_seed(2)
     module = ByKind().eval()

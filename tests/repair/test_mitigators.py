@@ -143,14 +143,15 @@ def test_thresholds_use_the_protected_value_of_a_model_that_did_not(tmp_path: Pa
 @pytest.mark.parametrize(("head", "favourable"), [("sigmoid", 1), ("sigmoid", 0), ("softmax", 1), ("softmax", 0)])
 @pytest.mark.parametrize("coded", [True, False])
 def test_thresholds_of_a_network_go_out_as_a_graph(tmp_path: Path, head: str, favourable: int, coded: bool) -> None:
-    """Two attributes, one of them in steps of ten years and one-hot or as a number; every runtime decides the same."""
+    """Two attributes, one of them in steps of ten years and one-hot, or in ranges; every runtime decides the same."""
+    ages = {"ranges": (("20–26", 23), ("27–35", 31), ("36–59", 50))} if coded else {"step": 10}
     onnxruntime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
     rng = np.random.default_rng(5)
     schema = Schema(
         attributes=(
             Attribute(name="skill", kind="integer", low=0, high=9),
             Attribute(name="town", kind="category", labels=("a", "b", "c"), protected=True),
-            Attribute(name="age", kind="integer", low=20, high=59, protected=True, step=10),
+            Attribute(name="age", kind="integer", low=20, high=59, protected=True, **ages),
         ),
         target="hired",
         classes=("no", "yes"),
@@ -167,6 +168,7 @@ def test_thresholds_of_a_network_go_out_as_a_graph(tmp_path: Path, head: str, fa
     evaluator = evaluator_of(subject)
     found = fitted_thresholds(evaluator, coding_of(schema, people.codes), people.codes, people.labels, alike="parity")
     assert np.ptp(found.shifts) > 0
+    assert found.scores(encoding.encode(people.codes)) == pytest.approx(found.people_scores(people.codes), abs=1e-6)
     written = export(found, subject, tmp_path, people.codes)
     assert [path.name for path in written.files] == ["repaired.onnx", "repaired.py"], written.warnings
     session = onnxruntime.InferenceSession(tmp_path / "repaired.onnx")

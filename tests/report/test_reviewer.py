@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from fairbits import Attribute, Audit, Budget, Network, Schema, Subject, Table, load_subject
+from fairbits.blocks import Page, PagePart, TableBlock, label, share
 from fairbits.cli.app import app
 from fairbits.cli.terminal import show
 from fairbits.errors import OptionError
@@ -31,6 +32,7 @@ from fairbits.report import (
     summary_of,
     write_report,
 )
+from fairbits.report.markdown import render_markdown_page
 from fairbits.store import Run, read_json
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
@@ -355,3 +357,11 @@ def test_what_is_wider_than_a_phone_has_a_cue(browser: Any, page_file: Path) -> 
     found = [entry for entry in page.evaluate(script) if "hidden" not in entry]
     assert found
     assert all(entry == "auto linear-gradient" for entry in found), found
+
+
+def test_long_tables_leave_markdown_short() -> None:
+    table = TableBlock([label("group"), share("rate")], [(f"group {i}", i / 40) for i in range(40)])
+    parts = [PagePart(f"part-{i}", f"Part {i}", [table]) for i in range(14)]
+    made = render_markdown_page(Page("loans", "audit", "loans", "A sentence.", (), parts))
+    assert 100 < len(made.splitlines()) <= 200
+    assert made.count("more rows are on the page") == 14

@@ -103,7 +103,7 @@ def test_bars_and_flips_say_what_the_figures_say() -> None:
     assert '<td class="n">7</td>' in rows[1]
     asked = replace(number, split_rate=0.93)
     page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (asked, wide), "people"))
-    assert '93.0 %<span class="remark">score otherwise</span>' in page  # what it is ranked by is there to see
+    assert '93.0 %<span class="remark">score differently</span>' in page  # what it is ranked by is there to see
 
 
 def test_a_regression_reports_no_flips(tmp_path) -> None:

@@ -95,3 +95,31 @@ def test_from_table_takes_a_test_table() -> None:
     assert quality is not None
     assert (quality.accuracy_on, quality.accuracy_rows, quality.rows) == ("held-out", 200, 400)
     assert quality.accuracy == (model.predict(later[["skill", "sex"]].to_numpy()) == later["hired"]).mean()
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (
+            {"test": {"sex": ["x"], "skill": [1.0], "hired": ["no"]}},
+            "the test table does not fit: column 'sex' holds 'x'",
+        ),
+        ({"test": {"sex": ["f"], "hired": ["no"]}}, "the test table does not fit: attribute 'skill' is not in"),
+        ({"person": "sex"}, "person is 'sex', which is protected or the target too"),
+        ({"weight": "hired"}, "weight is 'hired', which is protected or the target too"),
+    ],
+)
+def test_columns_and_tables_that_cannot_be_meant_are_named(more: dict, complaint: str) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 60), "skill": rng.normal(size=60)})
+    frame["hired"] = np.where(frame["skill"] > 0, "yes", "no")
+    more = {key: pd.DataFrame(value) if key == "test" else value for key, value in more.items()}
+    with pytest.raises((SchemaError, TableError), match=complaint):
+        Audit.from_table(
+            lambda rows: (rows["skill"] > 0).to_numpy(float),
+            frame,
+            target="hired",
+            protected=["sex"],
+            favourable="yes",
+            **more,
+        )

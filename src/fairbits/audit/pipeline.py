@@ -220,10 +220,7 @@ def check_time(stage: str, clock: StageClock, measured: float) -> None:
     left = limit - clock.now
     late = clock.now > REPAIR_BEGIN * shares.seconds or left < REPAIR_MEASURES * measured
     if stage == "repair" and limit < inf and late:
-        raise LateError(
-            f"it was not begun, because {left:.1f} s of {shares.seconds:g} s were left; do it with: "
-            f"{clock.command(stage)}"
-        )
+        raise LateError(f"only {left:.1f} s of {shares.seconds:g} s were left; do it with: {clock.command(stage)}")
 
 
 def in_steps(progress: Callable[[str], None]) -> TryOut:
@@ -579,7 +576,7 @@ class Pipeline:
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
         data = compute_report(run, subject=self.subject, threads=self.options.threads)
-        notes = tuple(f"The {stage} stage could not be done: {fault}" for stage, fault in self.clock.faults.items())
+        notes = tuple(f"{stage.capitalize()} not run: {fault}" for stage, fault in self.clock.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
         return data, write_report(data, run.folder)
 

@@ -1,10 +1,10 @@
 """Branch and bound over boxes of people, for dense networks: who certainly does not flip, and who certainly does.
 
 Boxes are bounded by the engine (CROWN over all twins at once); the box is split next of which most will be settled
-soon, as far as one can tell: many open people, a part that is certain already, few unsettled neurons. What is certain
-inside an open box is counted, so that certified, falsified and open people add up at every moment. A real attribute is
-an interval: then parts of the domain are counted, each with all the reals in it. The statement is about the model's own
-float32 scores, whatever library computes them: bounds are widened by all that rounding can do.
+soon, as far as one can tell: many open people, a part that is certain already, a bound that nearly settles it. What is
+certain inside an open box is counted, so that certified, falsified and open people add up at every moment. A real
+attribute is an interval: then parts of the domain are counted, each with all the reals in it. The statement is about
+the model's own float32 scores, whatever library computes them: bounds are widened by all that rounding can do.
 People who flip, drawn at random from open boxes, falsify, and show where others may be.
 """
 
@@ -60,6 +60,7 @@ class Bounds(NamedTuple):
     lows: Doubles
     highs: Doubles
     gaps: Doubles
+    nearness: Doubles
 
 
 def bound(
@@ -76,16 +77,15 @@ def bound(
     kept = n if margins else 0
     found = Bounds(
         np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n, np.int64),
-        np.empty((kept, m)), np.empty((kept, m)), np.empty(kept),
+        np.empty((kept, m)), np.empty((kept, m)), np.empty(kept), np.zeros(n),
     )  # fmt: skip
 
     def piece(start: int) -> None:
         part = slice(start, start + PIECE)
-        status, certified, flipping, split, lows, highs, gaps = (array[part] for array in found)
-        some = (array[part] for array in boxes)
-        bound_boxes(
-            network.layers, cuts[1], cuts[0], *some, status, certified, flipping, split, bins, lows, highs, gaps
+        some, (status, certified, flipping, split, *rest) = (
+            [array[part] for array in group] for group in (boxes, found)
         )
+        bound_boxes(network.layers, cuts[1], cuts[0], *some, status, certified, flipping, split, bins, *rest)
 
     share(piece, range(0, n, PIECE), threads)
     return found
@@ -192,8 +192,8 @@ def draw_witnesses(
     return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], drawn, int(flips.sum()), estimate)
 
 
-#: What a box promises, per open person: this and its certain share, times this for every neuron that is unsettled.
-PROMISE, UNSETTLED = 0.05, 0.97
+#: What a box promises, per open person: this, its certain share, and how nearly its bound settles it.
+PROMISE = 0.01
 #: Open boxes that are kept; beyond, those with the fewest open people are put aside as they are.
 MAX_BOXES = 600_000
 #: Counts of people so small that the rounding of shares is far below one person.
@@ -348,7 +348,7 @@ class _Proof:
 
     def _add(self, free: Integers, first: Any, last: Any, masks: Any, states: Any, people: Any) -> Integers:
         """Bound boxes; count the settled ones, and keep the others, first in the places ``free``; gives where."""
-        status, certified, flipping, split = self._bound(first, last, masks, states, BINS)
+        status, certified, flipping, split, nearness = self._bound(first, last, masks, states, BINS)
         self.volumes.boxes += len(first)
         volumes = self.volumes
         volumes.certified += int(people[status == STEADY].sum())
@@ -375,8 +375,7 @@ class _Proof:
         certain = np.minimum(certified[going] + flipping[going], 1.0)
         unknown = people[going].astype(np.float64) * (1.0 - certain)
         pool["priority"][places] = priority = np.where((split[going] >= 0) & (unknown > 0.5), unknown, 0.0)
-        unsettled = (states[going] == 0).sum(axis=1)
-        pool["promise"][places] = priority * (PROMISE + certain) * UNSETTLED**unsettled
+        pool["promise"][places] = priority * (PROMISE + certain + nearness[going])
         now = np.full(len(first), -1, np.int64)
         now[going] = places
         return now
@@ -431,9 +430,9 @@ class _Proof:
             threads=self.threads,
         )
         if not about_k:
-            return found.status, found.certified, found.flipping, found.split
+            return found.status, found.certified, found.flipping, found.split, found.nearness
         nothing = np.zeros(len(first))
-        return self._by_classes(found.lows, found.highs, found.gaps), nothing, nothing, found.split
+        return self._by_classes(found.lows, found.highs, found.gaps), nothing, nothing, found.split, found.nearness
 
     def _by_classes(self, lows: Doubles, highs: Doubles, gaps: Doubles) -> Integers:
         """Which boxes have at most K classes for certain, or certainly more."""
@@ -463,7 +462,7 @@ class _Proof:
                 return
             some = order[start : start + 2 * PIECE]
             first, last = pool["first"][some].astype(np.float64), pool["last"][some].astype(np.float64)
-            _, certified, flipping, _ = self._bound(first, last, pool["masks"][some], pool["states"][some], FINE)
+            _, certified, flipping, *_ = self._bound(first, last, pool["masks"][some], pool["states"][some], FINE)
             pool["certified"][some] = np.maximum(pool["certified"][some], certified)
             pool["flipping"][some] = np.maximum(pool["flipping"][some], flipping)
 

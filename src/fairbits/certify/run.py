@@ -407,10 +407,12 @@ class _Ladder:
         questions = (("flips", 0.5),) if self.decides else ()
         for about, part in (*questions, ("largest" if k is None else "k", 1.0)):
             self.watch(f"{about if about == 'flips' else 'k'} over cells of the trees")
-            begin, seconds = time.perf_counter(), part * self.left
+            begin, end = time.perf_counter(), time.perf_counter() + part * self.left
             if about != "flips" and lead:
                 boxes = tree_boxes(trees, *about_trees)
+            seconds = end - time.perf_counter()
             found = prove_cells(boxes, evaluator, about=about, k=k, seconds=seconds, stop=self.stop, known=known)
+            found = replace(found, k_high=min(found.k_high, self.limit))
             counts, settled = (found.certified, found.falsified, found.open), found.open == 0
             if about == "largest":
                 counts, settled = (boxes.people, 0, 0), found.k_high == found.k_low

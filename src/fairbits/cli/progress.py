@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairbits.text import harmless
@@ -163,12 +164,15 @@ def _board(console: Console) -> Iterator[Callable[[str, str, str], None]]:
     words = TextColumn("[dim]{task.fields[words]}")
     named = TextColumn("{task.fields[mark]} {task.description}")
     board = Progress(named, TimeElapsedColumn(), words, console=console, transient=True)
-    tasks = {stage: board.add_task(stage, start=False, total=1, mark=" ", words="") for stage in _STAGES}
+    add = partial(board.add_task, start=False, total=1, mark=" ", words="")
+    tasks = {stage: add(stage) for stage in _STAGES}
 
     def tell(stage: str, event: str, said: str) -> None:
         if event == "plan":
             console.print(f"plan of {harmless(said)}", style="dim")
             return
+        if stage not in tasks:  # words, of texts alone
+            tasks[stage] = add(stage)
         if event == "start":
             board.start_task(tasks[stage])
         elif event == "done":

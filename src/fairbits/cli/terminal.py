@@ -17,7 +17,7 @@ from rich.text import Text
 
 from fairbits import blocks as b
 from fairbits.cli.console import Console
-from fairbits.text import harmless
+from fairbits.text import harmless as without_controls
 
 #: Columns; lines of one look, and what is left of them beside many notes.
 WIDTH, LINES, LEAST = 80, 25, 12
@@ -29,6 +29,8 @@ NAME, HEADING = 24, 18
 #: Lines that tell who somebody is; of one fact, and of one note.
 PERSON_LINES = 2
 FACT_LINES, CAVEAT_LINES = 3, 3
+#: Stands for a space at which no line is broken, until lines are.
+_TIE = "\ue000"
 _TONES = {"lead": "", "small": "dim", "note": "dim", "warning": "yellow", "verdict": "bold", "second": "bold"}
 _TAGS = {"worse": "red", "fail": "bold red", "better": "green", "pass": "green", "exact": "green", "proved": "green"}
 
@@ -74,7 +76,12 @@ def show(found: Iterable[b.Block] | b.Page, *last: str, everything: bool | None 
     if left_out:
         console.print(Text("More with --all.", style="dim"), soft_wrap=True)
     for words in last:
-        console.print(Text(harmless(words)), soft_wrap=True)
+        console.print(Text(without_controls(words)), soft_wrap=True)
+
+
+def harmless(text: str) -> str:
+    """Text that plays no tricks, in which a figure and its unit stay on one line."""
+    return without_controls(text).replace(" %", f"{_TIE}%")
 
 
 def _cut(lines: list[Text], most: int) -> list[Text]:
@@ -113,10 +120,12 @@ class _Command(Text):
 def _lines(console: Console, piece: RenderableType) -> list[Text]:
     """What is drawn as single lines, none of them longer than the terminal unless it may not be broken."""
     if isinstance(piece, _Command):
-        return [piece]
+        return [Text(piece.plain.replace(_TIE, " "))]
     options = console.options.update(width=min(WIDTH, console.width))
     lines = console.render_lines(piece, options, pad=False)
-    texts = [Text.assemble(*((segment.text, segment.style or "") for segment in line)) for line in lines]
+    texts = [
+        Text.assemble(*((segment.text.replace(_TIE, " "), segment.style or "") for segment in line)) for line in lines
+    ]
     for text in texts:
         text.rstrip()
     return texts

@@ -6,7 +6,6 @@ from .neurons import accuracy_of as accuracy_of
 from .neurons import can_hold as can_hold
 from .neurons import try_here as try_here
 from .neurons import values_of as values_of
-from .origin import SharedPart as SharedPart
 from .origin import Trained as Trained
 from .origin import TrainOut as TrainOut
 from .origin import origin_shares as origin_shares

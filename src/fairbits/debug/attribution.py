@@ -9,6 +9,7 @@ join; shares of a case add up to its bits. A share may be negative: an attribute
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from math import factorial
 from typing import Any
@@ -64,19 +65,20 @@ def _subset_bits(evaluator: Evaluator, cases: Codes) -> tuple[dict[Subset, Float
             if not subset:
                 q_inf[subset], q_1[subset] = np.zeros(len(cases)), np.zeros(len(cases))
                 continue
-            rows = _side_by_side(table, sizes, subset)
-            there = None if valid is None else _side_by_side(valid[:, :, None], sizes, subset)[:, :, 0]
+            rows = beside(table, sizes, subset)
+            rows = rows.reshape(-1, *rows.shape[2:])
+            there = None if valid is None else beside(valid, sizes, subset).reshape(-1, rows.shape[1])
             q_inf[subset], q_1[subset] = _mean_bits(evaluator, rows, there, len(cases))
     return q_inf, q_1
 
 
-def _side_by_side(table: npt.NDArray[Any], sizes: list[int], subset: Subset) -> npt.NDArray[Any]:
-    """(cases, m, values) as (cases × combinations held, combinations varied, values)."""
-    n, values = len(table), table.shape[2]
+def beside(table: npt.NDArray[Any], sizes: Sequence[int], subset: Sequence[int]) -> npt.NDArray[Any]:
+    """(people, twins, …) as (people, held, varied, …): twins that differ in these attributes alone stand together."""
     held = [axis for axis in range(len(sizes)) if axis not in subset]
-    order = [0, *(axis + 1 for axis in held), *(axis + 1 for axis in subset), len(sizes) + 1]
+    order = [0, *(axis + 1 for axis in (*held, *subset)), *range(len(sizes) + 1, len(sizes) + table.ndim - 1)]
     varied = int(np.prod([sizes[axis] for axis in subset]))
-    return np.ascontiguousarray(table.reshape(n, *sizes, values).transpose(order)).reshape(-1, varied, values)
+    turned = table.reshape(len(table), *sizes, *table.shape[2:]).transpose(order)
+    return np.ascontiguousarray(turned).reshape(len(table), -1, varied, *table.shape[2:])
 
 
 def _mean_bits(

@@ -106,17 +106,16 @@ def _layers(evaluator: Evaluator, people: Codes) -> list[npt.NDArray[np.float32]
     inputs = with_stand_ins(encoding.encode_twins(people, twins), evaluator.valid_twins(people))
     outputs = model.activations(inputs.reshape(-1, encoding.width))  # type: ignore[attr-defined]
     shape = inputs.shape[:2]
-    return [np.ascontiguousarray(inputs[:, :, protected]), *(_by_person(layer, shape) for layer in outputs)]
+    return [
+        np.ascontiguousarray(inputs[:, :, protected]),
+        *(np.asarray(layer, np.float32).reshape(*shape, -1) for layer in outputs),
+    ]
 
 
 def _scaled(layer: npt.NDArray[np.float32], scale: Floats) -> npt.NDArray[np.float32]:
     """Differences from each person's first twin in units of the scale; outputs without a spread do not count."""
     moved = layer.astype(np.float64) - layer[:, :1]
     return np.ascontiguousarray(np.divide(moved, scale, out=np.zeros_like(moved), where=scale > 0).astype(np.float32))
-
-
-def _by_person(layer: npt.NDArray[np.float32], shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-    return np.asarray(layer, np.float32).reshape(*shape, -1)
 
 
 def amplification(delta: Floats, *, rule: Rule = "ours") -> Floats:

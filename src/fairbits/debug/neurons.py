@@ -14,7 +14,7 @@ useless are given back. What is reported comes from the other half of the cases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Protocol
@@ -103,8 +103,8 @@ def neuron_effects(
     floor = -np.inf if baseline is None else _floor(baseline, subject, rule)
     ceiling = np.inf if baseline is None or rule != "text" else baseline + MAX_LOSS
     before: Any = np.asarray(target_of(evaluator.evaluate(cases), measure), np.float64)
-    if rule == "text":  # of bits, whatever the run lowers
-        before, tried = np.log2(before) if measure == "q_inf" else before, _in_bits(tried, measure)
+    if rule == "text" and measure == "q_inf":  # of bits, whatever the run lowers
+        before, tried = np.log2(before), replace(tried, target=np.log2(tried.k).astype(np.float32))
     clusters: Any = np.arange(len(cases)) if chains is None else chains
     found = []
     for (layer, neuron), group in groupby(named, key=lambda pair: (pair[1].layer, pair[1].neuron)):
@@ -135,10 +135,6 @@ def neuron_effects(
             effect = replace(effect, acd=ratio.value, acd_choosing=chosen, acd_low=ratio.low, acd_high=ratio.high)
         found.append(effect)
     return tuple(found), baseline
-
-
-def _in_bits(tried: Tried, measure: Measure) -> Tried:
-    return tried if measure == "q_1" else replace(tried, target=np.log2(tried.k).astype(np.float32))
 
 
 def _kept_pair(tried: list[Candidate], mean: Candidate | None) -> tuple[Candidate | None, Candidate | None]:
@@ -306,17 +302,11 @@ def neuron_sets(
     if not search.tried or search.before[0].mean() <= 0 or search.before[1].mean() <= 0:
         return NeuronSets((), None, MOST)
     curve: list[NeuronSet] = []
-    dos: tuple[Do, ...] = ()
-    explained = 0.0
-    for size in range(1, MAX_NEURONS + 1):
+    for dos, explained in search.growing(MAX_NEURONS):
+        curve.append(search.judged(dos, explained))
         if stage is not None:
             share = percent(explained, 0)
-            stage(f"looking for the smallest set of neurons: {size - 1} held, {share} of the bits explained")
-        step = search.best_next(dos, explained)
-        if step is None:
-            break
-        dos, explained = step
-        curve.append(search.judged(dos, explained))
+            stage(f"looking for the smallest set of neurons: {len(dos)} held, {share} of the bits explained")
     minimal = next((one for one in curve if _enough(one)), None)
     return NeuronSets(tuple(curve), None if minimal is None else search.pruned(minimal), MOST)
 
@@ -338,15 +328,9 @@ def layer_holds(
     if search.before[0].mean() <= 0 or search.before[1].mean() <= 0:
         return found
     for layer in sorted({do.layer for do in search.tried}):
-        dos: tuple[Do, ...] = ()
-        explained = 0.0
-        for _ in range(MAX_HELD):
-            step = search.best_next(dos, explained, layer)
-            if step is None:
-                break
-            dos, explained = step
-        if dos:
-            found[layer + 1] = search.judged(dos, explained)
+        grown = list(search.growing(MAX_HELD, layer))
+        if grown:
+            found[layer + 1] = search.judged(*grown[-1])
     return found
 
 
@@ -395,8 +379,19 @@ class _Search:
         found = evaluator.evaluate(people)
         return (found.q_inf if self.measure == "q_inf" else found.q_1).astype(np.float64)
 
-    def best_next(
-        self, dos: tuple[Do, ...], explained: float, layer: int | None = None
+    def growing(self, most: int, layer: int | None = None) -> Iterator[tuple[tuple[Do, ...], float]]:
+        """Sets with one neuron more (of a layer) each time, and what they explain on the half that chooses."""
+        dos: tuple[Do, ...] = ()
+        explained = 0.0
+        for _ in range(most):
+            step = self._best_next(dos, explained, layer)
+            if step is None:
+                return
+            dos, explained = step
+            yield step
+
+    def _best_next(
+        self, dos: tuple[Do, ...], explained: float, layer: int | None
     ) -> tuple[tuple[Do, ...], float] | None:
         """The set with one neuron more (of a layer) that explains most on the half that chooses; None: none does."""
         taken = {(do.layer, do.neuron) for do in dos}
@@ -428,10 +423,8 @@ class _Search:
             smaller = [found.neurons[:i] + found.neurons[i + 1 :] for i in range(len(found.neurons))]
             shares = [self._share(dos) for dos in smaller]
             best = int(np.argmax(shares))
-            network = self.network.with_interventions(smaller[best])
-            accuracy = accuracy_of(network, self.subject)
             fewer = self.judged(smaller[best], shares[best])
-            if not _enough(fewer) or (accuracy is not None and accuracy < self.floor):
+            if not _enough(fewer) or (fewer.accuracy is not None and fewer.accuracy < self.floor):
                 return found
             found = fewer
         return found

@@ -23,6 +23,7 @@ the learners cannot see is missed, so it leans low.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -31,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import BATCH, NetworkTrainer, Trainer, trainer_of
+from fairbits.debug.attribution import beside
 from fairbits.debug.records import Floats, LabelBits, OriginShare
 from fairbits.domain import Codes, Schema, Table, Truth
 from fairbits.errors import CapabilityError, OptionError, TableError
@@ -48,26 +50,16 @@ HEAVIER, MOST_HEAVIER = 60.0, 30.0
 _Figure = Callable[[Floats, int, npt.NDArray[np.bool_]], Floats]
 
 
-@dataclass(frozen=True, slots=True)
-class SharedPart:
-    """The figures of one set of attributes, as in :class:`OriginShare`."""
-
-    shared: Estimate
-    single: Estimate
-    own: Estimate | None
-    effect: Estimate
-    common: Estimate
-
-
 def shared_part(
     scores: npt.ArrayLike,
     *,
     rng: np.random.Generator,
     own: npt.ArrayLike | None = None,
     valid: Truth | None = None,
+    attributes: tuple[str, ...] = (),
     resamples: int = RESAMPLES,
-) -> SharedPart:
-    """The share of what trainings make of twins that they agree on, with intervals."""
+) -> OriginShare:
+    """The share of what trainings make of twins (who differ in these attributes) that they agree on, with intervals."""
     given = np.asarray(scores, dtype=np.float64)
     if given.ndim not in (3, 4) or given.shape[0] < 2 or given.shape[1] < 1:
         raise OptionError(
@@ -75,7 +67,7 @@ def shared_part(
         )
     stacked = given if own is None else np.concatenate([np.asarray(own, dtype=np.float64)[None], given])
     products = _products(stacked, valid)
-    return _Shares(products, trainings=len(given), own=own is not None, rng=rng, resamples=resamples).found()
+    return _Shares(products, trainings=len(given), own=own is not None, rng=rng, resamples=resamples).found(attributes)
 
 
 def origin_shares(
@@ -88,27 +80,16 @@ def origin_shares(
     subsets: list[tuple[int, ...]] = [tuple(range(len(names)))]
     if len(names) > 1:
         subsets += [(place,) for place in range(len(names)) if sizes[place] > 1]
-    found = []
-    for subset in subsets:
-        there = None if valid is None else _beside(valid, sizes, subset)
-        part = shared_part(
-            np.stack([_beside(one, sizes, subset) for one in given]),
-            own=_beside(mine, sizes, subset),
-            valid=there,
+    return tuple(
+        shared_part(
+            np.stack([beside(one, sizes, subset) for one in given]),
+            own=beside(mine, sizes, subset),
+            valid=None if valid is None else beside(valid, sizes, subset),
             rng=rng,
+            attributes=tuple(names[i] for i in subset),
         )
-        attributes = tuple(names[i] for i in subset)
-        found.append(OriginShare(attributes, part.shared, part.single, part.own, part.effect, part.common))
-    return tuple(found)
-
-
-def _beside(table: npt.NDArray[Any], sizes: Sequence[int], subset: Sequence[int]) -> npt.NDArray[Any]:
-    """(people, twins) with the twins that differ in these attributes alone last: (people, held, varied)."""
-    people = len(table)
-    held = [axis for axis in range(len(sizes)) if axis not in subset]
-    order = [0, *(axis + 1 for axis in held), *(axis + 1 for axis in subset)]
-    varied = int(np.prod([sizes[axis] for axis in subset]))
-    return table.reshape(people, *sizes).transpose(order).reshape(people, -1, varied)
+        for subset in subsets
+    )
 
 
 def _products(scores: Floats, valid: Truth | None) -> Floats:
@@ -135,18 +116,14 @@ class _Shares:
         self.by_people = (weights @ products.reshape(people, -1)).reshape(resamples, *shape)
         self.whole = products.mean(axis=0)
 
-    def found(self) -> SharedPart:
+    def found(self, attributes: tuple[str, ...]) -> OriginShare:
         value, drawn, left_out = self._of_all(_share)
         shared = self._interval(value, drawn, left_out, top=1.0)
         for low, high in (self._normal_shares(), self._one_more_person()):
             shared = Estimate(shared.value, min(shared.low, low), max(shared.high, high))
-        single = shared.remainder
-        effect = self._interval(*self._of_all(_effect), top=np.inf)
-        common = self._interval(*self._of_all(_common), top=np.inf)
-        agreement = None
-        if self.own:
-            agreement = self._interval(*self._of_all(_agreement, own=True), top=np.inf)
-        return SharedPart(shared, single, agreement, effect, common)
+        effect, common = (self._interval(*self._of_all(figure), top=np.inf) for figure in (_effect, _common))
+        own = self._interval(*self._of_all(_agreement, own=True), top=np.inf) if self.own else None
+        return OriginShare(attributes, shared, shared.remainder, own, effect, common)
 
     def _of_all(self, figure: _Figure, *, own: bool = False) -> tuple[float, tuple[Floats, Floats], Floats]:
         """A figure as it is, under both kinds of resampling, and with one training left out at a time."""
@@ -244,20 +221,17 @@ def _beyond(parts: Floats) -> float:
 
 def _noncentrality(ratio: float, dimensions: float, trainings: int, level: float) -> float:
     """Where an F ratio of these degrees of freedom is the quantile of this level; 0 where it is below all of them."""
-    from scipy import special
+    from scipy import optimize, special
 
-    def below(noncentrality: float) -> float:
-        return float(special.ncfdtr(dimensions, dimensions * (trainings - 1), noncentrality, ratio))
+    def above(noncentrality: float) -> float:
+        return float(special.ncfdtr(dimensions, dimensions * (trainings - 1), noncentrality, ratio)) - level
 
-    if not below(0.0) > level:
+    if not above(0.0) > 0:
         return 0.0
-    low, high = 0.0, 1.0
-    while below(high) > level:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) > level else (low, middle)
-    return high
+    high = 1.0
+    while above(high) > 0:
+        high *= 2
+    return float(optimize.brentq(above, 0.0, high))
 
 
 def _parts(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -395,51 +369,41 @@ def label_bits(schema: Schema, table: Table, rng: np.random.Generator) -> LabelB
         raise TableError(f"{len(table)} rows are too few to say what their labels carry; {MIN_ROWS} are needed.")
     rows = rng.permutation(len(table))[:MAX_ROWS]
     codes, labels = table.codes[rows], table.labels[rows]
-    folds = np.arange(len(rows)) % FOLDS  # rows are in random order already
     free = np.array(schema.free_columns, dtype=np.int64)
     seed = int(rng.integers(2**31))
-    every = np.arange(len(schema))
     import sklearn.ensemble  # noqa: F401 - its thread pool can be limited only once it is there
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):  # its threads wait by spinning: on busy cores that takes a hundred times as long
-        with_them = _losses(schema, codes, labels, folds, every, seed)
-        without = _losses(schema, codes, labels, folds, free, seed)
+        with_them = _losses(schema, codes, labels, np.arange(len(schema)), seed)
+        without = _losses(schema, codes, labels, free, seed)
         if schema.regression:
             return _gaussian(with_them, without)
         estimate = bootstrap_means((without - with_them)[:, None], rng, resamples=LABEL_RESAMPLES)[0]
     return LabelBits(_bits_of(estimate), float(without.mean()), len(rows), FOLDS)
 
 
-def _losses(
-    schema: Schema,
-    codes: npt.NDArray[np.float64],
-    labels: Floats,
-    folds: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int64],
-    seed: int,
-) -> Floats:
+def _losses(schema: Schema, codes: Codes, labels: Floats, columns: npt.NDArray[np.int64], seed: int) -> Floats:
     """Bits (or squared errors, for a regression) that each row's label costs a learner that has not seen it."""
-    found = np.empty(len(labels))
-    for fold in range(FOLDS):
-        held = folds == fold
-        learner = _learner(schema, columns, seed) if len(columns) else None
-        if learner is None:
-            found[held] = _without_inputs(schema, labels[~held], labels[held])
-            continue
-        learner.fit(codes[~held][:, columns], labels[~held])
-        if schema.regression:
-            found[held] = (learner.predict(codes[held][:, columns]) - labels[held]) ** 2
-            continue
-        shares = np.full((int(held.sum()), len(schema.classes)), 1 / CERTAIN)
-        shares[:, learner.classes_.astype(np.int64)] = learner.predict_proba(codes[held][:, columns])
-        found[held] = _bits(shares, labels[held])
-    return found
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
+
+    folds = PredefinedSplit(np.arange(len(labels)) % FOLDS)  # rows are in random order already
+    asked = {"cv": folds, "method": "predict" if schema.regression else "predict_proba"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a class that one fold alone has is as unlikely as can be
+        found = cross_val_predict(_learner(schema, columns, seed), codes[:, columns], labels, **asked)
+    if schema.regression:
+        return np.asarray((found - labels) ** 2)
+    mine = found[np.arange(len(labels)), np.unique(labels, return_inverse=True)[1]]
+    return np.asarray(-np.log2(np.clip(mine, 1 / CERTAIN, 1 - 1 / CERTAIN)))
 
 
 def _learner(schema: Schema, columns: npt.NDArray[np.int64], seed: int) -> Any:
+    from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+    if not len(columns):
+        return DummyRegressor() if schema.regression else DummyClassifier(strategy="prior")
     kind = HistGradientBoostingRegressor if schema.regression else HistGradientBoostingClassifier
     attributes = [schema.attributes[i] for i in columns]
     categories = [a.kind == "category" and 2 < len(a.labels) <= 255 for a in attributes]
@@ -452,18 +416,6 @@ def _learner(schema: Schema, columns: npt.NDArray[np.int64], seed: int) -> Any:
         categorical_features=categories if any(categories) else None,
         random_state=seed,
     )
-
-
-def _without_inputs(schema: Schema, known: Floats, labels: Floats) -> Floats:
-    if schema.regression:
-        return (labels - known.mean()) ** 2
-    counts = np.bincount(known.astype(np.int64), minlength=len(schema.classes))
-    return _bits(np.tile((counts + 1 / CERTAIN) / len(known), (len(labels), 1)), labels)
-
-
-def _bits(shares: Floats, labels: Floats) -> Floats:
-    mine = shares[np.arange(len(labels)), labels.astype(np.int64)]
-    return -np.log2(np.clip(mine, 1 / CERTAIN, 1 - 1 / CERTAIN))
 
 
 def _gaussian(with_them: Floats, without: Floats) -> LabelBits:

@@ -133,8 +133,6 @@ def debug_run(
     """
     say = stage or (lambda _: None)
     begin = time.perf_counter()
-    if seed < 0:
-        raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
     if trainings is not None and (trainings < 0 or trainings == 1):
         raise OptionError(f"trainings is {trainings}; give 2 or more, which can be compared, or 0 for none.")
     chosen_rule, measure = check_rule(rule), check_measure(run.manifest.get("measure", "q_inf"))

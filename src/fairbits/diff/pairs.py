@@ -469,12 +469,14 @@ class ModelDiff:
             )
         flips = by_name["flip_rate"]
         shares = f"{100 * (flips.before or 0):.1f} % → {100 * (flips.after or 0):.1f} %"
-        bits = f"decisions that flip as somebody else: {shares} ({flips.verdict})"
+        bits = f"decisions that would differ if only protected values did: {shares} ({flips.verdict})"
         many = self.changed.people
         who = (
-            f"none of {people} is" if many == 0 else f"{many:,} of {people} ({100 * self.changed.rate.value:.1f} %) are"
+            f"none of {people} gets"
+            if many == 0
+            else f"{many:,} of {people} ({100 * self.changed.rate.value:.1f} %) get"
         )
-        return f"From A to B, {who} decided otherwise; {bits}."
+        return f"From A to B, {who} a different decision; {bits}."
 
     def document(self) -> dict[str, Any]:
         """For JSON."""

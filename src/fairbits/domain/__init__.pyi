@@ -5,6 +5,7 @@ from .attribute import Codes as Codes
 from .attribute import Holds as Holds
 from .attribute import Integer as Integer
 from .attribute import Real as Real
+from .attribute import is_number as is_number
 from .attribute import nearest as nearest
 from .decoding import Decoder as Decoder
 from .decoding import RawTable as RawTable
@@ -53,6 +54,7 @@ from .table import plain as plain
 from .table import scores_of_column as scores_of_column
 from .table import table_from_arrow as table_from_arrow
 from .table import text_of as text_of
+from .table import whole_column as whole_column
 from .twins import MIN_ROWS as MIN_ROWS
 from .twins import FigureKind as FigureKind
 from .twins import Limit as Limit

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fairbits import sandbox
 from fairbits.domain.attribute import Attribute, Category
-from fairbits.domain.table import BINARY, numpy_of
+from fairbits.domain.table import BINARY, numpy_of, place_of
 from fairbits.errors import TableError
 
 if TYPE_CHECKING:
@@ -145,7 +145,6 @@ def read_arrow(path: str | Path, *, delimiter: str = ",", max_rows: int | None =
             f"the table {str(file)!r} cannot be read as {file.suffix or 'CSV'}{_fault(error)}; {_remedy(file)}."
         ) from None
     limit.check(str(file), rows=table.num_rows, columns=table.num_columns, size=table.nbytes)
-    check_names(table.column_names)
     if table.num_rows == 0:
         raise TableError(f"the table {str(file)!r} has a header but no rows; at least one person is needed.")
     return table
@@ -195,6 +194,7 @@ def _read_binary(file: Path, limit: TableLimit) -> pa.Table:
             table = parquet.ParquetFile(opened, page_checksum_verification=True).read()
         else:
             table = feather.read_table(opened, memory_map=False)
+    check_names(table.column_names)
     _check_columns(table, limit, str(file))
     return table
 
@@ -303,8 +303,10 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
             f"the table {str(file)!r} has a single column, whose name seems to be separated by "
             f"{_SEPARATORS[other]}s: set delimiter = {other!r}."
         )
+    check_names(table.column_names)
+    _check_texts(table, file, delimiter)
     whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
-    if whole and len(set(table.column_names)) == len(table.column_names):
+    if whole:
         # Columns such as "02139" are the text that they are: as numbers they would lose their zeros.
         kinds = dict.fromkeys(whole, pa.string())
         wanted = csv.ConvertOptions(**missing, include_columns=whole, column_types=kinds)
@@ -313,6 +315,29 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
             if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
                 table = table.set_column(table.column_names.index(name), name, texts[name])
     return _with_numbers(table)
+
+
+def _check_texts(table: pa.Table, file: Path, delimiter: str) -> None:
+    """Refuse columns that Arrow leaves as bytes, and numbers with a decimal comma, which would pass for labels."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_binary(column.type):
+            values = (value or b"" for value in column.to_pylist())
+            row = next(i for i, value in enumerate(values) if value.decode(errors="ignore").encode() != value)
+            raise TableError(
+                f"the table {str(file)!r} is no text in UTF-8: column {name!r} has other bytes in "
+                f"{place_of(row + 1, file)}; save it as CSV in UTF-8."
+            )
+        if delimiter != "," and pa.types.is_string(column.type):
+            texts = column.drop_null().unique()
+            amounts = pc.all(pc.match_substring_regex(texts, r"^\s*[+-]?\d+(,\d+)?\s*$")).as_py()
+            if amounts and pc.any(pc.match_substring(texts, ",")).as_py():
+                raise TableError(
+                    f"the table {str(file)!r} has numbers with a decimal comma in column {name!r} (first: "
+                    f"{texts[0].as_py()!r}); save it with decimal points."
+                )
 
 
 def _with_numbers(table: pa.Table) -> pa.Table:

@@ -442,7 +442,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     return codes
 
 
-def _whole(data: pa.Table, name: str, what: str) -> Any:
+def whole_column(data: pa.Table, name: str, what: str) -> Any:
     """A column in which nothing may be missing."""
     if name not in data.column_names:
         raise TableError(f"{what} {name!r} is not in the table; {choose_from(name, data.column_names)}")
@@ -457,14 +457,14 @@ def _whole(data: pa.Table, name: str, what: str) -> Any:
 
 def _persons(data: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """The number of the person of each row, from 0, by the column of their ids."""
-    coded = _whole(data, name, "person").dictionary_encode()
+    coded = whole_column(data, name, "person").dictionary_encode()
     order = np.unique(np.array(coded.dictionary.to_pylist()), return_inverse=True)[1]
     return order[numpy_of(coded.indices)].astype(np.int64)
 
 
 def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
     """The survey weight of each row."""
-    values = numbers(_whole(data, name, "weight"), name)
+    values = numbers(whole_column(data, name, "weight"), name)
     wrong = ~np.isfinite(values) | (values < 0)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -477,7 +477,7 @@ def _weights(data: pa.Table, name: str) -> npt.NDArray[np.float64]:
 def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     """Which rows the model was not trained on, by a column that says so of each."""
     marks = {"true": True, "1": True, "test": True, "false": False, "0": False, "train": False}
-    coded = _whole(data, name, "split").dictionary_encode()
+    coded = whole_column(data, name, "split").dictionary_encode()
     texts = [text_of(value).strip().lower() for value in coded.dictionary.to_pylist()]
     strange = next((place for place, text in enumerate(texts) if text not in marks), None)
     if strange is not None:
@@ -491,7 +491,7 @@ def _held_out(data: pa.Table, name: str) -> npt.NDArray[np.bool_]:
 
 def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDArray[np.float64]:
     """The scores that a table holds of a model that is not at hand."""
-    values = numbers(_whole(data, name, "score"), name)
+    values = numbers(whole_column(data, name, "score"), name)
     outside = (values < 0) | (values > 1)
     if outside.any() and not regression:
         row = int(np.argmax(outside))
@@ -529,7 +529,7 @@ def target_of(data: pa.Table, schema: Schema) -> npt.NDArray[np.float64] | None:
     """The target as class positions (or numbers, for a regression); None where the schema names no target."""
     if schema.target is None:
         return None
-    column = _whole(data, schema.target, "target")
+    column = whole_column(data, schema.target, "target")
     if schema.regression:
         return numbers(column, schema.target)
     return places_of(column, schema.classes, f"target {schema.target!r}", "classes")

@@ -81,7 +81,7 @@ def certify() -> None:
     masks, states = np.zeros((0, 1), np.uint64), np.zeros((0, 1), np.int8)
     box_kernels.ask_people(layers, 0.0, 0.0, np.zeros((0, len(network.values))), whole)
     box_kernels.bound_boxes(
-        layers, 0.0, 0.0, first, first, masks, states, whole, real, real, whole, 0, table, table, real
+        layers, 0.0, 0.0, first, first, masks, states, whole, real, real, whole, 0, table, table, real, real
     )
 
 

@@ -23,6 +23,9 @@ from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+#: Splits times values that are asked about at once.
+AT_ONCE = 16_384
+
 
 class TreeArrays(NamedTuple):
     """The trees of one or more sums, as the kernel takes them.
@@ -324,10 +327,14 @@ def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, 
     """Which values each of an attribute's splits sends left, (nodes, values)."""
     part = encoding.parts[column]
     rows = ensemble.rounded(encoding.dtype_rounded(np.asarray(part.encode(values)).reshape(len(values), -1)))
-    places = {int(feature): place for place, feature in enumerate(part.columns)}
+    columns = np.searchsorted(part.columns, ensemble.feature[nodes], sorter=np.argsort(part.columns))
+    columns = np.argsort(part.columns)[columns]
     found = np.empty((len(nodes), len(values)), np.bool_)
-    for i, node in enumerate(nodes.tolist()):
-        found[i] = ensemble.goes_left(np.full(len(values), node), rows[:, places[int(ensemble.feature[node])]])
+    step = max(1, AT_ONCE // len(values))
+    for start in range(0, len(nodes), step):
+        some = slice(start, start + step)
+        asked = np.repeat(nodes[some], len(values))
+        found[some] = ensemble.goes_left(asked, rows.T[columns[some]].ravel()).reshape(-1, len(values))
     return found
 
 
@@ -356,11 +363,14 @@ def bound_sums(  # noqa: PLR0912 - tree by tree, kind of twins by kind
             spot = _reach(trees, trees.roots[t], firsts[box], lasts[box], stack, reached)
             tree_low, tree_high = np.inf, -np.inf
             for c in range(trees.kinds[t]):
-                kind_low[c], kind_high[c] = np.inf, -np.inf
-                for r in range(end - begin):
-                    if reached[r] and trees.members[trees.member_start[t] + r * trees.kinds[t] + c]:
-                        kind_low[c] = min(kind_low[c], trees.values[begin + r])
-                        kind_high[c] = trees.values[begin + r]
+                # Leaves stand by value, and every twin comes to one of those reached: the first and the last count.
+                flags, r = trees.member_start[t] + c, 0
+                while not (reached[r] and trees.members[flags + r * trees.kinds[t]]):
+                    r += 1
+                kind_low[c], r = trees.values[begin + r], end - begin - 1
+                while not (reached[r] and trees.members[flags + r * trees.kinds[t]]):
+                    r -= 1
+                kind_high[c] = trees.values[begin + r]
                 tree_low, tree_high = min(tree_low, kind_low[c]), max(tree_high, kind_high[c])
             reached[: end - begin] = False
             for s in range(trees.first[t], trees.last[t]):

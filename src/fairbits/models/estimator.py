@@ -25,9 +25,9 @@ from fairbits.models.black_box import attribute, foreign, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.pickles import PICKLES, read_object, write_object
-from fairbits.models.predictors import trained_on_categories
+from fairbits.models.predictors import named_frame, trained_on_categories
 from fairbits.models.registry import is_url, settled_original
-from fairbits.models.sklearn import taken_apart, winner
+from fairbits.models.sklearn import last_step, taken_apart, winner
 from fairbits.models.trees.adapter import is_booster
 from fairbits.models.trees.ensemble import TreeModel
 
@@ -85,13 +85,14 @@ def feed_of(
     """How people become rows of a fitted estimator: whichever way gives back the model's scores."""
     names = attribute(estimator, "feature_names_in_")
     columns = None if names is None else tuple(str(name) for name in names)
+    framed: Callable[[Any], Any] = np.asarray if columns is None else named_frame(columns)
     someone = np.array([[one.first for one in schema.attributes]]) if people is None else people
     by_category = trained_on_categories(estimator)
     coded = not (learned and by_category)  # codes tell a fitted model its categories, but nothing to a new one
     ways: list[Feed] = []
     bare = attribute(estimator, "steps") is None and attribute(estimator, "_preprocessor") is None
     if isinstance(model, Network | TreeModel) and bare and coded:
-        ways.append(lambda codes: _framed(encoding.encode(codes), columns))
+        ways.append(lambda codes: framed(encoding.encode(codes)))
     chosen = columns or options.columns or table_columns(schema)
     if set(chosen) <= set(table_columns(schema)):
         categories = tuple(one.name for one in schema.attributes if one.kind == "category")
@@ -100,7 +101,7 @@ def feed_of(
             makes: list[Feed] = [] if options.input_format == "codes" else [decoder.array]
             if options.input_format != "array" and (columns is not None or options.input_format == "frame"):
                 makes = makes and [decoder.frame]
-            makes += [lambda codes, own=decoder: _framed(own.numbers(codes), columns)] if coded else []  # type: ignore[misc]
+            makes += [lambda codes, own=decoder: framed(own.numbers(codes))] if coded else []  # type: ignore[misc]
             ways += [lambda codes, make=make, own=decoder: make(own.encoding.encode(codes)) for make in makes]  # type: ignore[misc]
     if options.input_format == "codes":
         ways = ways[::-1]
@@ -142,14 +143,6 @@ def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> st
         return found.suffix.lower()
     home = type(estimator).__module__.partition(".")[0]
     return {"lightgbm": ".txt", "xgboost": ".json", "catboost": ".cbm"}.get(home, ".skops")
-
-
-def _framed(rows: Any, columns: tuple[str, ...] | None) -> Any:
-    if columns is None:
-        return rows
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=list(columns))
 
 
 def _answers(estimator: Any, rows: Any) -> Any:
@@ -364,11 +357,7 @@ def _trees(whole: Any, steps: list[Any], final: Any, rows: Any, data: _TrainingD
     fit_again(fresh, rows, data.labels, {} if data.weights is None else {"sample_weight": data.weights})
     if not steps:
         return fresh
-    made = inner = copy.deepcopy(whole)
-    while hasattr(inner.steps[-1][1], "steps"):
-        inner = inner.steps[-1][1]
-    inner.steps[-1] = (inner.steps[-1][0], fresh)
-    return made
+    return copy.deepcopy(whole).set_params(**{last_step(whole)[0].removesuffix("__"): fresh})
 
 
 def _pipeline(whole: Any, rows: Any, schema: Schema, options: ModelOptions, data: _TrainingData, seed: int) -> Any:
@@ -388,10 +377,7 @@ def _pipeline(whole: Any, rows: Any, schema: Schema, options: ModelOptions, data
     inner = fresh_estimator(whole, seed)
     _strip(inner, gone, framed=framed)
     made = Pipeline([("without_protected", drop), ("model", inner)])
-    where, part = "model", inner
-    while hasattr(part, "steps"):
-        where, part = f"{where}__{part.steps[-1][0]}", part.steps[-1][1]
-    weights = {} if data.weights is None else {f"{where}__sample_weight": data.weights}
+    weights = {} if data.weights is None else {f"model__{last_step(inner)[0]}sample_weight": data.weights}
     fit_again(made, rows, data.labels, weights)
     return made
 

@@ -69,9 +69,7 @@ class Loss:
 
 def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE) -> Loss:
     """Loss of accuracy, with an upper end."""
-    value, variance = _matched(before, after)
-    reach = _quantile(confidence) * float(np.sqrt(variance))
-    return Loss(float(before.mean() - after.mean()), value + reach, value - reach)
+    return balanced_loss(before, after, np.zeros(len(before)), confidence=confidence)
 
 
 def balanced_loss(
@@ -82,7 +80,7 @@ def balanced_loss(
     found = np.array([_matched(before[mine], after[mine]) for mine in members])
     value = float(np.mean([before[mine].mean() - after[mine].mean() for mine in members]))
     spread = float(np.sqrt(found[:, 1].sum())) / len(members)
-    middle, reach = float(found[:, 0].mean()), _quantile(confidence) * spread
+    middle, reach = float(found[:, 0].mean()), normal_quantile(confidence) * spread
     return Loss(value, middle + reach, middle - reach)
 
 
@@ -98,7 +96,7 @@ def variance_loss(
     extra = ((after - values) ** 2 - (before - values) ** 2) / total
     value = float(np.mean(extra, dtype=np.float64))
     spread = float(np.std(extra, ddof=1)) / np.sqrt(len(extra)) if len(extra) > 1 else np.inf
-    reach = _quantile(confidence) * float(spread)
+    reach = normal_quantile(confidence) * float(spread)
     return Loss(value, value + reach, value - reach)
 
 
@@ -108,10 +106,6 @@ def _matched(before: Flags, after: Flags) -> tuple[float, float]:
     worse, better = int((before & ~after).sum()), int((after & ~before).sum())
     lost = (worse - better) / n
     return lost, (worse + better + 1 - n * lost**2) / n**2
-
-
-def _quantile(confidence: float) -> float:
-    return normal_quantile(confidence)
 
 
 def group_figures(schema: Schema, rows: Codes, favoured: Flags, deserved: Flags) -> tuple[RepairGroup, ...]:

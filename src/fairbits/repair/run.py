@@ -17,7 +17,6 @@ from fairbits.domain import GrantOptions, quality
 from fairbits.errors import OptionError
 from fairbits.language import network_of
 from fairbits.measure import Measure, check_measure, symbol_of
-from fairbits.models import Model
 from fairbits.repair.choice import SLACK, compared_people, judged_all, pick, proposed
 from fairbits.repair.evidence import Halves, split
 from fairbits.repair.judgement import Judged, Setting, estimates_of, judge
@@ -192,7 +191,15 @@ def repair_run(
     if chosen is None:
         remove_old(folder)
     else:
-        attacked = _attacked(attack, about.model, chosen, watch)
+        if attack is not None and chosen.fitted is not None and chosen.fitted.estimator is not None:
+            found.notes.append(
+                f"{chosen.name} was fitted anew and takes inputs of its own, so no fresh search attacked it."
+            )
+        elif attack is not None:
+            watch("attacking both models with a fresh search")
+            first = attack(about.model)
+            # The same number of people asked, not the same time: seconds would compare two states of the machine too.
+            attacked = first, attack(chosen.network, evaluations=first.evaluations)
         groups = found.before[1].groups, next(judged for one, judged in found.judged if one is chosen).groups
         watch("writing and checking the repaired model")
         written, kept = write_model(chosen, folder)
@@ -230,7 +237,6 @@ def repair_run(
         warnings=(
             *found.notes,
             *written.warnings,
-            *_not_attacked(attack, chosen),
             *([] if chosen is None else cautions(chosen, before, max_accuracy_loss, setting.measure)),
             *_faithful(candidates, len(halves.held_out.rows)),
         ),
@@ -315,28 +321,6 @@ def cautions(chosen: RepairCandidate, before: tuple[Figures, Figures], budget: f
     if chosen.held_out.lowered(measure) >= before[1].lowered(measure):
         found.append(f"on held-out cases the chosen repair does not lower mean {k}: it was fitted to the cases it saw.")
     return found
-
-
-def _own_inputs(chosen: RepairCandidate) -> bool:
-    """Whether it takes inputs of its own: the attack asks models that take the subject's."""
-    return chosen.fitted is not None and chosen.fitted.estimator is not None
-
-
-def _not_attacked(attack: Attack | None, chosen: RepairCandidate | None) -> list[str]:
-    if attack is None or chosen is None or not _own_inputs(chosen):
-        return []
-    return [f"{chosen.name} was fitted anew and takes inputs of its own, so no fresh search attacked it."]
-
-
-def _attacked(
-    attack: Attack | None, before: Model, chosen: RepairCandidate, watch: Watch
-) -> tuple[Attacked | None, Attacked | None]:
-    if attack is None or _own_inputs(chosen):
-        return None, None
-    watch("attacking both models with a fresh search")
-    first = attack(before)
-    # The same number of people asked, not the same time: seconds would compare two states of the machine as well.
-    return first, attack(chosen.network, evaluations=first.evaluations)
 
 
 def _suspect_layer(folder: Path, hidden: int) -> int | None:

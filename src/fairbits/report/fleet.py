@@ -142,7 +142,8 @@ class Fleet:
                 return f"{none}; the score {found}{rest}."
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."
         if self.rank == "people" and first.affected:
-            what = "would get another decision as somebody else" if first.flip_rate is not None else "score otherwise"
+            differ = "if only protected values differed"
+            what = f"would {'score differently' if first.flip_rate is None else 'get a different decision'} {differ}"
             found = f"“{first.name}” affects most people: {100 * first.affected:.1f} % of its rows {what}"
             return f"Of {_models(len(self.subjects))}, {found}{rest}."
         if self.rank in ("found", "proved"):
@@ -172,7 +173,7 @@ def fleet_page(fleet: Fleet) -> Page:
     """What is said of a fleet."""
     lead = (
         f"Each model was audited by itself: {fleet.terms}. Rows affected are those of the model's own table whose "
-        "decision flips, or whose twins score otherwise where nothing is decided (exact); bits and k found come "
+        "decision flips, or whose twins score differently where nothing is decided (exact); bits and k found come "
         "from a search (lower bounds); k proved holds for everybody. Indirect bits are what the score tells about "
         "the protected attribute that it tells most about (statistical). Models with other protected attributes "
         "have other limits, so read the order as where to look first."
@@ -214,7 +215,7 @@ def _row(one: FleetMember) -> tuple[Any, ...]:
     if one.flip_rate is not None:
         affected = percent(one.flip_rate)
     elif one.split_rate is not None:
-        affected = (percent(one.split_rate), Small("score otherwise"))
+        affected = (percent(one.split_rate), Small("score differently"))
     indirect: Text = "–" if one.indirect is None else (number(one.indirect, 2), Small(one.indirect_about))
     return (
         (Link(one.name, one.report or ""), *(Small(line) for line in one.agreement)),

@@ -17,8 +17,8 @@ _NUMBER = re.compile(NUMBER)
 _FIGURE = re.compile(r"^[−+-]?[\d.,]+(?: %| pts)?(?: to [−+-]?[\d.,]+(?: %| pts)?)?$")
 
 
-#: Rows of a table; the page has all of them, and whatever is folded.
-MAX_ROWS = 12
+#: Lines of a document, and rows of each table, fewer where it would be longer: the page has all of them.
+MAX_LINES, ROWS = 200, (12, 8, 6, 4, 2)
 
 
 def text(value: str, max_length: int = 120) -> str:
@@ -46,12 +46,17 @@ def value_text(value: str, max_length: int = 120) -> str:
 
 
 def render_markdown_page(page: b.Page) -> str:
-    """The whole document."""
+    """The whole document, with as many rows of its tables as it has room for."""
+    made = (_document(page, rows) for rows in ROWS)
+    return next((one for one in made if one.count("\n") <= MAX_LINES), _document(page, ROWS[-1]))
+
+
+def _document(page: b.Page, rows: int) -> str:
     lines = [f"# {text(page.heading or page.title, 160)}", "", f"**{text(b.plain(page.sentence), 600)}**", ""]
-    lines += _lines(page.opening)
+    lines += _lines(page.opening, rows)
     for part in page.parts:
         kind = f" ({part.kind})" if part.kind else ""
-        lines += [f"## {text(part.title)}{kind}", *_lines(part.blocks)]
+        lines += [f"## {text(part.title)}{kind}", *_lines(part.blocks, rows)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
@@ -83,15 +88,15 @@ def _table(heads: list[str], rows: Iterable[list[str]], right: list[bool]) -> It
         yield "| " + " | ".join(row) + " |"
 
 
-def _lines(found: Iterable[b.Block]) -> list[str]:
+def _lines(found: Iterable[b.Block], rows: int) -> list[str]:
     lines: list[str] = []
     for block in found:
         if not (isinstance(block, b.Paragraph) and block.tone.startswith("small")):  # the page has remarks too
-            lines += [*_block(block), *([] if isinstance(block, b.Heading) else [""])]
+            lines += [*_block(block, rows), *([] if isinstance(block, b.Heading) else [""])]
     return lines
 
 
-def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kind of block
+def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one for each kind of block
     match block:
         case b.Heading():
             return [f"### {_inline(block.text, 400)}" + (f" ({block.kind})" if block.kind else "")]
@@ -105,8 +110,8 @@ def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kin
             rows = [[_inline(row[i], 220).strip() for i in kept] for row in block.cells()]
             rows = [[f"{row[0]} *", *row[1:]] if i in block.marked else row for i, row in enumerate(rows)]
             caption = [f"{_inline(block.caption, 400)}:", ""] if block.caption else []
-            left = ["", f"{len(rows) - MAX_ROWS} more rows are on the page."] if len(rows) > MAX_ROWS + 1 else []
-            rows = rows[:MAX_ROWS] if left else rows
+            left = ["", f"{len(rows) - most} more rows are on the page."] if len(rows) > most + 1 else []
+            rows = rows[:most] if left else rows
             return [*caption, *_table(heads, rows, [block.columns[i].right for i in kept]), *left]
         case b.Cards():
             rows = [[one.what, one.value, text(one.small, 200), one.kind] for one in block.cards]
@@ -120,11 +125,11 @@ def _block(block: b.Block) -> Iterable[str]:  # noqa: PLR0911 - one for each kin
         case b.Bullets():
             return [f"- {_inline(item)}" for item in block.items]
         case b.Columns():
-            return [line for part in block.parts for line in _lines(part)]
+            return [line for part in block.parts for line in _lines(part, most)]
         case b.Fold():
             kind = f" ({block.kind})" if block.kind else ""
             findings = [one for one in block.blocks if isinstance(one, b.Commands) or _says(one)]
-            return [f"**{_inline(block.title, 400)}**{kind}", "", *_lines(findings)] if findings else []
+            return [f"**{_inline(block.title, 400)}**{kind}", "", *_lines(findings, most)] if findings else []
         case b.People():
             return _people(block)
         case b.Form():

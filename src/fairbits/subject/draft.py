@@ -32,7 +32,7 @@ from fairbits.domain import (
     table_from_arrow,
     with_held,
 )
-from fairbits.errors import FairbitsError, OptionError, SchemaError
+from fairbits.errors import FairbitsError, OptionError, SchemaError, TableError
 from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
@@ -343,6 +343,9 @@ def subject_of_table(
         "max_twins": max_twins,
         "threshold": threshold,
     }
+    for key, column in (("person", person), ("weight", weight)):
+        if column is not None and column in (target, *asked["protected"]):
+            raise SchemaError(f"{key} is {column!r}, which is protected or the target too; name another column.")
     raw, likely = RawTable(table, data), tuple(one.likely_group for one in chances)
     schema = draft_schema(data, **asked)
 
@@ -356,7 +359,10 @@ def subject_of_table(
         one = replace(one, plausible=rules, chances=chances, observed=(*one.observed, *likely))
         people = replace(coded(data, table, one), index=raw.index, library=raw.library)
         one = with_held(one, people.codes, raw)
-        held_out = None if unseen is None else coded(unseen, test, one)
+        try:
+            held_out = None if unseen is None else coded(unseen, test, one)
+        except TableError as error:
+            raise TableError(f"the test table does not fit: {error}") from None
         loaded = read_model(model, one, chosen)
         subject = make_subject(name, loaded, one, people, test=held_out, options=chosen, original=model, raw=raw)
         subject.model.scores(subject.encoding.encode(people.codes[:2]))  # a function says only here what it misses

@@ -21,11 +21,11 @@ from fairbits.domain import (
     Table,
     arrow_of,
     numbers,
-    plain,
     read_arrow,
     text_of,
+    whole_column,
 )
-from fairbits.errors import SchemaError, TableError, choose_from
+from fairbits.errors import SchemaError, TableError
 from fairbits.models import ModelOptions, TwinScores
 from fairbits.subject.subject import Subject, make_subject
 
@@ -49,8 +49,10 @@ def subject_of_twins(
     options = options or ModelOptions()
     data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
     names = (protected,) if isinstance(protected, str) else tuple(protected)
-    columns = [_column(data, one, what) for what, one in (("person", person), *(("protected", one) for one in names))]
-    values = numbers(_column(data, score, "score"), score)
+    columns = [
+        whole_column(data, one, what) for what, one in (("person", person), *(("protected", one) for one in names))
+    ]
+    values = numbers(whole_column(data, score, "score"), score)
     coded = [np.unique(_texts(column), return_inverse=True) for column in columns]
     rows = np.column_stack([codes for _, codes in coded]).astype(np.int64)
     pairs, first, pair = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -82,15 +84,6 @@ def subject_of_twins(
         original=file,
     )
     return subject
-
-
-def _column(data: Any, name: str, what: str) -> Any:
-    if name not in data.column_names:
-        raise TableError(f"{what} {name!r} is not in the table; {choose_from(name, data.column_names)}")
-    column = plain(data[name])
-    if column.null_count:
-        raise TableError(f"{what} {name!r} has {column.null_count:,} missing values; fill them, or drop those rows.")
-    return column
 
 
 def _texts(column: Any) -> npt.NDArray[Any]:

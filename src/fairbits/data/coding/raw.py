@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Schema, Table, check_domain
+from fairbits.domain import Schema, Table, check_domain, is_number
 from fairbits.errors import TableError, choose_from
 
 Ints = npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ def floats(raw: Raw, name: str) -> Floats:
     try:
         return raw[name].astype(np.float64)
     except ValueError:
-        bad = next(text for text in raw[name] if not _is_number(text))
+        bad = next(text for text in raw[name] if not is_number(text))
         raise TableError(
             f"column {name!r} holds {str(bad)!r}, which is not a number; give the original file."
         ) from None
@@ -109,14 +109,6 @@ def finish(columns: Sequence[npt.NDArray[np.int64]], labels: npt.ArrayLike, sche
     table = Table(np.column_stack(columns).astype(np.float64), np.asarray(labels, dtype=np.float64))
     check_domain(table.codes, schema)
     return table
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def equal_bins(values: Floats, low: float, high: float, count: int) -> Ints:

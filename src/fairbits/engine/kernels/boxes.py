@@ -833,10 +833,13 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     lows: Any,
     highs: Any,
     gaps: Any,
+    nearness: Any,
 ) -> None:
     """Bound the margin of every twin over some boxes, and what follows about decisions.
 
     From ``cut`` on a margin is favourable, under ``below`` it is not, and in between (rounding) it may be either.
+    ``nearness`` of an open box says how nearly its bound settles it: the margin of its middle, as a share of how far
+    that margin is from the bound.
     """
     m = layers.twins.shape[0]
     neurons = 0
@@ -904,6 +907,9 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
             status[box], flipping[box] = FLIPPING, 1.0
         else:
             status[box] = OPEN
+            margin = _middle_margin(layers, centre, cut)
+            floor = floors[0] + lowest_below if margin >= 0.0 else floors[1] + lowest_above
+            nearness[box] = min(abs(margin) / (abs(margin) - floor), 1.0) if floor < 0.0 else 1.0
             split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur, tilts)
             if bins == 0:
                 continue
@@ -944,15 +950,26 @@ def _side(
 
 
 @linked
+def _middle_margin(layers: Any, centre: Any, cut: float) -> Any:
+    """The margin over the cut at the middle of a box, from the pre-activations there."""
+    width, total = layers.widths[layers.widths.shape[0] - 1], layers.biases[layers.biases.shape[0] - 1] - cut
+    begin, final = centre.shape[0] - width, layers.down.shape[0] - width
+    for k in range(begin, begin + width):
+        total += layers.down[final + k - begin] * activated(layers.kinds[k], layers.curves[k, 0], centre[k])
+    return total
+
+
+@linked
 def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: Any, blur: Any, tilts: Any) -> Any:
     """The attribute over whose range the two bounds change most; numeric ones first; -1 where the box is one person."""
     best, chosen = -1.0, -1
     for i in range(layers.numeric):
         reach = last[i] - first[i]
-        weight = SLOPES * (abs(below[i]) + abs(above[i])) * reach
+        removed = reach + 1.0  # twice what a half lacks: of two values, all the range there is
+        weight = SLOPES * (abs(below[i]) + abs(above[i])) * removed
         for k in range(blur.shape[0]):
             if blur[k] > 0.0:
-                weight += blur[k] * tilts[k, i] * reach
+                weight += blur[k] * tilts[k, i] * removed
         if reach >= 1.0 and weight > best:
             best, chosen = weight, i
     for a in range(mask.shape[0]):

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import MAX_MODEL_BYTES, Codes, Decoder, Encoding, Schema, table_columns
 from fairbits.errors import ModelError
 from fairbits.models.base import needed
-from fairbits.models.black_box import BlackBox, foreign
+from fairbits.models.black_box import BlackBox, Reading, foreign
 from fairbits.models.guards import options_after_trial
 from fairbits.models.input_slots import slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
@@ -331,38 +331,30 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
     """The whole graph as a black box. Without a schema its rows are those of its single numeric input."""
     if not graph.inputs:
         raise ModelError("its output depends on none of its inputs.")
-    run, only = session_of(graph, graph.nodes, graph.output), graph.inputs[0]
-    name, reading = "the ONNX model", plain_reading(options)
+    run, only, reading = session_of(graph, graph.nodes, graph.output), graph.inputs[0], plain_reading(options)
+
+    def box(feed: Callable[[npt.NDArray[Any]], Feed], width: int, reading: Reading) -> BlackBox:
+        return BlackBox(
+            lambda rows: run(feed(rows)), width, name="the ONNX model", batch=options.batch, reading=reading
+        )
+
     if schema is None:
         if len(graph.inputs) != 1 or only.kind == TEXT or only.width is None:
             held = ", ".join(entry.name for entry in graph.inputs)
             raise ModelError(f"its inputs ({held}) are not one table of numbers; give the schema that they belong to.")
         favourable = stated_favourable(graph, options)
         reading = replace(reading, favourable=favourable, reverse=favourable == 0)
-        plain = BlackBox(
-            lambda rows: run({only.name: typed(rows, only)}),
-            only.width,
-            name=name,
-            batch=options.batch,
-            reading=reading,
-        )
-        return Loaded(plain, None, graph.classes)
+        return Loaded(box(lambda rows: {only.name: typed(rows, only)}, only.width, reading), None, graph.classes)
     feeder = feeder_of(graph, schema, options)
     output, notes = options.output, feeder.notes
     if output is None and schema.classes and graph.classes is None:
         output = _put_out(graph, lambda rows: run(feeder(rows)), random_people(schema, _TRIAL))
-    box = BlackBox(
-        lambda rows: run(feeder.feed(rows)),
-        feeder.encoding.width,
-        name=name,
-        batch=options.batch,
-        reading=replace(reading, logits=output == "logit"),
-    )
     if why:
         notes = (f"the model runs in ONNX Runtime and is not read as a network: {why.rstrip('.')}.", *notes)
     if output == "logit":
         notes = (*notes, *read_note(output, options))
-    return Loaded(box, feeder.encoding, graph.classes, notes)
+    asked = box(feeder.feed, feeder.encoding.width, replace(reading, logits=output == "logit"))
+    return Loaded(asked, feeder.encoding, graph.classes, notes)
 
 
 def _put_out(graph: Graph, ask: Callable[[Any], npt.NDArray[Any]], rows: npt.NDArray[Any]) -> Output | None:

@@ -10,8 +10,9 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -291,13 +292,20 @@ def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None) -> Any:
     return hook
 
 
-#: Which inputs get whole numbers: none, those of categories, those of integers too.
-_Whole = Literal["none", "categories", "integers"]
-#: Ways to hand over codes: as whole numbers or not, and a single attribute as a column or as a plain row of numbers.
-_WAYS: tuple[tuple[_Whole, bool], ...] = (
-    *(("none", False), ("categories", False), ("integers", False)),
-    *(("categories", True), ("integers", True), ("none", True)),
-)
+#: Inputs of whole numbers among which every choice is tried: each as whole numbers for an embedding, or as reals.
+_MAX_MIXED = 6
+
+
+def _ways(slots: Sequence[Slot]) -> Iterator[tuple[frozenset[str], bool]]:
+    """Ways to hand over codes: which inputs get whole numbers, and whether a single attribute is a flat row.
+
+    An embedding takes nothing but whole numbers; whatever takes reals refuses them, or does the same with both.
+    """
+    none, codes = frozenset[str](), frozenset(slot.name for slot in slots if slot.codes)
+    whole = frozenset(slot.name for slot in slots if slot.whole)
+    yield from ((none, False), (codes, False), (whole, False), (codes, True), (whole, True), (none, True))
+    for flat, size in product((False, True), range(1, len(whole) if len(whole) <= _MAX_MIXED else 0)):
+        yield from ((frozenset(some), flat) for some in combinations(sorted(whole), size))
 
 
 def running(
@@ -347,7 +355,7 @@ def _with_slots(
     slots, encoding = slots_of(names, [None] * len(names), schema, options)
     rows = encoding.encode(random_people(schema, _TRIAL))
     complaint: ModelError | None = None
-    for whole, flat in _WAYS:
+    for whole, flat in _ways(slots):
         try:
             return TorchModel.of(_cut(module, slots, whole=whole, flat=flat), schema, options, trial=rows), encoding
         except ModelError as error:
@@ -356,7 +364,7 @@ def _with_slots(
     raise complaint
 
 
-def _cut(module: Any, slots: tuple[Slot, ...], *, whole: _Whole, flat: bool) -> Any:
+def _cut(module: Any, slots: tuple[Slot, ...], *, whole: frozenset[str], flat: bool) -> Any:
     """A module of one tensor that hands its columns on to a module of several."""
     torch = import_torch("running PyTorch modules")
 
@@ -369,8 +377,7 @@ def _cut(module: Any, slots: tuple[Slot, ...], *, whole: _Whole, flat: bool) -> 
             given = []
             for slot in slots:
                 piece = rows[:, slot.start : slot.stop]
-                wanted = {"none": False, "categories": slot.codes, "integers": slot.whole}[whole]
-                piece = piece.long() if wanted else piece
+                piece = piece.long() if slot.name in whole else piece
                 given.append(piece[:, 0] if flat and piece.shape[1] == 1 else piece)
             return self.inner(*given)
 

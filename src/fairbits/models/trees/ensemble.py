@@ -104,6 +104,13 @@ ZERO_WIDTH = float(np.float32(1e-35))
 MAX_OUTPUTS, MAX_CATEGORIES = 10_000, 200_000_000
 
 
+#: What an ensemble knows of each node.
+_BY_NODE: dict[str, Any] = {
+    **{"feature": np.int32, "threshold": np.float64, "left": np.int32, "right": np.int32, "missing": np.int8},
+    **{"missing_left": np.bool_, "sets": np.int32, "values": np.float64},
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
     """All trees of a model as flat, read-only arrays; make one with ``build``.
@@ -162,7 +169,7 @@ class Ensemble:
         if len(widths) > 1:
             raise Damaged("its trees have leaves of several widths.")
         width = widths.pop()
-        pieces: list[tuple[Any, ...]] = []
+        pieces: list[dict[str, Any]] = [dict.fromkeys(_BY_NODE, np.empty(0)) | {"values": np.empty((0, width))}]
         members: list[npt.NDArray[np.bool_]] = []
         known: list[npt.NDArray[np.bool_] | None] = []
         roots, start, room = [], 0, MAX_CATEGORIES
@@ -178,32 +185,23 @@ class Ensemble:
                 sets[node] = len(members)
                 members.append(_flags(chosen))
                 known.append(None if tree.known is None else _flags(tree.known[node]))
+            mine = {name: getattr(tree, name)[order] for name in ("feature", "threshold", "missing", "missing_left")}
             left = np.where(inner, start + first, 0)
             values = np.where(inner[:, None], 0.0, tree.values[order] * scale)
-            mine = (tree.feature, tree.threshold, left, left + inner, tree.missing, tree.missing_left, sets, values)
-            pieces.append(tuple(array if i in (2, 3, 7) else array[order] for i, array in enumerate(mine)))
+            pieces.append({**mine, "left": left, "right": left + inner, "sets": sets[order], "values": values})
             roots.append(start)
             start += len(order)
-        kinds: tuple[Any, ...] = (np.int32, np.float64, np.int32, np.int32, np.int8, np.bool_, np.int32, np.float64)
-        empty = [np.empty((0, width) if i == 7 else 0) for i in range(8)]
-        arrays = [
-            np.concatenate([piece[i] for piece in pieces] or [empty[i]]).astype(kinds[i]) for i in range(len(kinds))
-        ]
-        feature, threshold, left, right, missing, missing_left, sets, values = arrays
-        made = cls(
+        arrays = {
+            name: np.concatenate([piece[name] for piece in pieces]).astype(kind) for name, kind in _BY_NODE.items()
+        }
+        arrays["roots"] = np.array(roots, dtype=np.int64)
+        arrays["output"] = np.array([tree.output for tree in trees], dtype=np.int64)
+        for array in (*arrays.values(), base, *members):
+            array.setflags(write=False)
+        return cls(
             features=features,
-            roots=np.array(roots, dtype=np.int64),
-            output=np.array([tree.output for tree in trees], dtype=np.int64),
-            feature=feature,
-            threshold=threshold,
-            left=left,
-            right=right,
-            missing=missing,
-            missing_left=missing_left,
-            sets=sets,
             members=tuple(members),
             known=tuple(known),
-            values=values,
             base=base,
             link=link,
             slope=slope,
@@ -211,10 +209,8 @@ class Ensemble:
             adds=adds,
             base_last=base_last,
             divisor=divisor,
+            **arrays,
         )
-        for array in (made.roots, made.output, *arrays, made.base, *members):
-            array.setflags(write=False)
-        return made
 
     @property
     def trees(self) -> int:

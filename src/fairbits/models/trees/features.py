@@ -63,9 +63,7 @@ def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Enc
     columns, fixed = _columns(read, schema, options, used)
 
     def whole(attribute: Attribute, place: int) -> Part:
-        part, note = _whole_part(attribute, place, features, options, place in used, read.name)
-        notes.extend(note)
-        return part
+        return _whole_part(attribute, place, read, options, used=place in used, notes=notes)
 
     parts = parts_of(columns, schema, whole)
     notes += () if features.names else column_note(tuple(columns.values()), options)
@@ -111,81 +109,72 @@ def _plain(name: str) -> str:
     return re.sub(r"\W+", "_", name)
 
 
-def _whole_part(  # noqa: PLR0911 - one per kind of value
-    attribute: Attribute, place: int, features: Features, options: ModelOptions, used: bool, name: str
-) -> tuple[Part, list[str]]:
+def _whole_part(
+    attribute: Attribute, place: int, read: Read, options: ModelOptions, *, used: bool, notes: list[str]
+) -> Part:
     """An attribute that is one feature: a number, or the model's number for each category."""
-    notes: list[str] = []
-    categorical = place in features.categories
+    features, categorical = read.features, place in read.features.categories
     number = Numeric(place, gap=None if attribute.kind == "category" else attribute.gap)
-    if options.input_format == "codes" or (attribute.kind != "category" and not categorical):
-        return number, notes
-    if attribute.kind == "real":
-        return number, notes
-    if categorical:
-        known = features.categories[place]
-        if known is not None:
-            return _by_value(attribute, place, known, features.refuses and used, name)
+    if attribute.kind == "real" or options.input_format == "codes":
+        return number
+    known = features.categories.get(place)
+    if known is not None:
+        return _by_value(attribute, place, known, read, used=used, notes=notes)
     if attribute.kind == "integer":
-        return number, notes
-    values = values_of(attribute)
-    if values.dtype != object or all(not isinstance(v, str) for v in values.tolist()):
-        return Lookup(np.array([place]), np.array([[float(v)] for v in values.tolist()])), notes
-    if categorical:
+        return number
+    if not any(isinstance(value, str) for value in values_of(attribute).tolist()):
+        spelled = [float(value) for value in values_of(attribute).tolist()]
+    elif categorical:
         present = sorted(label for label in attribute.labels if label != MISSING)
-        table = [[np.nan if label == MISSING else float(present.index(label))] for label in attribute.labels]
+        spelled = [np.nan if label == MISSING else float(present.index(label)) for label in attribute.labels]
         if used:
             notes.append(
                 f"the model does not say what its categories of {attribute.name!r} are called; they are taken to be "
                 f"numbered in alphabetical order, as pandas does."
             )
-        return Lookup(np.array([place]), np.array(table)), notes
-    if all(label == MISSING or _digits(label) for label in attribute.labels):  # "02139": it cannot take text
-        spelled = [[np.nan if label == MISSING else float(label)] for label in attribute.labels]
-        return Lookup(np.array([place]), np.array(spelled)), notes
-    if features.names and used:  # its own columns, but not these values: codes would be a guess
+    elif all(label == MISSING or _digits(label) for label in attribute.labels):  # "02139": it cannot take text
+        spelled = [np.nan if label == MISSING else float(label) for label in attribute.labels]
+    elif features.names and used:  # its own columns, but not these values: codes would be a guess
         raise ModelError(
-            f"{name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if it was "
-            f'trained on codes that number the labels as the schema does, say input_format = "codes" under [model].'
+            f"{read.name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if "
+            f'it was trained on codes that number the labels as the schema does, say input_format = "codes" under '
+            f"[model]."
         )
-    if used:
-        notes.append(f"the labels of {attribute.name!r} are numbered as in the schema, from 0 up, for {name}.")
-    return Numeric(place), notes
+    else:
+        spelled = [float(code) for code in range(len(attribute.labels))]
+        if used:
+            notes.append(f"the labels of {attribute.name!r} are numbered as in the schema, from 0 up, for {read.name}.")
+    return Lookup(np.array([place]), np.array(spelled)[:, None])
 
 
 def _by_value(
-    attribute: Attribute,
-    place: int,
-    known: tuple[Any, ...],
-    refuses: bool,
-    name: str,
-) -> tuple[Part, list[str]]:
+    attribute: Attribute, place: int, known: tuple[Any, ...], read: Read, *, used: bool, notes: list[str]
+) -> Part:
+    """A feature of categories that the model remembers."""
     number = {text_of(value): i for i, value in enumerate(known)}
-    notes: list[str] = []
+    texts = there = list(attribute.labels)
     if attribute.kind == "integer":
-        texts = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
+        texts = there = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
         number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value) or _digits(str(value))}
+        if attribute.allowed:
+            there = [text_of(code) for code in attribute.allowed]
     else:
-        texts = list(attribute.labels)
         number |= {str(value).lower(): i for i, value in enumerate(known) if isinstance(value, bool)}
         for text in texts:  # the zeros of "02139" may have been lost before it was trained, "true" been "True"
             known_as = next((way for way in (*spellings(text), text.lstrip("0")) if way in number), None)
             if known_as is not None:
                 number[text] = number[known_as]
-    exist = {text_of(code) for code in attribute.allowed} if attribute.allowed and attribute.kind == "integer" else None
-    there = texts if exist is None else [text for text in texts if text in exist]
     strange = [text for text in there if text not in number and text != MISSING]
-    if strange and (refuses or len(strange) == len(there)):
+    if strange and ((read.features.refuses and used) or len(strange) == len(there)):
         raise ModelError(
-            f"{name} does not know the value {strange[0]!r} of {attribute.name!r}; it was trained on "
+            f"{read.name} does not know the value {strange[0]!r} of {attribute.name!r}; it was trained on "
             f"{', '.join(list(number)[:8])}: take it out of the domain or train with it."
         )
     if strange:
-        notes.append(
-            f"{name} does not know {', '.join(map(repr, strange[:4]))} of {attribute.name!r} and reads it as missing."
-        )
+        shown = ", ".join(map(repr, strange[:4]))
+        notes.append(f"{read.name} does not know {shown} of {attribute.name!r} and reads it as missing.")
     table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
-    return Lookup(np.array([place]), table, int(attribute.low)), notes
+    return Lookup(np.array([place]), table, int(attribute.low))
 
 
 def _digits(label: str) -> bool:

@@ -95,7 +95,8 @@ def distilled_model(guard: Guard, rows: Codes, rng: np.random.Generator) -> Dist
     mine, theirs = loaded.encoding.encode(everything), guard.encoding.encode(everything)
     if mine.shape != theirs.shape or not np.array_equal(mine, theirs, equal_nan=True):
         raise CapabilityError("the model fitted again takes other inputs than the one it learned from.")
-    scores = np.asarray(loaded.model.scores(guard.encoding.encode(_twins(guard, people[:CHECKED]))))
+    twins = guard.subject_twins.expand(people[:CHECKED]).reshape(-1, people.shape[1])
+    scores = np.asarray(loaded.model.scores(guard.encoding.encode(twins)))
     if np.ptp(scores.reshape(-1, guard.m), axis=1).max(initial=0.0) > 0:
         raise CapabilityError("the model fitted again still tells twins apart, so that it was not kept.")
     return DistilledModel(loaded.model, words, estimator)
@@ -110,11 +111,6 @@ def _every_value(schema: Schema, people: Codes) -> Codes:
         person[:, column] = values[:1000]
         pieces.append(person)
     return np.concatenate(pieces)
-
-
-def _twins(guard: Guard, people: Codes) -> Codes:
-    """All twins of some people, (n · m, attributes)."""
-    return guard.subject_twins.expand(people).reshape(-1, people.shape[1])
 
 
 def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generator) -> Codes:

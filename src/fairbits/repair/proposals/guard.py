@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import (
-    NUMPY,
+    Attribute,
     Codes,
     Encoding,
     Inputs,
@@ -89,19 +89,17 @@ def least_size(tau: float) -> float:
 
 def moved(scores: npt.NDArray[Any], shift: float, *, regression: bool) -> Doubles:
     """Scores with their log-odds (for a regression: their values) moved by the same amount for every twin."""
-    exact = np.asarray(scores, dtype=np.float64)
+    exact = np.asarray(scores, np.float64) if isinstance(scores, np.ndarray) else scores  # else traced, for a graph
     if shift == 0:
         return exact
-    if regression:
-        return exact + shift
-    return moved_odds(exact, shift, _TINY)
+    return exact + shift if regression else moved_odds(exact, shift, _TINY)
 
 
 def moved_odds(scores: Doubles, shift: float | Doubles, tiny: float) -> Doubles:
     """Probabilities with their log-odds moved."""
     inside = np.clip(scores, tiny, 1 - tiny)
-    odds = np.exp(shift) * inside / (1 - inside)
-    return np.asarray(odds / (1 + odds))
+    odds: Doubles = np.exp(shift) * inside / (1 - inside)
+    return odds / (1 + odds)
 
 
 def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.bool_] | None) -> Doubles:
@@ -109,10 +107,14 @@ def averaged(scores: npt.NDArray[Any], weights: Doubles, valid: npt.NDArray[np.b
     exact = np.asarray(scores, dtype=np.float64)
     if valid is None:
         return np.asarray(np.tensordot(exact, weights, axes=([1], [0])))
-    some = np.asarray(valid.any(axis=1))
-    shares = np.where(some[:, None], valid * weights, weights)
-    shares /= shares.sum(axis=1, keepdims=True)
-    return np.einsum("nm...,nm->n...", exact, shares)
+    return np.einsum("nm...,nm->n...", exact, twin_shares(weights[None], valid))
+
+
+def twin_shares(weights: Doubles, valid: npt.NDArray[np.bool_]) -> Doubles:
+    """Weights (1, m) of the twins that can exist, (n, m), made to add up to 1; of all where none can."""
+    left = np.where(valid, weights, 0.0)
+    left = np.where(left.sum(axis=1, keepdims=True) > 0, left, weights)
+    return left / left.sum(axis=1, keepdims=True)
 
 
 def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
@@ -124,7 +126,7 @@ def clipped(own: Doubles, centre: Doubles, tau: float) -> Doubles:
     size = np.maximum(least_size(tau), np.abs(centre).max(axis=-1, keepdims=True))
     room = np.maximum(tau - ROUNDING * size, 0.0)
     far = np.maximum(np.abs(apart).max(axis=-1, keepdims=True), np.maximum(room, np.finfo(np.float64).tiny))
-    return np.asarray(centre + room / far * apart)
+    return centre + room / far * apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,11 +170,9 @@ class TwinRules:
         found = self.evaluate(columns)
         return np.asarray(np.broadcast_to(found, (len(rows), len(next(iter(self.twins.values()))))))
 
-    def evaluate(
-        self, columns: Mapping[int, Any], operations: Mapping[str, Callable[..., Any]] = NUMPY, number: Any = np.float64
-    ) -> Any:
-        """Where all rules hold, by any library's operations."""
-        return reduce(operations["and"], [evaluated(p, columns.__getitem__, operations, number) for p in self.programs])
+    def evaluate(self, columns: Mapping[int, Any]) -> Any:
+        """Where all rules hold, by what arrays (or traced values of a graph) are in their columns."""
+        return reduce(np.logical_and, [evaluated(program, columns.__getitem__) for program in self.programs])
 
 
 def twin_rules(schema: Schema) -> tuple[Rule, ...]:
@@ -402,7 +402,7 @@ class Guard:
         self._validity = Validity(schema, self._evaluator.twins)
         #: What protected attributes become among the inputs, each with the ends of its domain there.
         self.protected_parts = [
-            (part, np.sort(part.encode(np.array([schema.attributes[i].low, schema.attributes[i].upper]))[:, 0]))
+            (part, _ends(part, schema.attributes[i]))
             for i, part in ((i, self.encoding.parts[i]) for i in self._evaluator.twins.columns)
             if not isinstance(part, Unseen)
         ]
@@ -438,11 +438,6 @@ class Guard:
     def subject_twins(self) -> Twins:
         """The twins of a person."""
         return self._evaluator.twins
-
-    @property
-    def subject_native(self) -> bool:
-        """Whether the model is asked by compiled kernels, so that asking costs next to nothing."""
-        return self._evaluator.native
 
     @property
     def proof(self) -> str:
@@ -734,9 +729,15 @@ class Guard:
             if isinstance(part, Lookup):
                 known &= (np.abs(own[:, None, :] - part.table[None]).sum(axis=2) <= 1e-6).any(axis=1)
             else:
-                room = 1e-6 * max(1.0, float(np.abs(ends).max()))
-                known &= ((own >= ends[0] - room) & (own <= ends[1] + room)).all(axis=1)  # false of NaN
+                known &= ((own >= ends[0]) & (own <= ends[1])).all(axis=1)  # false of NaN
         return known
+
+
+def _ends(part: Numeric | Lookup, attribute: Attribute) -> Doubles:
+    """The ends of an attribute's domain among the inputs, with room for rounding."""
+    low, high = np.sort(part.encode(np.array([attribute.low, attribute.upper]))[:, 0]).tolist()
+    room = 1e-6 * max(1.0, abs(low), abs(high))
+    return np.array([low - room, high + room])
 
 
 def check_guarantee(guarantee: int) -> int:

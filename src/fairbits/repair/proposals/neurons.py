@@ -47,11 +47,6 @@ def around(network: Any, inputs: npt.NDArray[np.float32], dos: Sequence[Do], *, 
     return found
 
 
-def is_off(do: Do) -> bool:
-    """Whether an intervention switches a neuron off."""
-    return abs(do.value) <= OFF
-
-
 def _values(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     typical = [0.0, float(outputs.mean(dtype=np.float64)), *np.quantile(outputs, QUANTILES).tolist()]
     return np.unique(np.round(typical, 6))
@@ -178,7 +173,7 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
     if not tried:
         return {}
     ks, exact = bench.effects((), tried)
-    off = np.array([is_off(do) for do in tried])
+    off = np.array([abs(do.value) <= OFF for do in tried])
     found: dict[str, HeldSet] = {}
     for name, kind in (("deactivate", off), ("activate", ~off)):
         useful = np.flatnonzero(kind & (ks < bench.start.k))

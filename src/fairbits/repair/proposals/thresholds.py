@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, Schema, Twins
+from fairbits.domain import Attribute, Codes, Schema, Twins, Unseen
 from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
 from fairbits.models import Array, Model, checked_rows
-from fairbits.repair.proposals.guard import moved_odds
+from fairbits.repair.proposals.guard import decoded, moved_odds
 from fairbits.repair.proposals.proposer import Planner, Proposal
 
 #: Rows that a group needs to be told apart, and the share of rows that may end among the others.
@@ -102,8 +102,6 @@ def _halved(schema: Schema, twins: Twins, rows: Codes) -> tuple[Integers, list[s
     return number, labels
 
 
-#: Encoded rows that are compared with all twins at once.
-_CHUNK = 4_096
 #: Scores this close to 0 and 1 are moved as if they were this far.
 TINY = 1e-6
 #: Scores no further apart than this are tied: they are float32, and the order of sums differs between libraries.
@@ -126,22 +124,19 @@ class GroupThresholds:
         self.schema, self.encoding = evaluator.schema, evaluator.encoding
         self.inputs = int(self.encoding.width)
         self.tau = float("inf")  # nothing bounds the distance from the average over twins
-        self._by_twin = self.shifts[coding.by_twin]
-        parts = [self.encoding.parts[i] for i in evaluator.twins.columns]
-        self._columns = np.concatenate([part.columns for part in parts])
-        values = evaluator.twins.values
-        self._encoded = np.concatenate([part.encode(values[:, i]) for i, part in enumerate(parts)], axis=1)
+        #: By how much the log-odds of each protected combination are moved.
+        self.by_twin = self.shifts[coding.by_twin]
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The moved score of each encoded row."""
         rows = checked_rows(inputs, self.inputs, "the model", self.encoding.dtype)
         own = np.asarray(self.model.scores(rows), np.float64)
-        return _moved(own, self._by_twin[self._twin_of(rows)])
-
-    @property
-    def by_inputs(self) -> tuple[npt.NDArray[np.int64], Doubles, Doubles]:
-        """The protected inputs, what every twin has there, and by how much its log-odds are moved."""
-        return self._columns, self._encoded.astype(np.float64), self._by_twin
+        codes = np.zeros((len(rows), len(self.schema)))
+        for column in self.coding.twins.columns:
+            part, attribute = self.encoding.parts[column], self.schema.attributes[column]
+            if not isinstance(part, Unseen):
+                codes[:, column] = decoded(part, rows, whole=attribute.discrete)
+        return _moved(own, self.shifts[self.coding.of(codes)])
 
     def people_scores(self, codes: Codes) -> Array:
         """The moved score of each person, a row of codes."""
@@ -154,7 +149,7 @@ class GroupThresholds:
 
     def twin_scores(self, codes: Codes) -> Array:
         """Moved scores of every twin of every person, (n, m)."""
-        return _moved(self._evaluator.scores(codes).astype(np.float64), self._by_twin[None, :])
+        return _moved(self._evaluator.scores(codes).astype(np.float64), self.by_twin[None, :])
 
     def twin_class_scores(self, codes: Codes) -> Array:
         """Probabilities of both classes for every twin, (n, m, 2)."""
@@ -164,14 +159,11 @@ class GroupThresholds:
         """Whether an evaluator means the same twins."""
         return self._evaluator.asks_alike(evaluator)
 
-    def _twin_of(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Which twin each encoded row is: the nearest one in the protected inputs."""
-        found = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), _CHUNK):
-            own = rows[start : start + _CHUNK, self._columns].astype(np.float64)
-            apart = ((own[:, None, :] - self._encoded[None, :, :]) ** 2).sum(axis=2)
-            found[start : start + _CHUNK] = np.argmin(apart, axis=1)
-        return found
+
+def twin_cuts(attribute: Attribute) -> list[float]:
+    """From which codes on each of the values that twins take, but the first, stands for a person."""
+    cuts = [float(np.nextafter((low + high) / 2, high)) for low, high in pairwise(attribute.twin_values())]
+    return [*cuts[: len(cuts) - len(attribute.cuts)], *attribute.cuts]
 
 
 def fitted_thresholds(

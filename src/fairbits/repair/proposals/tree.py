@@ -1,24 +1,26 @@
 """A small decision tree that nobody's protected values can reach: k = 1 and no flip, by the way it is made.
 
-The tree takes the model's own inputs and splits on those of unprotected attributes alone, so that all twins of a person
-end in the same leaf; the checker that proves it looks at the tree. Two are proposed. The one of depth 2 is optimal over
-the cuts that were listed: a mixed-integer programme (HiGHS, by SciPy) chooses the split of every node, the class of
-every leaf and the way of every pattern of answers, so that most training rows are decided as labelled; where time ends
-first, the words say how many more a better one could have. The deeper one is grown greedily (CART); what any decision
-that ignores protected attributes could reach on these rows, with a leaf for each kind of person, bounds what it misses.
+The tree splits on unprotected attributes alone, so that all twins of a person end in the same leaf; the checker that
+proves it looks at the tree. Two are proposed. The one of depth 2 has most training rows decided as labelled of all such
+trees over the cuts that were listed: once the root is chosen, the nodes below it do not depend on each other, so that
+the counts of every pair of cuts, which are one matrix product, tell the best of all of them; no solver of mixed-integer
+programmes is needed for that, and no time limit. The deeper one is grown greedily (CART). What any decision that
+ignores protected attributes could reach on these rows, with a leaf for each kind of person, bounds what either misses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import asked
+from fairbits.data import Fitted
+from fairbits.domain import Attribute, Encoding, Schema, Unseen
 from fairbits.errors import CapabilityError
+from fairbits.models import ModelOptions, adapt, fit_to_schema
 from fairbits.repair.proposals.mitigators import TrainingData
 from fairbits.repair.proposals.proposer import Planner, Proposal
 
@@ -26,18 +28,20 @@ Doubles = npt.NDArray[np.float64]
 
 #: Depth of the greedy tree, and rows that a leaf of it needs.
 DEPTH, LEAF_ROWS = 4, 10
-#: Cuts that the optimal tree chooses from, cuts of one input among them, patterns of answers, and seconds.
-CUTS, CUTS_EACH, PATTERNS, SECONDS = 24, 8, 400, 10.0
+#: Cuts that the optimal tree chooses from at most, the most telling ones, and cuts of one attribute among them.
+CUTS, CUTS_EACH = 400, 32
+#: Labels that a sentence lists.
+LISTED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class OptimalTree:
-    """A tree of depth 2: (input, threshold) of root, left and right node; inputs at most the threshold go left."""
+    """A tree of depth 2: (column, threshold) of root, left and right node; up to the threshold, people go left."""
 
     splits: tuple[tuple[int, float], ...]
     leaves: tuple[int, ...]
     right: int  # rows decided as labelled
-    bound: float  # more than any tree over these cuts can have
+    cuts: int  # that were compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,46 +50,80 @@ class FairTree:
 
     name: str = "tree"
     depth: int = DEPTH
-    seconds: float = SECONDS  # that the optimal one may take
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Fit both to the labels of the training rows."""
         from sklearn.tree import DecisionTreeClassifier
 
+        from fairbits.repair.writers.check import class_values
+
         data = TrainingData.of(planner, "a fair tree")
-        subject = data.subject
-        free = [subject.encoding.parts[i].columns for i in subject.schema.free_columns]
-        columns = np.concatenate(free).astype(np.int64) if free else np.empty(0, np.int64)
+        schema, parts = data.subject.schema, data.subject.encoding.parts
+        columns = np.array([i for i in schema.free_columns if not isinstance(parts[i], Unseen)], np.int64)
         if len(columns) == 0:
             raise CapabilityError("a fair tree splits on unprotected attributes, and this model takes none.")
-        inputs = np.asarray(subject.encoding.encode(data.rows), np.float64)
-        shown = np.zeros_like(inputs)  # a protected input is the same for everybody, so that no split asks for it
-        shown[:, columns] = inputs[:, columns]
-        names = np.array(subject.schema.classes)[data.labels.astype(np.int64)]
-        rows = len(names)
+        shown = np.zeros(data.rows.shape)  # a protected value is the same for everybody, so that no split asks for it
+        shown[:, columns] = data.rows[:, columns]
+        labels = data.labels.astype(np.int64)
+        names = np.array(class_values(data.subject))[labels]
+        most = ignoring(shown, labels) / len(labels)
         planner.watch("choosing the optimal tree of depth 2")
-        best = optimal_tree(shown, data.labels.astype(np.int64), columns, seconds=self.seconds)
-        miss = max(0.0, best.bound - best.right) / rows
-        words = f"the best tree of depth 2 over {CUTS} cuts" if miss < 1e-9 else "a tree of depth 2"
-        gap = "optimal" if miss < 1e-9 else f"a better one has at most {100 * miss:.1f} points more"
-        yield self._proposal("tree-2", f"{words}, {gap} on training rows", built(best, shown, names), data)
-        planner.watch(f"growing a tree of depth {self.depth}")
+        best = optimal_tree(shown, labels, columns)
         grown = DecisionTreeClassifier(max_depth=self.depth, min_samples_leaf=LEAF_ROWS, random_state=0)
-        grown.fit(shown, names)
-        right, most = (
-            float((grown.predict(shown) == names).mean()),
-            ignoring(shown, data.labels.astype(np.int64)) / rows,
-        )
-        text = f"a greedy tree of depth {self.depth}, at most {100 * (most - right):.1f} points below the best there is"
-        yield self._proposal(
-            f"tree-{self.depth}", f"{text} without protected attributes, on training rows", grown, data
-        )
+        made = {
+            "tree-2": (f"the best tree of depth 2 over {best.cuts} cuts", built(best, shown, names)),
+            f"tree-{self.depth}": (f"a greedy tree of depth {self.depth}", grown.fit(shown, names)),
+        }
+        for name, (words, tree) in made.items():
+            missed = 100 * (most - float((tree.predict(shown) == names).mean()))
+            gap = f"at most {missed:.1f} points below any decision without protected attributes, on training rows"
+            text = f"{words}, {gap}: {tree_words(nodes_of(tree, schema), schema)}"
+            fitted = _fitted(tree, schema)
+            yield Proposal(name, text, fitted.model, retrained=True, fitted=fitted)
 
-    def _proposal(self, name: str, words: str, tree: Any, data: TrainingData) -> Proposal:
-        fitted = asked(tree, data.subject)
-        return Proposal(
-            name, f"{words}; no split on a protected attribute", fitted.model, retrained=True, fitted=fitted
-        )
+
+def _fitted(tree: Any, schema: Schema) -> Fitted:
+    """The tree as a model that is asked with the codes of people, whatever the subject's own model takes."""
+    loaded = adapt(tree, schema, ModelOptions(input_format="codes"))
+    encoding = Encoding.identity(schema, dtype=np.float64)
+    found = fit_to_schema(replace(loaded, encoding=encoding), schema)
+    return Fitted(found.model, found.encoding, tree)
+
+
+def nodes_of(tree: Any, schema: Schema) -> dict[str, list[Any]]:
+    """A fitted tree as lists, a value for each node: leaves have the shares of the schema's classes."""
+    from fairbits.domain import text_of
+
+    found, names = tree.tree_, [text_of(one) for one in tree.classes_.tolist()]
+    shares = found.value[:, 0, [names.index(one) for one in schema.classes]]
+    lists = {"left": found.children_left, "right": found.children_right, "feature": found.feature}
+    lists |= {"threshold": found.threshold, "values": shares / shares.sum(axis=1, keepdims=True)}
+    return {name: values.tolist() for name, values in lists.items()}
+
+
+def tree_words(nodes: dict[str, list[Any]], schema: Schema, node: int = 0) -> str:
+    """A tree over codes as people read it: if …, then …, else …; leaves say what is decided."""
+    if nodes["left"][node] < 0:
+        decided = schema.rule.most_likely(np.array([nodes["values"][node]]))[0]
+        return schema.classes[decided]
+    sides = [tree_words(nodes, schema, nodes[side][node]) for side in ("left", "right")]
+    if sides[0] == sides[1]:
+        return sides[0]
+    left, right = (f"({text})" if text.startswith("if ") else text for text in sides)
+    condition = _condition(schema.attributes[nodes["feature"][node]], nodes["threshold"][node])
+    return f"if {condition} then {left}, else {right}"
+
+
+def _condition(attribute: Attribute, cut: float) -> str:
+    """Whom a split sends to the left."""
+    if not attribute.labels:
+        return f"{attribute.name} ≤ {np.floor(cut) if attribute.discrete else cut:.6g}"
+    codes = attribute.low + np.arange(len(attribute.labels))
+    inside = [label for label, code in zip(attribute.shown_labels(), codes, strict=True) if code <= cut]
+    others = [label for label in attribute.shown_labels() if label not in inside]
+    few, word = (inside, "is") if len(inside) <= len(others) else (others, "is not")
+    more = f" or {len(few) - LISTED} more" if len(few) > LISTED else ""
+    return f"{attribute.name} {word} {' or '.join(few[:LISTED])}{more}"
 
 
 def ignoring(inputs: Doubles, labels: npt.NDArray[np.int64]) -> int:
@@ -95,33 +133,29 @@ def ignoring(inputs: Doubles, labels: npt.NDArray[np.int64]) -> int:
     return int(np.maximum(ones, np.bincount(kinds) - ones).sum())
 
 
-def optimal_tree(
-    inputs: Doubles, labels: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], *, seconds: float = SECONDS
-) -> OptimalTree:
+def optimal_tree(inputs: Doubles, labels: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> OptimalTree:
     """The tree of depth 2 with most rows decided as labelled, over the most telling cuts."""
     cuts = _cuts(inputs, labels, columns)
-    answers = np.column_stack([inputs[:, column] > cut for column, cut in cuts])
-    patterns, kinds = np.unique(answers, axis=0, return_inverse=True)
-    kinds = kinds.ravel()
-    counts = np.column_stack([np.bincount(kinds, weights=labels == one, minlength=len(patterns)) for one in (0, 1)])
-    if (
-        len(patterns) > PATTERNS
-    ):  # the most frequent ones are solved for; the others count for the bound as if all right
-        kept = np.argsort(-counts.sum(axis=1), kind="stable")[:PATTERNS]
-        missing = float(counts.max(axis=1).sum() - counts[kept].max(axis=1).sum())
-        patterns, counts = patterns[kept], counts[kept]
-    else:
-        missing = 0.0
-    chosen, leaves, bound = _solved(patterns, counts.astype(np.float64), seconds)
-    splits = tuple(cuts[place] for place in chosen)
-    first, *below = (inputs[:, column] > cut for column, cut in splits)
-    leaf = 2 * first + np.where(first, below[1], below[0])
-    right = int((np.array(leaves)[leaf] == labels).sum())
-    return OptimalTree(splits, leaves, right, bound + missing)
+    above = np.column_stack([inputs[:, column] > cut for column, cut in cuts])
+    counts = np.stack([_pair_counts(above[labels == label]) for label in (0, 1)])  # (label, side, side, cuts, cuts)
+    by_side = counts.max(axis=0).sum(axis=1)  # rows right on each side of a root, by the cut of the node there
+    root = int(by_side.max(axis=2).sum(axis=0).argmax())
+    below = by_side[:, root].argmax(axis=1)
+    leaves = counts[:, [0, 0, 1, 1], [0, 1, 0, 1], root, below.repeat(2)].argmax(axis=0)
+    right = int(by_side[[0, 1], root, below].sum())
+    return OptimalTree(tuple(cuts[i] for i in (root, *below)), tuple(leaves.tolist()), right, len(cuts))
+
+
+def _pair_counts(above: npt.NDArray[np.bool_]) -> Doubles:
+    """How many rows are below or above one cut, and below or above another, (2, 2, cuts, cuts)."""
+    table = above.astype(np.float32)  # counts up to 16 million are exact
+    both, each = (table.T @ table).astype(np.float64), above.sum(axis=0)
+    first, second = each[:, None], each[None]
+    return np.array([[len(above) - first - second + both, second - both], [first - both, both]])
 
 
 def _cuts(inputs: Doubles, labels: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> list[tuple[int, float]]:
-    """Cuts between values of inputs, those first that alone lower the Gini impurity most."""
+    """Cuts between values of attributes, those first that alone lower the Gini impurity most."""
     found = []
     for column in columns.tolist():
         values = np.unique(inputs[:, column])
@@ -137,62 +171,7 @@ def _cuts(inputs: Doubles, labels: npt.NDArray[np.int64], columns: npt.NDArray[n
     return [(column, cut) for _, column, cut in sorted(found)[:CUTS]]
 
 
-def _solved(
-    patterns: npt.NDArray[np.bool_], counts: Doubles, seconds: float
-) -> tuple[tuple[int, ...], tuple[int, ...], float]:
-    """Splits of root, left and right node, classes of the leaves, and what nobody can exceed.
-
-    Variables: split b[v, f], class c[l] and, for each pattern, the rows of a class that leaf l gets right, as shares
-    r[i, l, y]. A pattern is right in a leaf only if every split above sends it there and the leaf has its class.
-    """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array
-
-    kinds, cuts = patterns.shape
-    leaves, nodes = 4, 3
-    b = np.arange(nodes * cuts).reshape(nodes, cuts)
-    c = b.size + np.arange(leaves)
-    r = b.size + leaves + np.arange(kinds * leaves * 2).reshape(kinds, leaves, 2)
-    size = int(r.max()) + 1
-    entries: list[tuple[int, int, float]] = []
-    limits: list[tuple[float, float]] = []
-
-    def constrain(terms: list[tuple[int, float]], low: float, high: float) -> None:
-        entries.extend((len(limits), column, value) for column, value in terms)
-        limits.append((low, high))
-
-    for node in range(nodes):
-        constrain([(int(one), 1.0) for one in b[node]], 1, 1)
-    for kind in range(kinds):
-        for y in range(2):
-            constrain([(int(r[kind, leaf, y]), 1.0) for leaf in range(leaves)], -np.inf, 1)
-            for leaf in range(leaves):
-                one = int(r[kind, leaf, y])
-                constrain([(one, 1.0), (int(c[leaf]), -1.0 if y else 1.0)], -np.inf, 0 if y else 1)
-                for node, goes in ((0, leaf // 2), (1 + leaf // 2, leaf % 2)):
-                    there = b[node][patterns[kind] == bool(goes)]
-                    constrain([(one, 1.0), *((int(split), -1.0) for split in there)], -np.inf, 0)
-    rows, columns, values = zip(*entries, strict=True)
-    matrix = coo_array((values, (rows, columns)), shape=(len(limits), size)).tocsc()
-    ends = np.array(limits)
-    aim = np.zeros(size)
-    aim[r.ravel()] = -np.broadcast_to(counts[:, None, :], r.shape).ravel()
-    whole = np.zeros(size)
-    whole[: b.size + leaves] = 1
-    found = milp(
-        aim,
-        constraints=LinearConstraint(matrix, ends[:, 0], ends[:, 1]),
-        integrality=whole,
-        bounds=Bounds(0, 1),
-        options={"time_limit": seconds},
-    )
-    if found.x is None:
-        raise CapabilityError(f"no tree was found within {seconds:g} s: {found.message}")
-    splits = tuple(int(found.x[b[node]].argmax()) for node in range(nodes))
-    return splits, tuple(int(found.x[one] > 0.5) for one in c), float(-found.mip_dual_bound)
-
-
-def built(best: OptimalTree, inputs: Doubles, names: npt.NDArray[np.str_]) -> Any:
+def built(best: OptimalTree, inputs: Doubles, names: npt.NDArray[Any]) -> Any:
     """The tree as a fitted DecisionTreeClassifier: leaves give the shares of the classes among their rows."""
     from sklearn.tree import DecisionTreeClassifier
     from sklearn.tree._tree import Tree
@@ -209,7 +188,10 @@ def built(best: OptimalTree, inputs: Doubles, names: npt.NDArray[np.str_]) -> An
         nodes["feature"][node], nodes["threshold"][node] = column, cut
     sizes = np.array([int(one.sum()) for one in inside])
     nodes["n_node_samples"], nodes["weighted_n_node_samples"] = sizes, sizes
-    shares = np.stack([classes[one].mean(axis=0) if one.any() else classes.mean(axis=0) for one in inside])
+    reached: list[npt.NDArray[np.bool_]] = []  # a node that nobody reaches says what the one above it does
+    for one, above in zip(inside, (0, 0, 1, 1, 0, 4, 4), strict=True):
+        reached.append(one if one.any() else reached[above])
+    shares = np.stack([classes[one].mean(axis=0) for one in reached])
     nodes["impurity"] = 1 - (shares**2).sum(axis=1)
     tree = Tree(inputs.shape[1], np.array([len(made.classes_)], dtype=np.intp), 1)
     tree.__setstate__({"max_depth": 2, "node_count": 7, "nodes": nodes, "values": shares[:, None, :].copy()})

@@ -152,9 +152,7 @@ def recentred(
     sign = 1 if network.favourable == 1 else -1
     margins = sign * (logits[:, 0] if network.head == "sigmoid" else logits[:, 1] - logits[:, 0])
     shift = float(special.logit(threshold)) - float(np.quantile(margins, 1 - share))
-    bias = network.biases[-1].copy()
-    bias[network.favourable if network.head == "softmax" else 0] += shift if network.head == "softmax" else sign * shift
-    return replace(network, biases=(*network.biases[:-1], bias))
+    return _shifted(network, shift)
 
 
 Doubles = npt.NDArray[np.float64]

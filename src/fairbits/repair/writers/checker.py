@@ -88,21 +88,19 @@ def settle(job: Job, model: Any = None) -> Answer:
     table, wanted = job["table"], np.asarray(job["wanted"], np.float64)
     complaint = "its answers differ from the audited scores"
     for way in job["ways"]:
-        for call in _calls(found, way):
-            about = {**way, "call": call}
+        about = {**way, "call": _call(found, way)}
+        try:
+            outputs = standalone.AskedModel(about, found).outputs(table)
+        except Exception as error:  # noqa: BLE001 - the next way is tried; the last complaint is shown
+            complaint = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+            continue
+        for reading in _readings(found, outputs, about, job.get("outputs")):
             try:
-                outputs = standalone.AskedModel(about, found).outputs(table)
-            except Exception as error:  # noqa: BLE001 - the next way is tried; the last complaint is shown
-                complaint = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+                given = standalone.read(outputs, {**about, "read": reading})
+            except (ValueError, IndexError):
                 continue
-            for reading in _readings(found, outputs, about, job.get("outputs")):
-                about["read"] = reading
-                try:
-                    given = standalone.read(outputs, about)
-                except (ValueError, IndexError):
-                    continue
-                if given.shape == wanted.shape and apart(given, wanted) <= job.get("tolerance", TOLERANCE):
-                    return {"about": {**about, "read": reading}, "library": library(found), "fault": ""}
+            if given.shape == wanted.shape and apart(given, wanted) <= job.get("tolerance", TOLERANCE):
+                return {"about": {**about, "read": reading}, "library": library(found), "fault": ""}
     raise ValueError(f"no way of asking it gives back the audited scores ({complaint.rstrip('.')})")
 
 
@@ -113,12 +111,9 @@ def apart(found: Any, wanted: Any) -> float:
     return distance if np.isfinite(distance) else float("inf")
 
 
-def _calls(model: Any, about: Job) -> list[str]:
-    if about["classes"] and callable(getattr(model, "predict_proba", None)):
-        return ["predict_proba"]
-    if callable(getattr(model, "predict", None)):
-        return ["predict"]
-    return ["call"]
+def _call(model: Any, about: Job) -> str:
+    methods = ("predict_proba", "predict") if about["classes"] else ("predict",)
+    return next((name for name in methods if callable(getattr(model, name, None))), "call")
 
 
 def _readings(model: Any, outputs: Any, about: Job, names: Sequence[str] | None) -> Iterator[Job]:

@@ -35,6 +35,7 @@ from fairbits.models import (
 )
 from fairbits.repair.proposals.guard import Guard
 from fairbits.repair.proposals.thresholds import GroupThresholds
+from fairbits.repair.proposals.tree import nodes_of
 from fairbits.repair.records import FileCheck
 from fairbits.repair.writers.check import About, Promise, by_inputs, class_values, judged, table_of, ways
 from fairbits.repair.writers.checker import TOLERANCE, Job, apart, in_fresh_process, perform
@@ -98,7 +99,7 @@ def described(subject: Subject, aside: Path, model: str, promise: Promise, warni
             raise FairbitsError(f"its scores differ by {distance:.2g}.")
     except FairbitsError as error:
         why = f"it did not come back as the repaired model: {error}"
-        if model.endswith((NPZ, ONNX)) and not says_encoding(subject):
+        if model.endswith((NPZ, ONNX)) and encoding_word(subject) is None:
             why = (
                 f"{model} takes rows as the encoders of the original make them (it has encoders of its own), which a "
                 f"subject file cannot say; feed it what they put out."
@@ -146,11 +147,6 @@ def has_table_file(subject: Subject) -> bool:
 def _names_encoder(subject: Subject) -> bool:
     """Whether an audit file of texts names the encoder apart from the network."""
     return has_table_file(subject) and "encoder" in section_of(read_document(Path(str(subject.source))), "model")
-
-
-def says_encoding(subject: Subject) -> bool:
-    """Whether a subject file can say how people become inputs of a bare network."""
-    return encoding_word(subject) is not None
 
 
 def subject_text(subject: Subject, model: str, folder: Path) -> str:
@@ -444,24 +440,12 @@ def _estimator(estimator: Any, aside: _Aside, encoding: Encoding | None) -> None
         path = aside.saved(ending, partial(save_estimator, estimator))
         aside.add(path, {"ways": asked, "wanted": promise.wanted["rows"], "outputs": names})
     if type(estimator).__name__ == "DecisionTreeClassifier" and encoding is not None and names is not None:
-        _tree(estimator, names, aside, encoding)
-
-
-def _tree(estimator: Any, names: list[str], aside: _Aside, encoding: Encoding) -> None:
-    """One tree: as a graph, and as a Python file that needs no library but NumPy."""
-    tree, subject, classes = estimator.tree_, aside.subject, aside.promise.classes
-    shares = tree.value[:, 0, [names.index(one) for one in subject.schema.classes]]
-    nodes = {
-        "left": tree.children_left.tolist(),
-        "right": tree.children_right.tolist(),
-        "feature": tree.feature.tolist(),
-        "threshold": tree.threshold.tolist(),
-        "values": (shares / shares.sum(axis=1, keepdims=True)).tolist(),
-    }
-    schema, about = subject.schema, {"about": by_inputs(subject.schema, encoding, classes)}
-    aside.add(aside.saved(ONNX, lambda path: write_tree(nodes, path, int(encoding.width), schema, classes)), about)
-    script = tree_script(nodes, schema, encoding, classes)
-    aside.add(aside.saved(PY, script.write), {"by": "module", "name": script.name}, script=script)
+        # One tree: as a graph, and as a Python file that needs no library but NumPy.
+        schema, classes, nodes = subject.schema, promise.classes, nodes_of(estimator, subject.schema)
+        about = {"about": by_inputs(schema, encoding, classes)}
+        aside.add(aside.saved(ONNX, lambda path: write_tree(nodes, path, int(encoding.width), schema, classes)), about)
+        script = tree_script(nodes, schema, encoding, classes)
+        aside.add(aside.saved(PY, script.write), {"by": "module", "name": script.name}, script=script)
 
 
 def _wrapped(model: Guard | GroupThresholds, aside: _Aside) -> None:

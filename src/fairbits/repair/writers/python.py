@@ -6,14 +6,16 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, Schema, table_columns
+from fairbits.domain import Encoding, Numeric, Schema, table_columns
 from fairbits.models import HasClassScores, Network
 from fairbits.repair.proposals.guard import ROUNDING, Guard, TwinRules, least_size
-from fairbits.repair.proposals.thresholds import GroupThresholds
+from fairbits.repair.proposals.thresholds import GroupThresholds, twin_cuts
+from fairbits.repair.proposals.tree import tree_words
 from fairbits.repair.writers import standalone
 from fairbits.repair.writers.check import (
     About,
@@ -77,7 +79,7 @@ class Script:
             needs = f"The model is not in this file: {give}."
         head = _HEAD.format(
             what=self.what,
-            proof=_harmless(self.proof),
+            proof="\n".join(_harmless(line) for line in self.proof.splitlines()),
             name=self.name,
             argument="model" if self.needs_model else "",
             classes=_harmless(", ".join(map(repr, classes))),
@@ -126,12 +128,11 @@ def script_of(
         about = asked(schema, classes, form="frame", columns=columns, read=speaks, give=give)
     data = _facts(about, schema, classes)
     if isinstance(model, GroupThresholds):
-        values = [schema.attributes[c].twin_values().tolist() for c in model.coding.twins.columns]
-        shifts = model.shifts[model.coding.by_twin].tolist()
+        cuts = [twin_cuts(schema.attributes[column]) for column in model.coding.twins.columns]
         what = "A model with a threshold of its own for every group."
         proof = f"It uses protected values directly: {model.coding.words}."
         declared = "It needs everybody's protected values."
-        return Script("Thresholded", what, proof, declared, {**data, "values": values, "shifts": shifts})
+        return Script("Thresholded", what, proof, declared, {**data, "cuts": cuts, "shifts": model.by_twin.tolist()})
     names, twins = twin_columns(schema, model.subject_twins)
     data |= {
         "columns": names,
@@ -153,9 +154,15 @@ def script_of(
 
 def tree_script(tree: dict[str, Any], schema: Schema, encoding: Encoding, classes: list[Any]) -> Script:
     """A decision tree on unprotected inputs alone, with its nodes in the file itself."""
-    what, proof = "A decision tree.", "No split asks for a protected attribute: all twins of a person get one score."
     about = by_inputs(schema, encoding, classes, network=tree)
-    return Script("PlainModel", what, proof, "", _facts(about, schema, classes))
+    same = all(isinstance(part, Numeric) and part == Numeric(place) for place, part in enumerate(encoding.parts))
+    words = fill(f"It decides: {tree_words(tree, schema)}.", 118) if same else ""
+    asks = {int(column) for i in schema.protected_columns for column in encoding.parts[i].columns} & set(
+        tree["feature"]
+    )
+    if not asks:
+        words = f"No split asks for a protected attribute: all twins of a person get one score.\n{words}"
+    return Script("PlainModel", "A decision tree.", words, "", _facts(about, schema, classes))
 
 
 def _facts(about: About, schema: Schema, classes: list[Any]) -> dict[str, Any]:

@@ -562,9 +562,10 @@ class Thresholded(Written):
 
     def _answered(self, table: Any) -> Any:
         data, twin = self.data, np.zeros(size_of(table), int)
-        for about, values in zip(data["protected"], data["values"], strict=True):
-            apart = np.abs(codes_of(table, about)[:, None] - np.array(values)[None])
-            twin = twin * len(values) + np.argmin(apart, axis=1)
+        for about, cuts in zip(data["protected"], data["cuts"], strict=True):
+            codes = codes_of(table, about)
+            place = np.where(codes == about["lacking"], 0, np.searchsorted(cuts, codes, side="right"))
+            twin = twin * (len(cuts) + 1) + place
         own = np.clip(self.model(table)[:, data["favourable"]], 1e-6, 1 - 1e-6)
         odds = own / (1 - own) * np.exp(np.array(data["shifts"])[twin])
         score = odds / (1 + odds)

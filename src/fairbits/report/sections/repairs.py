@@ -10,6 +10,7 @@ from fairbits.blocks import (
     Code,
     Columns,
     Drawing,
+    Fold,
     Inline,
     Paragraph,
     Small,
@@ -83,7 +84,8 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
         "wide sideways",
     )
     if result.chosen is not None:
-        yield Columns([[_changes(result)], *([[_groups(result)]] if result.groups_before else [])])
+        tables = [[_changes(result)], *([[_groups(result)]] if result.groups_before else [])]
+        yield Fold("Before and after, figure by figure and between groups", [Columns(tables)], open=True)
     yield from paragraphs((*result.evidence.notes, *result.warnings), "warning")
     yield from paragraphs((f"Not tried: {name}: {reason}." for name, reason in result.left_out), "note")
 

@@ -219,7 +219,9 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     )
     yield bits_table(measured)
     yield near_table(near, about.bits_limit, varies=measured.noise is not None)
-    yield from tail_blocks(measured.tail, measured.kind)
+    tail = tuple(tail_blocks(measured.tail, measured.kind))
+    if tail:
+        yield Fold("The tail: the worst few, and people rarer than any who were asked", tail)
     for limit in measured.limits:
         yield Paragraph(limit.text, tone="small")
     yield from bound_blocks(measured)
