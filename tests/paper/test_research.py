@@ -11,7 +11,7 @@ import pytest
 from fairbits import Network
 from fairbits.data import load_subject
 from fairbits.errors import OptionError, UsageError
-from fairbits.paper import subjects
+from fairbits.paper import localisation, subjects
 from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
 from fairbits.paper.research import ExperimentPlan
@@ -90,7 +90,8 @@ def test_the_ablation_has_equal_queries(tmp_path) -> None:
     assert min(used) > 0.9 * 60_000
 
 
-def test_rq3_goes_on_where_it_was(tmp_path) -> None:
+def test_rq3_goes_on_where_it_was(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(localisation, "SAMPLES", 200)
     steps: list[str] = []
     where, what = rq3(roster(["heart"]), tmp_path, seconds=0.2, progress=lambda *step: steps.append(step[2]))
     assert steps == ["heart dice: search, debug, repair"]

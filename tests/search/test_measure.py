@@ -97,7 +97,7 @@ def test_debug_and_repair_lower_it(tmp_path: Path, subject: Subject) -> None:
     assert best is not None
     assert best.q_1_mean is not None
     assert best.choosing < found.figure[::2].mean() <= np.log2(subject_twins(subject))
-    mended = repair_run(run, subject=subject, retrain=False, max_accuracy_loss=0.1, threads=1)
+    mended = repair_run(run, subject=subject, retrain=False, quick=True, max_accuracy_loss=0.1, threads=1)
     assert mended.measure == "q_1"
     assert mended.chosen is not None
     assert mended.chosen.plan.q_1_mean < mended.before_plan.q_1_mean

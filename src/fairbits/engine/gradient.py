@@ -23,7 +23,6 @@ from fairbits.engine.kernels.gradients import gradients_chunk
 from fairbits.engine.kernels.lanes import PEOPLE, fma, load, splat, store_totals, sub
 from fairbits.engine.plan import Plan, round_up, scratch
 from fairbits.engine.threads import writeable
-from fairbits.engine.wide import ROWS
 from fairbits.errors import ROW, OptionError, choose_from
 
 Floats = NDArray[np.float32]
@@ -171,7 +170,8 @@ def _run(
         return -1 if sound.all() else start + int(sound.argmin())
 
     work = adjoint.weights.size + (program.table_starts.size + adjoint.table_starts.size + 8) * program.widths[0]
-    run_batch(plan, codes, fused if plan.fused else wide, work=int(work), threads=threads, tile=ROWS)
+    tile = None if plan.fused else plan.layers.rows
+    run_batch(plan, codes, fused if plan.fused else wide, work=int(work), threads=threads, tile=tile)
 
 
 def _checked(plan: Plan, twins: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -62,9 +62,6 @@ from fairbits.errors import ModelError, TableError
 from fairbits.functions import expit
 from fairbits.models import Do, Network
 
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
-
 
 class Held(NamedTuple):
     """The interventions in one layer, and where their buffers lie in a tile's memory."""
@@ -276,10 +273,6 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
     return -1
 
 
-# Numba infers the types of kernels; annotations would only repeat "Any".
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
-
-
 ROUNDING = 1e-5
 """Bounds and distances are sums in float32: a pair is passed over only if it is short by more than this share."""
 
@@ -350,6 +343,11 @@ class Effects:
     def k_mean(self) -> NDArray[np.float64]:
         """Mean k over the people, per intervention."""
         return self.k.mean(axis=1, dtype=np.float64)
+
+    @property
+    def id_rate(self) -> NDArray[np.float64]:
+        """Share of people whose twins get different decisions, per intervention."""
+        return self.flips.mean(axis=1)
 
 
 def study(

@@ -175,9 +175,6 @@ def _add_held(
                     sums[i, outputs[tree] + w] += values[at, w] - values[before, w]
 
 
-__all__ = ["LEFT", "OTHER_WAY", "RIGHT", "Walks", "held_sums", "leaves_of", "walks_of"]
-
-
 #: People who go through a tree together: their features stay in the first cache.
 _BLOCK = 128
 #: About how many of the engine's multiply-adds a step down a tree is worth.

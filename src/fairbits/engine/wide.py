@@ -5,8 +5,10 @@ blocks them, is faster. And where few people are asked about, the whole answer i
 The protected part of the first layer is still computed once, as a table of m rows, and a person's own part once.
 
 BLAS rounds the same row otherwise in products of other sizes, and a single column otherwise at another place. So all
-products of a plan have the same number of rows, however many people there are, and eight columns or more: a person's
-figures depend on that person alone.
+products of a plan have the same number of rows, however many people there are, and eight columns or more. Some (the
+kernels of OpenBLAS for Haswell) round a row also by its place among the others: chunks are whole tiles, so that threads
+change no place, and the first layer, which is small, is summed in double precision. Where BLAS rounds all rows alike, a
+person's figures depend on that person alone.
 """
 
 from __future__ import annotations
@@ -29,9 +31,6 @@ Truth = NDArray[np.bool_]
 
 ROWS = 256
 """About how many rows are multiplied at a time: BLAS is at 92 % of its best or more, and the layers stay in cache."""
-
-PART = 64
-"""Rows that are multiplied at a time where there is one for each person: a tile may have few people."""
 
 CACHED = 2**18
 """Numbers in a layer of the interventions that run through the network together: they stay in cache."""
@@ -63,7 +62,7 @@ class WideLayers:
         self.people, self.part = max(1, round(ROWS / plan.m)), -(-plan.m // -(-plan.m // ROWS))
         self.rows = self.people * self.part
         #: One row for every numeric attribute, then one for every value of each categorical one.
-        self.first = _broad(np.concatenate([program.numeric_slopes.reshape(-1, h), plan.tables]))
+        self.first = np.concatenate([program.numeric_slopes.reshape(-1, h), plan.tables])
         self.twins: Floats = program.twins.reshape(-1, h)
         self.weights: list[Floats] = []
         self.biases: list[Floats] = []
@@ -90,11 +89,15 @@ class WideLayers:
         numbers = (codes[:, plan.numeric_columns] - plan.numeric_shifts).astype(np.float32)
         values = codes[:, plan.lookup_columns] - plan.lookup_lows
         index = np.clip(np.nan_to_num(np.floor(values)), 0, plan.lookup_sizes - 1).astype(np.int64)
-        rows = np.zeros((len(codes), len(self.first)), np.float32)
+        rows = np.zeros((len(codes), len(self.first)))
         rows[:, : numbers.shape[1]] = numbers
-        np.put_along_axis(rows, self.places(index), np.float32(1), axis=1)
+        np.put_along_axis(rows, self.places(index), 1.0, axis=1)
         usable = np.isfinite(numbers).all(axis=1) & (values == index).all(axis=1)
-        return product(rows, self.first, PART)[:, : self.widths[0]] + plan.program.bias, index, usable
+        return (rows @ self._exact_first).astype(np.float32) + plan.program.bias, index, usable
+
+    @cached_property
+    def _exact_first(self) -> NDArray[np.float64]:
+        return self.first.astype(np.float64)
 
     def places(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of the first layer for values of the categorical attributes."""
@@ -187,7 +190,7 @@ class WideLayers:
         for number in range(len(self.widths) - 2, -1, -1):
             slope = product(slope, self.back[number + 1], self.rows)[:, : self.widths[number]]
             slope *= self.activations[number].slope(befores[number])
-        by_input = product(slope, self.back[0], PART)
+        by_input = product(slope, self.back[0], self.rows)
         up, down = np.minimum(index + 1, plan.lookup_sizes - 1), np.maximum(index - 1, 0)
         there, here = (np.take_along_axis(by_input, self.places(end), axis=1) for end in (up, down))
         result = np.zeros(codes.shape, np.float32)

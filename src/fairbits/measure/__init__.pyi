@@ -8,7 +8,6 @@ from .bits import qid as qid
 from .evaluator import MEASURES as MEASURES
 from .evaluator import REGRESSION_SHARE as REGRESSION_SHARE
 from .evaluator import Evaluator as Evaluator
-from .evaluator import InterventionFigures as InterventionFigures
 from .evaluator import Measure as Measure
 from .evaluator import Progress as Progress
 from .evaluator import check_measure as check_measure

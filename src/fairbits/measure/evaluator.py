@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from fairbits.domain import DEFAULT_THRESHOLD, Attribute, Codes, Encoding, Schema, Table, Truth, Twins, Unseen, Validity
 from fairbits.engine import (
     Contributions,
+    Effects,
     Evaluation,
     Foresight,
     Plan,
@@ -595,23 +596,13 @@ def default_epsilon(schema: Schema, table: Table) -> float:
     return float(REGRESSION_SHARE * (high - low))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InterventionFigures:
-    """What interventions do to people; one entry per intervention."""
-
-    k_mean: npt.NDArray[np.float64]
-    id_rate: npt.NDArray[np.float64]
-    k: npt.NDArray[np.int32]
-    q_1: npt.NDArray[np.float32] | None = None
-
-
-def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool = False) -> InterventionFigures:
+def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool = False) -> Effects:
     """All at once for a native network; one by one for other models, and where whole vectors are compared."""
     evaluator = evaluator.over_values
     model = evaluator.model
     valid = evaluator.valid_twins(people)
     if isinstance(model, Network) and not evaluator.by_vector and not (bits and valid is not None):
-        effects = study(
+        return study(
             model,
             evaluator.encoding,
             evaluator.twins,
@@ -624,13 +615,14 @@ def hold(evaluator: Evaluator, people: Codes, dos: Sequence[Do], *, bits: bool =
             bits=bits,
             threads=evaluator.threads,
         )
-        return InterventionFigures(effects.k_mean, effects.flips.mean(axis=1), effects.k, effects.q_1)
     require(model, HasInterventions, "holding neurons")
     figures = [evaluator.with_model(model.with_interventions([do])).evaluate(people) for do in dos]  # type: ignore[attr-defined]
-    k = np.array([found.k for found in figures], dtype=np.int32).reshape(len(dos), len(people))
-    flips = np.array([found.flips.mean() for found in figures], dtype=np.float64)
-    q_1 = np.array([found.q_1 for found in figures], dtype=np.float32).reshape(k.shape) if bits else None
-    return InterventionFigures(k.mean(axis=1, dtype=np.float64), flips, k, q_1)
+    shape = len(dos), len(people)
+    return Effects(
+        k=np.array([found.k for found in figures], dtype=np.int32).reshape(shape),
+        flips=np.array([found.flips for found in figures], dtype=np.bool_).reshape(shape),
+        q_1=np.array([found.q_1 for found in figures], dtype=np.float32).reshape(shape) if bits else None,
+    )
 
 
 Measure = Literal["q_inf", "q_1"]

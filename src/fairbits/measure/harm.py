@@ -83,6 +83,3 @@ def _add(
         if chosen is not None:
             total[2] += (there & ~chosen & chosen.any(axis=axis, keepdims=True)).sum(axis=others)
             total[3] += there.sum(axis=others)
-
-
-__all__ = ["Harm", "harmed_people", "harms_of"]

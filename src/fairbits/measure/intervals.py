@@ -94,9 +94,11 @@ def _by_person(
     sizes = np.ones(len(values)) if weight is None else weight / weight.mean()
     if people is None:
         return values * sizes[:, None], sizes
-    own = np.unique(people, return_inverse=True)[1]
-    sums = np.column_stack([np.bincount(own, weights=sizes * column) for column in values.T]).astype(np.float64)
-    return sums, np.bincount(own, weights=sizes).astype(np.float64)
+    if people.min() < 0:
+        people = np.unique(people, return_inverse=True)[1]
+    there = np.bincount(people) > 0  # some of the people may have no row here
+    sums = np.column_stack([np.bincount(people, weights=sizes * column)[there] for column in values.T])
+    return sums.astype(np.float64), np.bincount(people, weights=sizes)[there].astype(np.float64)
 
 
 def wilson(hits: int, trials: int, *, level: float = 0.95) -> Estimate:
@@ -153,7 +155,10 @@ def bounded_means(
     sums, sizes = (values, np.ones(rows)) if people is None and weight is None else _by_person(values, people, weight)
     usual = rows / len(sums)
     if len(sums) >= many:
-        half = _normal_halves((sums - centre * sizes[:, None]) / usual, level, nearness)
+        centred = centre * sizes[:, None]  # in place: there may be millions of people
+        np.subtract(sums, centred, out=centred)
+        centred /= usual
+        half = _normal_halves(centred, level, nearness)
         if half is not None:
             ends = np.array([np.maximum(centre - half, bottom), np.minimum(centre + half, top)])
             return [Estimate(*map(float, one)) for one in zip(centre, *ends, strict=True)]

@@ -512,19 +512,21 @@ class Measurement(Shown):
         list[Person]
             People with their attributes in words.
         """
-        order = np.lexsort((np.arange(len(self)), -self.evaluation.span, -self.evaluation.k))
-        free = self.table.codes[:, self.schema.free_columns]
-        seen: dict[bytes, int] = {}
-        chosen: list[int] = []
+        order = np.lexsort((-self.evaluation.span, -self.evaluation.k))  # which keeps the order of equals
+        codes, free = self.table.codes, self.schema.free_columns
+        chosen: dict[bytes, int] = {}
         for row in order:
-            key = free[row].tobytes()
-            if key in seen:
-                continue
             if len(chosen) == top:
                 break
-            seen[key] = len(chosen)
-            chosen.append(int(row))
-        return [self._person(row, int((free == free[row]).all(axis=1).sum())) for row in chosen]
+            chosen.setdefault(codes[row, free].tobytes(), int(row))
+        return [self._person(row, self._rows_like(row)) for row in chosen.values()]
+
+    def _rows_like(self, row: int) -> int:
+        """How many rows have the unprotected values of a row."""
+        same = np.ones(len(self), np.bool_)
+        for column in self.schema.free_columns:  # one column at a time: all of them are as large as the table
+            same &= self.table.codes[:, column] == self.table.codes[row, column]
+        return int(same.sum())
 
     def _person(self, row: int, rows: int) -> Person:
         figures, twins, codes = self.evaluation, self.evaluator.twins, self.table.codes[row]
@@ -562,6 +564,21 @@ class Measurement(Shown):
         return found
 
 
+def _narrow_flips(
+    evaluator: Evaluator, support: Support, likely: Validity, codes: Codes, decided: npt.NDArray[np.int64]
+) -> Truth:
+    """Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins."""
+    there, supported = evaluator.valid_twins(codes), support.twins(codes)
+    plausible = supported & likely.twins(codes)
+    each = [alone(evaluator.twins, codes, place) for place in range(len(evaluator.schema.protected))]
+    flips = []
+    for mask in (supported, plausible, *each, *(plausible & one for one in each)):
+        some = mask if there is None else mask & there
+        most = np.where(some, decided, -1).max(axis=1)
+        flips.append(most > np.where(some, decided, np.iinfo(np.int64).max).min(axis=1))
+    return np.array(flips)
+
+
 def measure_table(
     evaluator: Evaluator,
     table: Table,
@@ -585,30 +602,25 @@ def measure_table(
     schema, twins = evaluator.schema, evaluator.twins
     likely = Validity(schema, twins, evaluator.validity.rows, rules=schema.plausible)
     names = schema.protected
-    # Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins.
     narrow = np.zeros((2 + 2 * len(names), len(table)), np.bool_)
     figures = []
     with rows_named(place=table.place):
         for piece, found, decided in evaluator.answers(table.codes, progress=progress):
             figures.append(found)
-            if decided is None:
-                continue
-            codes = table.codes[piece]
-            there = evaluator.valid_twins(codes)
-            supported = support.twins(codes)
-            plausible = supported & likely.twins(codes)
-            each = [alone(twins, codes, place) for place in range(len(names))]
-            masks = [supported, plausible, *each, *(plausible & one for one in each)]
-            for kept, mask in zip(narrow, masks, strict=True):
-                some = mask if there is None else mask & there
-                most = np.where(some, decided, -1).max(axis=1)
-                kept[piece] = most > np.where(some, decided, np.iinfo(np.int64).max).min(axis=1)
+            if decided is not None:
+                narrow[:, piece] = _narrow_flips(evaluator, support, likely, table.codes[piece], decided)
     evaluation = Evaluation.concatenate(figures)
-    columns = np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1])
+    figures.clear()  # of millions of people, they are large
     limit = evaluator.bits_limit
     people = people_of(schema, table)
     drawn: dict[str, Any] = {"people": people, "weight": table.weight}
-    k_mean, q_inf_mean, q_1_mean = bounded_means(columns, rng, lows=(1, 0, 0), highs=(2**limit, limit, limit), **drawn)
+    k_mean, q_inf_mean, q_1_mean = bounded_means(
+        np.column_stack([evaluation.k, evaluation.q_inf, evaluation.q_1]),
+        rng,
+        lows=(1, 0, 0),
+        highs=(2**limit, limit, limit),
+        **drawn,
+    )
     split = rate_of(evaluation.k > 1, **drawn)
     flips = () if schema.regression else (evaluation.flips, *narrow)
     rates = [rate_of(one, **drawn) for one in flips]

@@ -109,18 +109,21 @@ def tail_of(
     weight: Floats | None = None,
 ) -> Tail:
     """The tail of gaps; ``highest`` is the largest that there can be, None where there is no such."""
-    values = np.asarray(gaps, dtype=np.float64)
-    every = np.ones(len(values)) if weight is None else weight
+    values, every = np.asarray(gaps, dtype=np.float64), weight
     if people is not None:
-        own, place = np.unique(people, return_inverse=True)
-        largest = np.zeros(len(own))
-        np.maximum.at(largest, place.ravel(), values)
-        every = np.ones(len(own)) if weight is None else np.bincount(place.ravel(), weight).astype(np.float64)
-        values = largest
-    order = np.argsort(values, kind="stable")
-    order = order[every[order] > 0]
-    values, n = values[order], int(effective_size(every))
-    shares = np.cumsum(every[order]) / every.sum()
+        there = np.bincount(people) > 0
+        largest = np.zeros(len(there))
+        np.maximum.at(largest, people, values)
+        values = largest[there]
+        every = None if weight is None else np.bincount(people, weight)[there].astype(np.float64)
+    if every is None:
+        values, n = np.sort(values), len(values)
+        shares = np.arange(1.0, n + 1) / n
+    else:
+        order = np.argsort(values, kind="stable")
+        order = order[every[order] > 0]
+        values, n = values[order], int(effective_size(every))
+        shares = np.cumsum(every[order]) / every.sum()
     quantiles = tuple(_quantile(values, shares, n, level, highest) for level in LEVELS if n * (1 - level) >= 1)
     extreme, why = None, "Rows are weighted, and what lies beyond them is estimated of rows that count alike only."
     if weight is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,15 +37,8 @@ class Sink(Protocol):
 _UNASKED = -1
 
 
-@dataclass(slots=True)
-class _Seeds:
-    """The seeds of the current round: where each started, how far it came, and when."""
-
-    rows: Indices = field(default_factory=lambda: np.empty(0, np.int64))
-    k_initial: Indices = field(default_factory=lambda: np.empty(0, np.int64))
-    k_best: Indices = field(default_factory=lambda: np.empty(0, np.int64))
-    begun: Codes = field(default_factory=lambda: np.empty(0))
-    reached: Codes = field(default_factory=lambda: np.empty(0))
+#: A seed of the current round: where it started, how far it came, and when.
+_SEED = np.dtype([("row", "i8"), ("k_initial", "i8"), ("k_best", "i8"), ("begun", "f8"), ("reached", "f8")])
 
 
 class Oracle:
@@ -110,7 +103,7 @@ class Oracle:
         self.replayed = 0.0  # seconds spent on repeating what an earlier attempt had done
         self._watch = watch
         self._stop = stop
-        self._seeds = _Seeds()
+        self._seeds = np.empty(0, _SEED)
 
     @property
     def seconds(self) -> float:
@@ -151,14 +144,11 @@ class Oracle:
         BudgetSpent
             When the budget is spent.
         """
-        first = len(self._seeds.rows)
-        numbers = np.arange(first, first + len(rows))
-        now = self.seconds
-        unasked = np.full(len(rows), _UNASKED, dtype=np.int64)
-        for name, more in (("rows", rows), ("k_initial", unasked), ("k_best", unasked)):
-            setattr(self._seeds, name, np.concatenate([getattr(self._seeds, name), more]))
-        for name in ("begun", "reached"):
-            setattr(self._seeds, name, np.concatenate([getattr(self._seeds, name), np.full(len(rows), now)]))
+        numbers = len(self._seeds) + np.arange(len(rows))
+        opened = np.empty(len(rows), _SEED)
+        opened["row"], opened["k_initial"], opened["k_best"] = rows, _UNASKED, _UNASKED
+        opened["begun"] = opened["reached"] = self.seconds
+        self._seeds = np.concatenate([self._seeds, opened])
         return numbers, self.ask(self.problem.rows[rows], seeds=numbers, origin=origin)
 
     def ask(self, people: Codes, *, seeds: Indices | None = None, origin: str) -> Evaluation:
@@ -214,7 +204,7 @@ class Oracle:
             figures = figures.rows(np.arange(last + 1))
             mine = None if mine is None else mine[: last + 1]
         self._count(asked, figures, mine, origin)
-        self._record(asked, figures, mine, origin, keys, new)
+        self._keep(asked, figures, mine, origin, keys, new)
         if self._watch is not None:
             self._watch(self.tally, self.seconds)
         if allowed < len(people) or full:
@@ -378,16 +368,16 @@ class Oracle:
         Seeds that were drawn, but not asked about before the budget ended, do not count.
         """
         seeds, tally = self._seeds, self.tally
-        asked = seeds.k_initial != _UNASKED
+        asked = seeds[seeds["k_initial"] != _UNASKED]
         sums = {
-            "seeds": int(asked.sum()),
-            "k_initial_sum": float(seeds.k_initial[asked].sum()),
-            "k_final_sum": float(seeds.k_best[asked].sum()),
-            "seconds_to_k_final_sum": float((seeds.reached - seeds.begun)[asked].sum()),
+            "seeds": len(asked),
+            "k_initial_sum": float(asked["k_initial"].sum()),
+            "k_final_sum": float(asked["k_best"].sum()),
+            "seconds_to_k_final_sum": float((asked["reached"] - asked["begun"]).sum()),
         }
         for name in (*sums, *(f"finished_{name}" for name in sums if finished)):
             setattr(tally, name, getattr(tally, name) + sums[name.removeprefix("finished_")])
-        self._seeds = _Seeds()
+        self._seeds = np.empty(0, _SEED)
 
     @property
     def _out_of_time(self) -> bool:
@@ -440,12 +430,12 @@ class Oracle:
             tally.local_tries += n
             tally.local_ids += int(figures.flips.sum())
         if seeds is not None:
-            fresh = self._seeds.k_initial[seeds] == _UNASKED
-            self._seeds.k_initial[seeds[fresh]] = figures.k[fresh]
-            before = self._seeds.k_best[seeds]
-            np.maximum.at(self._seeds.k_best, seeds, figures.k)
-            risen = seeds[self._seeds.k_best[seeds] > before]
-            self._seeds.reached[risen] = self.seconds
+            first, best = self._seeds["k_initial"], self._seeds["k_best"]
+            fresh = first[seeds] == _UNASKED
+            first[seeds[fresh]] = figures.k[fresh]
+            before = best[seeds]
+            np.maximum.at(best, seeds, figures.k)
+            self._seeds["reached"][seeds[best[seeds] > before]] = self.seconds
 
     def _new(self, people: Codes) -> tuple[Keys, Indices]:
         """The hashes of these people, and who of them is a new case: not kept before, and able to exist."""
@@ -470,25 +460,13 @@ class Oracle:
             last = max(last, self._replay.last - self.tally.evaluations - 1)
         return last
 
-    def _record(
+    def _keep(
         self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str, keys: Keys, new: Indices
     ) -> None:
-        """Keep the new cases among them."""
-        if len(new):
-            rows = None if seeds is None else self._seeds.rows[seeds[new]]
-            self._keep(people[new], figures, new, rows, origin, keys[new])
-        else:
+        """Keep the new cases among people."""
+        if len(new) == 0:
             self._sink.append(people[:0], {}, origin)  # nothing to keep, but the sink may be waiting to flush
-
-    def _keep(
-        self,
-        people: Codes,
-        figures: Evaluation,
-        new: Indices,
-        seed_rows: Indices | None,
-        origin: str,
-        keys: Keys,
-    ) -> None:
+            return
         now, tally = self.seconds, self.tally
         numbers = tally.evaluations - len(figures.k) + new
         columns: dict[str, Any] = {
@@ -503,11 +481,11 @@ class Oracle:
             "high_twin": figures.high_twin[new],
             "favourable": figures.favourable[new],
             "twins": figures.m if figures.twins is None else figures.twins[new],
-            "seed_row": -1 if seed_rows is None else seed_rows,
+            "seed_row": -1 if seeds is None else self._seeds["row"][seeds[new]],
             "evaluation": numbers,
             "seconds": now,
         }
-        self._sink.append(people, columns, origin, keys=keys)
+        self._sink.append(people[new], columns, origin, keys=keys[new])
         tally.cases += len(new)
         found = int(columns["flips"].sum())
         if found and tally.seconds_to_first_id is None:
