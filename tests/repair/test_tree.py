@@ -69,6 +69,7 @@ def test_trees_are_written_for_everybody(tmp_path: Path, name: str) -> None:
 def test_a_tree_beside_a_pipeline_speaks_its_words(tmp_path: Path, bare: BareInterpreter) -> None:
     """The model has encoders of its own: the tree takes the same table, and answers with the same classes."""
     pd, compose = pytest.importorskip("pandas"), pytest.importorskip("sklearn.compose")
+    from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
@@ -76,8 +77,11 @@ def test_a_tree_beside_a_pipeline_speaks_its_words(tmp_path: Path, bare: BareInt
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "job": rng.choice(["cook", "nurse", "clerk"], 400)})
     frame["hours"] = rng.integers(0, 50, 400)
+    frame["years"] = np.where(rng.random(400) < 0.1, np.nan, rng.integers(0, 9, 400))  # a tree does without it
     labels = ((frame.job == "nurse") | (frame.hours > 30) & (frame.sex == "m")).astype(int).to_numpy()
-    coded = compose.make_column_transformer((OneHotEncoder(), ["sex", "job"]), remainder="passthrough")
+    coded = compose.make_column_transformer(
+        (OneHotEncoder(), ["sex", "job"]), (SimpleImputer(), ["years"]), remainder="passthrough"
+    )
     model = make_pipeline(coded, LogisticRegression(max_iter=500)).fit(frame, labels)
     audit = Audit.from_table(model, frame.assign(paid=labels), target="paid", protected="sex", favourable=0)
     run = audit.search(budget=Budget(evaluations=300), out=tmp_path / "run")

@@ -59,16 +59,18 @@ class FairTree:
 
         data = TrainingData.of(planner, "a fair tree")
         schema, parts = data.subject.schema, data.subject.encoding.parts
-        columns = np.array([i for i in schema.free_columns if not isinstance(parts[i], Unseen)], np.int64)
-        if len(columns) == 0:
-            raise CapabilityError("a fair tree splits on unprotected attributes, and this model takes none.")
-        shown = np.zeros(data.rows.shape)  # a protected value is the same for everybody, so that no split asks for it
-        shown[:, columns] = data.rows[:, columns]
+        free = [i for i in schema.free_columns if not isinstance(parts[i], Unseen) and not _lacks(schema.attributes[i])]
+        if not free:
+            raise CapabilityError(
+                "a fair tree splits on unprotected attributes that nobody lacks, and this model takes none."
+            )
+        encoding = Encoding.identity(schema, columns=[schema.names[i] for i in free], dtype=np.float64)
+        shown = np.asarray(encoding.encode(data.rows), np.float64)
         labels = data.labels.astype(np.int64)
         names = np.array(class_values(data.subject))[labels]
         most = ignoring(shown, labels) / len(labels)
         planner.watch("choosing the optimal tree of depth 2")
-        best = optimal_tree(shown, labels, columns)
+        best = optimal_tree(shown, labels, np.arange(len(free)))
         grown = DecisionTreeClassifier(max_depth=self.depth, min_samples_leaf=LEAF_ROWS, random_state=0)
         made = {
             "tree-2": (f"the best tree of depth 2 over {best.cuts} cuts", built(best, shown, names)),
@@ -77,15 +79,20 @@ class FairTree:
         for name, (words, tree) in made.items():
             missed = 100 * (most - float((tree.predict(shown) == names).mean()))
             gap = f"at most {missed:.1f} points below any decision without protected attributes, on training rows"
-            text = f"{words}, {gap}: {tree_words(nodes_of(tree, schema), schema)}"
-            fitted = _fitted(tree, schema)
+            text = f"{words}, {gap}: {tree_words(nodes_of(tree, schema), schema, encoding)}"
+            fitted = _fitted(tree, schema, encoding)
             yield Proposal(name, text, fitted.model, retrained=True, fitted=fitted)
 
 
-def _fitted(tree: Any, schema: Schema) -> Fitted:
-    """The tree as a model that is asked with the codes of people, whatever the subject's own model takes."""
-    loaded = adapt(tree, schema, ModelOptions(input_format="codes"))
-    encoding = Encoding.identity(schema, dtype=np.float64)
+def _lacks(attribute: Attribute) -> bool:
+    """Whether values of a number are missing in the table: a category has a label for that."""
+    return attribute.gap is not None and not attribute.labels
+
+
+def _fitted(tree: Any, schema: Schema, encoding: Encoding) -> Fitted:
+    """The tree as a model that is asked with codes of people, whatever the subject's own model takes."""
+    names = tuple(name for name, part in zip(schema.names, encoding.parts, strict=True) if not isinstance(part, Unseen))
+    loaded = adapt(tree, schema, ModelOptions(input_format="codes", columns=names))
     found = fit_to_schema(replace(loaded, encoding=encoding), schema)
     return Fitted(found.model, found.encoding, tree)
 
@@ -101,16 +108,17 @@ def nodes_of(tree: Any, schema: Schema) -> dict[str, list[Any]]:
     return {name: values.tolist() for name, values in lists.items()}
 
 
-def tree_words(nodes: dict[str, list[Any]], schema: Schema, node: int = 0) -> str:
+def tree_words(nodes: dict[str, list[Any]], schema: Schema, encoding: Encoding, node: int = 0) -> str:
     """A tree over codes as people read it: if …, then …, else …; leaves say what is decided."""
     if nodes["left"][node] < 0:
         decided = schema.rule.most_likely(np.array([nodes["values"][node]]))[0]
         return schema.classes[decided]
-    sides = [tree_words(nodes, schema, nodes[side][node]) for side in ("left", "right")]
+    sides = [tree_words(nodes, schema, encoding, nodes[side][node]) for side in ("left", "right")]
     if sides[0] == sides[1]:
         return sides[0]
     left, right = (f"({text})" if text.startswith("if ") else text for text in sides)
-    condition = _condition(schema.attributes[nodes["feature"][node]], nodes["threshold"][node])
+    owner = next(i for i, part in enumerate(encoding.parts) if nodes["feature"][node] in part.columns)
+    condition = _condition(schema.attributes[owner], nodes["threshold"][node])
     return f"if {condition} then {left}, else {right}"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, Numeric, Schema, table_columns
+from fairbits.domain import Encoding, Numeric, Schema, Unseen, table_columns
 from fairbits.models import HasClassScores, Network
 from fairbits.repair.proposals.guard import ROUNDING, Guard, TwinRules, least_size
 from fairbits.repair.proposals.thresholds import GroupThresholds, twin_cuts
@@ -155,8 +155,8 @@ def script_of(
 def tree_script(tree: dict[str, Any], schema: Schema, encoding: Encoding, classes: list[Any]) -> Script:
     """A decision tree on unprotected inputs alone, with its nodes in the file itself."""
     about = by_inputs(schema, encoding, classes, network=tree)
-    same = all(isinstance(part, Numeric) and part == Numeric(place) for place, part in enumerate(encoding.parts))
-    words = fill(f"It decides: {tree_words(tree, schema)}.", 118) if same else ""
+    same = all(isinstance(part, Unseen) or part == Numeric(int(part.columns[0])) for part in encoding.parts)
+    words = fill(f"It decides: {tree_words(tree, schema, encoding)}.", 118) if same else ""
     asks = {int(column) for i in schema.protected_columns for column in encoding.parts[i].columns} & set(
         tree["feature"]
     )
