@@ -1,6 +1,6 @@
 """How cost grows: seconds and peak memory by rows, twins, width, depth, trees and cases, with slopes on log axes.
 
-    python -m benchmarks.growth --plot docs/images/growth.png         everything, about five minutes on two quiet cores
+    python -m benchmarks.growth --plot docs/images/growth.png         everything: three minutes, some GB of disk
     python -m benchmarks.growth --only rows,cases --largest 100       some of it, up to a hundredth of the largest sizes
 
 Each point is measured in a process of its own, so that its peak (``ru_maxrss``) is its own: the work is done on a few
@@ -30,10 +30,10 @@ SIZES: dict[str, tuple[int, ...]] = {
     "width": (16, 64, 256, 1_024, 4_096),
     "depth": (1, 2, 4, 8),
     "trees": (10, 100, 1_000),
-    "cases": (100_000, 1_000_000, 10_000_000),
-    "report": (100_000, 1_000_000, 10_000_000),
-    "filter": (100_000, 1_000_000, 10_000_000),
-    "debug": (100_000, 1_000_000, 10_000_000),
+    "cases": (100_000, 1_000_000, 10_000_000, 100_000_000),
+    "report": (100_000, 1_000_000, 10_000_000, 100_000_000),
+    "filter": (100_000, 1_000_000, 10_000_000, 100_000_000),
+    "debug": (100_000, 1_000_000, 10_000_000, 100_000_000),
 }
 #: What is asked of the cases of a run, which is made once for each size.
 OF_CASES = ("report", "filter", "debug")
@@ -194,13 +194,15 @@ def draw(curves: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
         other = axis.twinx()
         other.loglog(sizes, [one["peak"] for one in points.values()], "s--", color="#c2571a", label="peak, MB")
         other.set_ylim(10, 10_000)
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=7)
+        axis.minorticks_off()
         axis.set_xlabel(SAID[kind].replace("`", ""), fontsize=8)
         axis.spines[["top"]].set_visible(False)
         other.spines[["top"]].set_visible(False)
     for axis in list(axes.flat)[len(curves) :]:
         axis.set_visible(False)
-    axes.flat[0].legend(frameon=False, fontsize=8)
-    axes.flat[0].set_ylabel("seconds (blue); peak in MB on the right (orange)", fontsize=8)
+    lines = [*axes.flat[0].get_lines(), *other.get_lines()]
+    figure.legend(handles=lines, loc="outside upper center", ncols=3, frameon=False, fontsize=9)
     figure.savefig(path, dpi=110)
 
 

@@ -218,15 +218,14 @@ def _much() -> object:
 
 def test_a_plain_run_that_is_removed_is_not_called_safe(tmp_path: Path, people_schema: Schema, rng) -> None:
     run = RunWriter.create(tmp_path / "run", MANIFEST, people_schema)
-    writer = TaskWriter(run.folder, Layout(people_schema), 0)
-    writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
-    writer.flush()
-    shutil.rmtree(tmp_path / "run")
-    writer.append(random_people(rng, people_schema, 5), figures(rng, 5, start=5), "random")
-    with pytest.raises(FairbitsError, match="was removed or moved") as found:
+    with TaskWriter(run.folder, Layout(people_schema), 0) as writer:
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5), "random")
         writer.flush()
+        shutil.rmtree(tmp_path / "run")
+        writer.append(random_people(rng, people_schema, 5), figures(rng, 5, start=5), "random")
+        with pytest.raises(FairbitsError, match="was removed or moved") as found:
+            writer.flush()
     assert "safe" not in str(found.value)
-    writer.close()
     run.close()
 
 

@@ -45,6 +45,7 @@ from .schema import rule_words as rule_words
 from .schema import twins_of as twins_of
 from .table import Table as Table
 from .table import check_domain as check_domain
+from .table import numbered_rows as numbered_rows
 from .table import numbers as numbers
 from .table import numpy_of as numpy_of
 from .table import one_row_each as one_row_each

@@ -552,13 +552,13 @@ def _people(schema: Schema, table: Table) -> tuple[Integers | None, int]:
         own, repeated = table.person, 0
     else:
         columns = [table.codes[:, i] for i in schema.free_columns]
-        free = _numbered([*columns, *(() if table.scores is None else (table.scores,))], len(table))
+        free = numbered_rows([*columns, *(() if table.scores is None else (table.scores,))], len(table))
         sizes = np.bincount(free)
         repeated = int(sizes[sizes > 1].sum())
         if repeated <= NOTICED * len(table):
             return None, 0
         guarded = [table.codes[:, i] for i in schema.protected_columns]
-        whole = _numbered([free, *guarded, *(() if table.observed is None else table.observed.T)], len(table))
+        whole = numbered_rows([free, *guarded, *(() if table.observed is None else table.observed.T)], len(table))
         # A kind of unprotected values that comes with one kind of protected ones only: its rows look like one person.
         first = np.full(len(sizes), -1, dtype=np.int64)
         first[free[::-1]] = whole[::-1]
@@ -622,7 +622,7 @@ def one_row_each(
     return np.sort(drawn)
 
 
-def _numbered(columns: list[npt.NDArray[Any]], n: int) -> Integers:
+def numbered_rows(columns: list[npt.NDArray[Any]], n: int) -> Integers:
     """Rows by number, equal ones alike, by a hash of 64 bits (a million rows: 3 in 10⁸ collide)."""
     found = np.zeros(n, dtype=np.uint64)
     for column in columns:

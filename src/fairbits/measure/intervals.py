@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fairbits.domain import numbered_rows
 from fairbits.errors import OptionError
 from fairbits.functions import gamma_quantile, normal_quantile
 
@@ -164,7 +165,12 @@ def bounded_means(
             return [Estimate(*map(float, one)) for one in zip(centre, *ends, strict=True)]
     counts = np.ones(len(sums), np.int64)
     if len(sums) > ALIKE:  # people alike share one weight
-        kinds, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
+        whole = np.column_stack([sums, sizes])
+        numbers = numbered_rows(list(whole.T), len(whole))
+        one_of = np.empty(numbers.max() + 1, np.int64)
+        one_of[numbers] = np.arange(len(whole))
+        order = np.lexsort(whole[one_of].T[::-1])
+        kinds, counts = whole[one_of[order]], np.bincount(numbers)[order]
         sums, sizes = kinds[:, :-1], kinds[:, -1]
     drawn = np.empty((2, resamples, values.shape[1]))
     shapes = np.append(counts, 1.0)  # the last is the one more person: a gamma weight of shape 1 is exponential

@@ -112,7 +112,7 @@ def _check_tree(facts: dict[str, str], features: int, number: int) -> None:
         check_tree(tree, number, features, 1)
     except Damaged as error:
         raise ValueError(str(error)) from None
-    for key in ("shrinkage", "leaf_const", "leaf_coeff"):
+    for key in ("shrinkage", "leaf_const", "leaf_coeff", "num_features", "leaf_features"):
         _numbers(facts, key, np.float64)
     if facts.get("is_linear", "0") not in ("0", "1"):
         raise ValueError(f"tree {number + 1} says neither that it is linear nor that it is not")
