@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # There is a worker for every core: threads of frameworks would only wait for each other, and they wait by
+    # There are more workers than cores: threads of frameworks would only wait for each other, and they wait by
     # spinning. Said before any of them is loaded, which is when they look.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Some machines forbid Python to keep what it has compiled. A worker, and every process that it starts, would
@@ -41,6 +41,12 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many workers again as cores: a third of the time tests wait for processes that they started."""
+    cores = os.cpu_count() or 1
+    return cores + cores // 2
 
 
 def pytest_collection_finish() -> None:
