@@ -79,6 +79,15 @@ def test_forms_are_made_of_scores_and_a_statement_is_refused(audited: Path, tmp_
     assert not (tmp_path / "none").exists()
 
 
+def test_what_to_do_next_can_be_done(audited: Path, tmp_path: Path) -> None:
+    done = run("audit", audited / "subject.toml", "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    *_, last = done.stdout.strip().splitlines()
+    assert last.startswith("next  fairbits report ")
+    assert run(*last.split()[2:]).exit_code == 0
+    assert (tmp_path / "run" / "profile.html").is_file()
+
+
 def test_signed_and_checked_again(audited: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)

@@ -48,7 +48,7 @@ def audit(
             nearby = f"next  fairbits audit --resume {folder}{loading.typed} (it ended early)"
     else:
         folder, seconds = found.folder, {"proxies": found.seconds}
-        nearby = f"next  fairbits gate {subject or folder}{loading.typed}"
+        nearby = f"next  fairbits report {folder}{loading.typed} --form profile"
 
     def look() -> Any:
         if not isinstance(found, audits.AuditResult):
