@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairbits import Audit
 from fairbits.certify.cells import prove_cells
 from fairbits.certify.exact import everybody
 from fairbits.domain import Attribute, Schema, Table
@@ -191,3 +192,17 @@ def test_bounds_of_boxes_hold_at_every_moment(adds):
             assert found.falsified <= flips <= found.people - found.certified
             partly += 0 < found.certified + found.falsified < found.people
     assert partly > 50
+
+
+def test_no_more_classes_are_said_than_there_can_be():
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    rng = np.random.default_rng(0)
+    group = Attribute(name="group", kind="integer", low=0, high=59, protected=True)
+    others = (Attribute(name=f"a{i}", kind="integer", low=0, high=20) for i in range(6))
+    schema = Schema((group, *others), classes=("no", "maybe", "yes"), favourable="yes")
+    codes = np.column_stack([rng.integers(0, 60, 3000), rng.integers(0, 21, (3000, 6))]).astype(np.float64)
+    labels = np.digitize(codes[:, 0] / 30 + codes[:, 1] / 20 + rng.normal(0, 0.2, 3000), [0.8, 1.6])
+    model = lightgbm.LGBMClassifier(n_estimators=150, learning_rate=0.4, random_state=0, verbose=-1)
+    audit = Audit(model.fit(codes, labels), Table(codes, labels.astype(np.float64)), schema)
+    said = " ".join(audit.certify(budget="1s").notes)
+    assert "and 40 (nobody exceeds it)" in said  # rounding made it 41, and ε = 0.025 has room for 40
