@@ -100,13 +100,15 @@ def _datasets(making: Making) -> Part:
 
 
 def _question(name: str, making: Making) -> Part:
-    plan = ExperimentPlan.of(name, making.subjects, making.work, seconds=making.seconds, repeats=making.repeats)
+    plan = ExperimentPlan.of(
+        name, making.subjects, making.work, budget=Budget(seconds=making.seconds), repeats=making.repeats
+    )
     repeats = f" --repeats {making.repeats}" if making.repeats > 1 else ""
     return part(f"fairbits paper {name} --budget {making.seconds:g}s{repeats}", plan.run(said(name)))
 
 
 def _rq3(making: Making) -> Part:
-    tables = rq3(making.subjects, making.work, seconds=making.seconds, progress=said("rq3"))
+    tables = rq3(making.subjects, making.work, budget=Budget(seconds=making.seconds), progress=said("rq3"))
     return part(f"fairbits paper rq3 --budget {making.seconds:g}s", *tables)
 
 

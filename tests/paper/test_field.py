@@ -9,6 +9,7 @@ import pytest
 from fairbits.errors import OptionError
 from fairbits.paper.research import ExperimentPlan, field_findings, field_row, pairwise
 from fairbits.paper.subjects import roster
+from fairbits.search import Budget
 
 
 def runs(*rates: float, k: int = 2) -> list[dict[str, float]]:
@@ -80,7 +81,7 @@ def test_many_cells_of_few_runs_still_compare_the_two_over_all_of_them() -> None
 
 
 def test_every_run_of_the_field_is_kept_and_shared_with_rq2(tmp_path) -> None:
-    terms = {"seconds": 0.1, "threads": 1}
+    terms = {"budget": Budget(evaluations=2_000), "threads": 1}
     field = ExperimentPlan.of(
         "field", roster(["heart"]), tmp_path, strategies=["climb", "random", "themis"], **terms
     ).run()
@@ -99,4 +100,4 @@ def test_every_run_of_the_field_is_kept_and_shared_with_rq2(tmp_path) -> None:
 @pytest.mark.parametrize("strategies", [["climb"], ["dice", "adf"]])
 def test_a_field_needs_the_default_and_a_rival(tmp_path, strategies: list[str]) -> None:
     with pytest.raises(OptionError, match="the field is 'climb' and its rivals"):
-        ExperimentPlan.of("field", roster(["heart"]), tmp_path, strategies=strategies)
+        ExperimentPlan.of("field", roster(["heart"]), tmp_path, budget=Budget(evaluations=10), strategies=strategies)

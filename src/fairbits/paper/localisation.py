@@ -54,7 +54,7 @@ def rq3(
     subjects: Roster,
     folder: Path,
     *,
-    seconds: float,
+    budget: Budget,
     strategies: Sequence[str] | None = None,
     partition: str = "constrained",
     threads: int | None = None,
@@ -65,7 +65,7 @@ def rq3(
     strategies = strategies or [REFERENCE]
     if executor_options is not None and executor_options.many:
         threads = executor_options.each
-    each = Settings(budget=Budget(seconds=seconds), partition=partition, threads=threads)
+    each = Settings(budget=budget, partition=partition, threads=threads)
     wanted = []
     for name, strategy in itertools.product(subjects.names, strategies):
         settings = replace(each, strategy=strategy)
@@ -87,7 +87,7 @@ def rq3(
             what.append([name, strategy, *_mitigated({**found, **found.get("by_paper", {})})])
         where.append([name, "paper", *_printed_location(row_of("rq3_localization", name))])
         what.append([name, "paper", *_printed_mitigation(row_of("rq3_mitigation", name))])
-    times = [f"{Budget(seconds=seconds)} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
+    times = [f"{budget} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
     rest = [*([] if subjects.places else [OURS]), *subjects.notes, *missing]
     layers, neurons = (f"RQ3: {title}, ours beside the paper's" for title in TITLES)
     findings = rq3_findings(where, what)

@@ -204,7 +204,7 @@ class ExperimentPlan:
         subjects: Roster,
         folder: Path,
         *,
-        seconds: float = 5.0,
+        budget: Budget,
         repeats: int = 1,
         full: bool = False,
         strategies: Sequence[str] | None = None,
@@ -212,7 +212,7 @@ class ExperimentPlan:
         threads: int | None = None,
     ) -> ExperimentPlan:
         """The plan of a research question: short, or (full) as long as the paper's."""
-        contest = Contest(budget=Budget(seconds=seconds), repeats=repeats, partition=partition, threads=threads)
+        contest = Contest(budget=budget, repeats=repeats, partition=partition, threads=threads)
         if full:
             contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
         chosen = tuple(dict.fromkeys(strategies or STRATEGIES[question]))

@@ -26,6 +26,7 @@ from fairbits.options import (
     protected_option,
     seconds_of,
 )
+from fairbits.search import Budget
 
 PLACE = Path("runs", "paper")
 QUESTIONS = ("datasets", "rq1", "rq2", "rq3", "field", "ablation", "mitigation", "repairs", "compare")
@@ -114,13 +115,15 @@ def paper(
         elif question == "repairs":
             tables = (experiments.repairs_table(found, out, seconds=seconds, **more),)
         elif question == "rq3":
-            tables = experiments.rq3(found, out, seconds=seconds, strategies=wanted, partition=partition, **apart)
+            tables = experiments.rq3(
+                found, out, budget=Budget(seconds=seconds), strategies=wanted, partition=partition, **apart
+            )
         else:
             plan = experiments.ExperimentPlan.of(
                 question,
                 found,
                 out,
-                seconds=seconds,
+                budget=Budget(seconds=seconds),
                 repeats=repeats,
                 full=full,
                 strategies=wanted,
