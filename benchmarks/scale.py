@@ -1,37 +1,30 @@
-"""Many workers: what two workers gain, what Ray costs, how cost grows, and what handing out shards takes by itself.
+"""Many workers: what two workers gain, what Ray costs, and what handing out shards takes by itself.
 
-`python -m benchmarks.scale` prints the figures of docs/benchmarks.md as Markdown; `--plot FILE` draws the growth.
+`python -m benchmarks.scale` prints the figures of docs/benchmarks.md as Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairbits import Attribute, Network, Schema, Table
+from fairbits import Attribute, Schema
 from fairbits.data import load_subject
 from fairbits.engine.seen import keys_of
-from fairbits.measure import Evaluator
 from fairbits.scale import ExecutorOptions, Job, Listener, Signals, carry_out
 from fairbits.scale.run import search
 from fairbits.search import Budget, Settings
 from fairbits.store import Run, RunWriter, TaskWriter, find_doubles, keep_doubles
 from fairbits.store.parts import Layout
-from fairbits.subject import Subject, make_subject
+from fairbits.subject import Subject
 
 EVALUATIONS, SHARDS = 2_000_000, 16
-CASES = (40_000, 120_000, 400_000, 1_200_000, 4_000_000)
-SHARE = 40_000
-TWINS = (8, 24, 80, 240, 800)
-ATTRIBUTES = (6, 12, 24, 48)
 NOTHING = 4000
 
 
@@ -62,25 +55,7 @@ def sharded(
         run = search(
             subject, settings, Path(folder) / "run", executor_options=executor_options, shards=shards, watch=watch
         )
-        return {**(run.summary or {}), **{"bytes": _size(run), "read": _read(run)}}
-
-
-def _size(run: Run) -> int:
-    return sum(path.stat().st_size for path in run.folder.glob("cases/*"))
-
-
-def _read(run: Run) -> tuple[float, float]:
-    """Seconds of one question over all cases when doubles have to be found first, and when the search has done so."""
-    times = []
-    kept = run.folder / "cases" / "doubles.parquet"
-    for known in (True, False):
-        if not known:
-            kept.unlink(missing_ok=True)
-        opened = Run.open(run.folder)
-        begin = time.perf_counter()
-        opened.figures()
-        times.append(time.perf_counter() - begin)
-    return times[1], times[0]
+        return run.summary or {}
 
 
 def readers(cases: int = 10_000_000, tasks: int = 100) -> None:
@@ -158,117 +133,6 @@ def workers() -> None:
     ray.shutdown()
 
 
-def growth(plot: Path | None) -> None:
-    """Seconds by cases, by twins and by attributes; and how far each is from a straight line through all."""
-    curves = {"people asked": _by_cases(), "twins (m)": _by_twins(), "attributes": _by_attributes()}
-    for name, points in curves.items():
-        sizes, seconds = np.array(points).T
-        slope, start = line(sizes, seconds)
-        print(f"\n| {name} | seconds | per unit, µs | off the line |\n| --: | --: | --: | --: |")
-        for size, took in points:
-            off = took / (start + slope * size) - 1
-            print(f"| {size:,.0f} | {took:.3f} | {1e6 * took / size:,.2f} | {off:+.1%} |")
-        print(f"\n{name}: {1e6 * slope:,.3f} µs each, and {1e3 * start:,.1f} ms to begin with.")
-    if plot is not None:
-        draw(curves, plot)
-
-
-def line(sizes: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
-    """Slope and start (not below 0) of the line with the smallest relative errors."""
-    weights = 1 / seconds
-    columns = np.column_stack([sizes, np.ones(len(sizes))]) * weights[:, None]
-    slope, start = np.linalg.lstsq(columns, seconds * weights, rcond=None)[0]
-    if start < 0:
-        slope, start = float((columns[:, 0] @ (seconds * weights)) / (columns[:, 0] @ columns[:, 0])), 0.0
-    return float(slope), float(start)
-
-
-def _by_cases() -> list[tuple[float, float]]:
-    subject = load_subject("census")
-    found = []
-    for n in CASES:
-        # Shards of one size, so that more people are more of the same; the fastest of two, but for the longest.
-        tries = [
-            sharded(subject, ExecutorOptions(workers=1), evaluations=n, shards=n // SHARE)
-            for _ in range(1 if n == CASES[-1] else 2)
-        ]
-        one = min(tries, key=lambda found: found["seconds"])
-        found.append((float(n), float(one["seconds"])))
-        if n == CASES[-1]:
-            with_, without = one["read"]
-            print(
-                f"\n{one['cases']:,} cases: {one['bytes'] / one['cases']:.0f} bytes each on disk; all figures are ",
-                end="",
-            )
-            print(
-                f"read in {with_:.2f} s, of which {with_ - without:.2f} s find the doubles of {n // SHARE} shards ",
-                end="",
-            )
-            print(f"({1e6 * (with_ - without) / one['cases']:.2f} µs a case).")
-    return found
-
-
-def _by_twins() -> list[tuple[float, float]]:
-    return [(float(m), _evaluated(made(12, m), 20_000)) for m in TWINS]
-
-
-def _by_attributes() -> list[tuple[float, float]]:
-    return [(float(count), _evaluated(made(count, 60), 50_000)) for count in ATTRIBUTES]
-
-
-def _evaluated(subject: Subject, people: int) -> float:
-    evaluator = Evaluator(subject.model, subject.schema, subject.encoding, threads=1)
-    rows = subject.schema.clip(np.random.default_rng(1).uniform(0, 20, (people, len(subject.schema))).round())
-    evaluator.evaluate(rows[:256])
-    return fastest(lambda: evaluator.evaluate(rows))
-
-
-def fastest(work: Callable[[], Any], *, times: int = 5) -> float:
-    took = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        work()
-        took.append(time.perf_counter() - begin)
-    return min(took)
-
-
-def made(free: int, m: int) -> Subject:
-    """A network of the benchmark's usual shape over one protected attribute with m values."""
-    rng = np.random.default_rng(0)
-    attributes = [Attribute(name="group", kind="integer", low=0, high=m - 1, protected=True)]
-    attributes += [Attribute(name=f"a{i}", kind="integer", low=0, high=20) for i in range(free)]
-    schema = Schema(tuple(attributes), classes=("no", "yes"))
-    widths = [free + 1, 64, 32, 16, 8, 4, 2]
-    weights = [rng.normal(0, 1.5 / np.sqrt(a), (a, b)) for a, b in itertools.pairwise(widths)]
-    weights[0][0] *= 20 / m
-    network = Network.build(weights, [rng.normal(0, 0.3, b) for b in widths[1:]])
-    rows = schema.clip(rng.uniform(0, 20, (1000, free + 1)).round())
-    return make_subject(f"made-{free}-{m}", network, schema, Table(rows))
-
-
-def draw(curves: dict[str, list[tuple[float, float]]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(curves), figsize=(11, 3.4), layout="constrained")
-    for axis, (name, points) in zip(axes, curves.items(), strict=True):
-        sizes, seconds = np.array(points).T
-        slope, start = line(sizes, seconds)
-        axis.plot(sizes, start + slope * sizes, color="#9aa0a6", linewidth=1.2, label="straight line")
-        axis.plot(sizes, seconds, "o", color="#2f5fd0", label="measured")
-        if seconds.max() > 2 * seconds.min():
-            axis.set(xscale="log", yscale="log")
-        else:  # what hardly grows must not look as if it did
-            axis.set_ylim(0, 1.3 * seconds.max())
-        axis.set_xlabel(name)
-        axis.set_ylabel("seconds")
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(frameon=False)
-    figure.savefig(path, dpi=110)
-
-
 def _shared(shared: Any) -> Any:
     return shared
 
@@ -295,22 +159,14 @@ def simulation() -> None:
         print(f"| {name} | {1e3 * took / NOTHING:.2f} | {1e3 * spent / NOTHING:.2f} |")
 
 
-def main() -> None:
-    """The figures that need no plot."""
-    workers()
-    simulation()
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("workers", "growth", "simulation", "readers"))
-    parser.add_argument("--plot", type=Path)
+    parser.add_argument("part", nargs="?", choices=("workers", "simulation", "readers"))
     parser.add_argument("--cases", type=int, default=10_000_000)
     chosen = parser.parse_args()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     parts = {
         "workers": workers,
-        "growth": lambda: growth(chosen.plot),
         "simulation": simulation,
         "readers": lambda: readers(chosen.cases),
     }

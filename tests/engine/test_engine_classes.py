@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from engine_reference import random_codes, random_plan
 
-from fairbits.engine import Head, classes, evaluate, scores
+from fairbits.engine import Head, evaluate, masked, scores
 
 
 def by_reference(values, epsilon, partition, bounded):
@@ -32,6 +32,12 @@ def test_evaluate_measures_its_own_scores(partition, m, n):
     np.testing.assert_array_equal(result.low_twin, values.argmin(axis=1))
     np.testing.assert_array_equal(result.high_twin, values.argmax(axis=1))
     np.testing.assert_array_equal(result.favourable, (values >= 0.5).sum(axis=1))
+
+
+def classes(values, *, epsilon, partition, bounded=True, threads=1):
+    valid = np.ones(values.shape, bool)
+    found = masked(values, valid, epsilon=epsilon, partition=partition, bounded=bounded, threads=threads)
+    return found.k, found.q_1
 
 
 @pytest.mark.parametrize("partition", ["constrained", "grid"])

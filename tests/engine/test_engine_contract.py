@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engine_reference import random_codes, random_plan
 
-from fairbits.engine import ActivationCode, Evaluation, Head, Plan, classes, evaluate, scores
+from fairbits.engine import ActivationCode, Evaluation, Head, Plan, evaluate, scores
 from fairbits.errors import ModelError, OptionError, TableError
 
 FIELDS = [f.name for f in dataclasses.fields(Evaluation) if f.default is dataclasses.MISSING and f.name != "m"]
@@ -85,13 +85,6 @@ def test_options_are_checked(plan, options, message):
     good = {"epsilon": 0.025, "partition": "grid", "threads": 1}
     with pytest.raises(OptionError, match=message):
         evaluate(plan, random_codes(plan, 3), **(good | options))
-
-
-def test_ready_scores_are_checked():
-    with pytest.raises(OptionError, match="finite"):
-        classes(np.array([[0.1, np.nan]]), epsilon=0.1, partition="grid")
-    with pytest.raises(OptionError, match="shape"):
-        classes(np.zeros(3), epsilon=0.1, partition="grid")
 
 
 def test_plans_must_be_finite():

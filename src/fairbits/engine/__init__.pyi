@@ -5,7 +5,6 @@ from .boxes import margin_cuts as margin_cuts
 from .boxes import score_error as score_error
 from .evaluation import Evaluation as Evaluation
 from .evaluation import Partition as Partition
-from .evaluation import classes as classes
 from .evaluation import evaluate as evaluate
 from .evaluation import masked as masked
 from .evaluation import scores as scores

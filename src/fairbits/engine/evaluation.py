@@ -140,25 +140,6 @@ def scores(plan: Plan, codes: NDArray[np.float64], *, threads: int | None = None
     return ready
 
 
-def classes(
-    scores: NDArray[np.float32],
-    *,
-    epsilon: float,
-    partition: Partition,
-    bounded: bool = True,
-    threads: int | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """k and Q1 of every row of scores."""
-    scores = np.asarray(scores, dtype=np.float32)
-    if scores.ndim != 2 or scores.shape[1] < 1:
-        raise OptionError(f"scores must have shape (n, m) with m >= 1, but got {scores.shape}.")
-    if not np.isfinite(scores).all():
-        raise OptionError("scores must be finite, but hold NaN or infinity.")
-    valid = np.ones(scores.shape, np.bool_)
-    found = masked(scores, valid, epsilon=epsilon, partition=partition, bounded=bounded, threads=threads)
-    return found.k, found.q_1
-
-
 def masked(
     scores: NDArray[np.float32],
     valid: NDArray[np.bool_],

@@ -1,9 +1,9 @@
 """People in SIMD lanes: a Numba type that holds one float32 figure of each person of a tile.
 
 Numba has no vector type, and LLVM's own vectoriser does not keep a tile of accumulators in registers. So a
-tile of 24 people is a value of its own here, ``Lanes``: three LLVM vectors of eight floats. Kernels are
-written as plain Python over such values, and LLVM maps them to what the machine has (three AVX registers,
-six NEON ones). Functions between memory and lanes check no index.
+tile of 24 people is a value of its own here, ``Lanes``: an LLVM vector of 16 floats and one of eight. Kernels are
+written as plain Python over such values, and LLVM maps them to what the machine has (two registers with AVX-512,
+three with AVX2, six with NEON). Functions between memory and lanes check no index.
 
 A lane never looks at its neighbours (except in `lowest`, which only says when a loop may end), so a
 person's figures do not depend on who shares the tile. No operation may be reassociated: same bits every time.
@@ -30,15 +30,16 @@ from numba.extending import intrinsic, models, register_model
 from fairbits.engine.kernels.compiler import inlined
 
 WIDTH = 8
-VECTORS = 3
-PEOPLE = WIDTH * VECTORS
-"""Persons in a tile. Four outputs x three vectors make 12 accumulators: with their operands they just fit
-into the 16 vector registers of AVX2, and they are enough to keep two fused multiply-add units busy."""
+PARTS = (2 * WIDTH, WIDTH)
+"""Persons in each vector of a tile."""
+PEOPLE = sum(PARTS)
+"""Persons in a tile. Four outputs make 12 accumulators of AVX2: with their operands they just fit into its 16 vector
+registers, and they (or eight of AVX-512) are enough to keep two fused multiply-add units busy."""
 
 FLOAT = ir.FloatType()
+INTEGER = ir.IntType(32)
 VECTOR = ir.VectorType(FLOAT, WIDTH)
-INTEGERS = ir.VectorType(ir.IntType(32), WIDTH)
-TILE = ir.ArrayType(VECTOR, VECTORS)
+TILE = ir.LiteralStructType([ir.VectorType(FLOAT, count) for count in PARTS])
 
 
 class LanesType(types.Type):  # type: ignore[misc]
@@ -68,15 +69,21 @@ class Vector:
         self.value = value
 
     def _lift(self, other: Vector | float) -> ir.Value:
-        return other.value if isinstance(other, Vector) else ir.Constant(VECTOR, [float(other)] * WIDTH)
+        return other.value if isinstance(other, Vector) else self._same(FLOAT, float(other))
+
+    def _same(self, kind: ir.Type, number: float) -> ir.Constant:
+        """A number in every lane."""
+        count = self.value.type.count
+        return ir.Constant(ir.VectorType(kind, count), [number] * count)
 
     def _wrap(self, value: ir.Value) -> Vector:
         return Vector(self.builder, value)
 
     def _call(self, name: str, *others: Vector | float) -> Vector:
         operands = [self.value, *map(self._lift, others)]
-        kind = ir.FunctionType(VECTOR, [VECTOR] * len(operands))
-        function = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.{name}.v{WIDTH}f32")
+        kind = ir.FunctionType(self.value.type, [self.value.type] * len(operands))
+        name = f"llvm.{name}.v{self.value.type.count}f32"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self._wrap(self.builder.call(function, operands))
 
     def __add__(self, other: Vector | float) -> Vector:
@@ -134,10 +141,10 @@ class Vector:
 
     def power_of_two(self) -> Vector:
         """2**self for whole numbers within -126..127, by writing them into the exponent bits."""
-        whole = self.builder.fptosi(self.value, INTEGERS)
-        biased = self.builder.add(whole, ir.Constant(INTEGERS, [127] * WIDTH))
-        bits = self.builder.shl(biased, ir.Constant(INTEGERS, [23] * WIDTH))
-        return self._wrap(self.builder.bitcast(bits, VECTOR))
+        bias, places = self._same(INTEGER, 127), self._same(INTEGER, 23)
+        whole = self.builder.fptosi(self.value, bias.type)
+        bits = self.builder.shl(self.builder.add(whole, bias), places)
+        return self._wrap(self.builder.bitcast(bits, self.value.type))
 
 
 def lanewise(formula: Callable[..., Vector]) -> Any:
@@ -145,7 +152,7 @@ def lanewise(formula: Callable[..., Vector]) -> Any:
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
         tile = ir.Constant(TILE, ir.Undefined)
-        for part in range(VECTORS):
+        for part in range(len(PARTS)):
             vectors = [Vector(builder, builder.extract_value(value, part)) for value in values]
             tile = builder.insert_value(tile, formula(*vectors).value, part)
         return tile
@@ -184,16 +191,19 @@ def _pointer(context: Any, builder: Any, kind: Any, array: ir.Value, index: ir.V
     return builder.gep(data, [index])
 
 
+def _places(builder: Any, start: ir.Value) -> list[ir.Value]:
+    """Where the vectors of a tile lie that begins at a place of a float32 array."""
+    starts = [builder.gep(start, [ir.Constant(INTEGER, sum(PARTS[:part]))]) for part in range(len(PARTS))]
+    return [builder.bitcast(at, kind.as_pointer()) for at, kind in zip(starts, TILE.elements, strict=True)]
+
+
 @intrinsic
 def load(_typing: Any, array: Any, index: Any) -> Any:
     """The tile that starts at ``index`` of a flat float32 array."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
-        start = _pointer(context, builder, signature.args[0], *values)
-        start = builder.bitcast(start, VECTOR.as_pointer())
         tile = ir.Constant(TILE, ir.Undefined)
-        for part in range(VECTORS):
-            place = builder.gep(start, [ir.Constant(ir.IntType(64), part)])
+        for part, place in enumerate(_places(builder, _pointer(context, builder, signature.args[0], *values))):
             tile = builder.insert_value(tile, builder.load(place, align=4), part)
         return tile
 
@@ -206,9 +216,7 @@ def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         start = _pointer(context, builder, signature.args[0], *values[:2])
-        start = builder.bitcast(start, VECTOR.as_pointer())
-        for part in range(VECTORS):
-            place = builder.gep(start, [ir.Constant(ir.IntType(64), part)])
+        for part, place in enumerate(_places(builder, start)):
             builder.store(builder.extract_value(values[2], part), place, align=4)
         return context.get_dummy_value()
 
@@ -222,7 +230,7 @@ def prefetch(_typing: Any, array: Any, index: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         place = _pointer(context, builder, signature.args[0], *values)
         place = builder.bitcast(place, ir.IntType(8).as_pointer())
-        flag = ir.IntType(32)
+        flag = INTEGER
         kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         # For reading, to the second level of the cache, as data.
@@ -239,31 +247,29 @@ def gather(_typing: Any, codes: Any, index: Any, stride: Any, shift: Any) -> Any
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> ir.Value:
         array, index, stride, shift = values
         place = _pointer(context, builder, signature.args[0], array, index)
-        doubles = ir.VectorType(ir.DoubleType(), WIDTH)
         tile = ir.Constant(TILE, ir.Undefined)
-        for part in range(VECTORS):
+        for part, kind in enumerate(TILE.elements):
+            doubles = ir.VectorType(ir.DoubleType(), kind.count)
             column = ir.Constant(doubles, ir.Undefined)
-            for lane in range(WIDTH):
-                column = builder.insert_element(column, builder.load(place), ir.Constant(ir.IntType(32), lane))
+            for lane in range(kind.count):
+                column = builder.insert_element(column, builder.load(place), INTEGER(lane))
                 place = builder.gep(place, [stride])
-            shifts = _broadcast(builder, shift, doubles)
-            tile = builder.insert_value(tile, builder.fptrunc(builder.fsub(column, shifts), VECTOR), part)
+            differences = builder.fsub(column, _broadcast(builder, shift, doubles))
+            tile = builder.insert_value(tile, builder.fptrunc(differences, kind), part)
         return tile
 
     return lanes(codes, types.intp, types.intp, types.float64), codegen
 
 
-def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType = VECTOR) -> ir.Value:
+def _broadcast(builder: Any, scalar: ir.Value, kind: ir.VectorType) -> ir.Value:
     nothing = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(INTEGERS, [0] * WIDTH))
+    return _mix(builder, builder.insert_element(nothing, scalar, INTEGER(0)), nothing, (0,) * kind.count)
 
 
 def _everywhere(builder: Any, scalar: ir.Value) -> ir.Value:
     tile = ir.Constant(TILE, ir.Undefined)
-    vector = _broadcast(builder, scalar)
-    for part in range(VECTORS):
-        tile = builder.insert_value(tile, vector, part)
+    for part, kind in enumerate(TILE.elements):
+        tile = builder.insert_value(tile, _broadcast(builder, scalar, kind), part)
     return tile
 
 
@@ -292,11 +298,10 @@ def lowest(_typing: Any, _value: Any) -> Any:
     """The smallest figure among the people of the tile, as a scalar."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
-        least = builder.extract_value(values[0], 0)
-        for part in range(1, VECTORS):
-            other = builder.extract_value(values[0], part)
+        least, *others = _eights(builder, values[0])
+        for other in others:
             least = builder.select(builder.fcmp_ordered("<", other, least), other, least)
-        scalars = [builder.extract_element(least, ir.Constant(ir.IntType(32), lane)) for lane in range(WIDTH)]
+        scalars = [builder.extract_element(least, INTEGER(lane)) for lane in range(WIDTH)]
         result = scalars[0]
         for scalar in scalars[1:]:
             result = builder.select(builder.fcmp_ordered("<", scalar, result), scalar, result)
@@ -312,7 +317,17 @@ FOURS = (0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)
 
 
 def _mix(builder: Any, one: ir.Value, two: ir.Value, order: tuple[int, ...]) -> ir.Value:
-    return builder.shuffle_vector(one, two, ir.Constant(INTEGERS, list(order)))
+    return builder.shuffle_vector(one, two, ir.Constant(ir.VectorType(INTEGER, len(order)), list(order)))
+
+
+def _eights(builder: Any, tile: ir.Value) -> list[ir.Value]:
+    """A tile as vectors of eight."""
+    vectors = [builder.extract_value(tile, part) for part in range(len(PARTS))]
+    return [
+        _mix(builder, vector, vector, tuple(range(first, first + WIDTH)))
+        for vector in vectors
+        for first in range(0, vector.type.count, WIDTH)
+    ]
 
 
 def _turn_square(builder: Any, rows: list[ir.Value]) -> list[ir.Value]:
@@ -334,8 +349,8 @@ def transpose(_typing: Any, array: Any, index: Any) -> Any:
             pointers = [builder.gep(start, [ir.Constant(ir.IntType(64), offset)]) for offset in offsets]
             return [builder.bitcast(pointer, VECTOR.as_pointer()) for pointer in pointers]
 
-        for row in range(VECTORS):
-            for column in range(row, VECTORS):
+        for row in range(PEOPLE // WIDTH):
+            for column in range(row, PEOPLE // WIDTH):
                 here, there = places(row, column), places(column, row)
                 turned = _turn_square(builder, [builder.load(place, align=4) for place in here])
                 mirror = _turn_square(builder, [builder.load(place, align=4) for place in there])
@@ -357,11 +372,10 @@ def store_totals(_typing: Any, array: Any, index: Any, _a: Any, _b: Any, _c: Any
         def fold(one: ir.Value, two: ir.Value, orders: tuple[tuple[int, ...], ...]) -> ir.Value:
             return builder.fadd(*(_mix(builder, one, two, order) for order in orders))
 
-        parts = [[builder.extract_value(tile, part) for part in range(VECTORS)] for tile in values[2:]]
-        a, b, c, d = (reduce(builder.fadd, vectors) for vectors in parts)
+        a, b, c, d = (reduce(builder.fadd, _eights(builder, tile)) for tile in values[2:])
         halves = fold(fold(a, b, SINGLES), fold(c, d, SINGLES), PAIRS)
         total = fold(halves, halves, FOURS)
-        first = builder.shuffle_vector(total, total, ir.Constant(ir.VectorType(ir.IntType(32), 4), [0, 1, 2, 3]))
+        first = _mix(builder, total, total, (0, 1, 2, 3))
         place = _pointer(context, builder, signature.args[0], *values[:2])
         builder.store(first, builder.bitcast(place, first.type.as_pointer()), align=4)
         return context.get_dummy_value()
