@@ -33,7 +33,7 @@ from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outloo
 from fairbits.measure import Measure, effective_classes
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem, across
-from fairbits.search.strategies.walks import Start, opened
+from fairbits.search.strategies.walks import opened
 from fairbits.search.strategy import ABOVE_0, AT_LEAST_1, Limit, Strategy, metropolis, population
 
 #: Chance of a proposal to be a mix with a better member; as long as all twins get the same decision, more often.
@@ -100,7 +100,7 @@ class Climb(Strategy):
             kept = np.flatnonzero(metropolis(gain, rng, temperature=self.temperature))
             members.move(kept, proposed[kept], found.rows(kept))
             if generation % LOOK_EVERY == 0 and problem.within is None:
-                look_around(oracle, members, start, looked)
+                look_around(oracle, members, np.asarray(start.seeds), looked)
 
 
 def height(
@@ -206,7 +206,7 @@ class Members:
         return Outlook(margins(figures.low), margins(figures.high), self._below, self._above)
 
 
-def look_around(oracle: Oracle, members: Members, start: Start, looked: set[bytes]) -> None:
+def look_around(oracle: Oracle, members: Members, seeds: Indices, looked: set[bytes]) -> None:
     """Ask about every neighbour of the best members that were not explored yet; each member moves to its best one."""
     problem, people = oracle.problem, members.people
     lookers: list[int] = []
@@ -219,7 +219,7 @@ def look_around(oracle: Oracle, members: Members, start: Start, looked: set[byte
         return
     chosen = np.array(lookers)
     neighbours, origin = problem.neighbours(people[chosen])
-    found = oracle.ask(neighbours, seeds=start.rows(chosen[origin]).seeds, origin="climb")
+    found = oracle.ask(neighbours, seeds=seeds[chosen[origin]], origin="climb")
     reached = members.height(found)
     order = np.lexsort((reached, origin))
     best = order[np.searchsorted(origin[order], np.arange(len(chosen)), side="right") - 1]
