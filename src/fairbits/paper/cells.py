@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from fairbits._version import __version__
 from fairbits.data import load_subject
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.scale import ExecutorOptions, Job, Listener, Portable, Signals, carry_out
+from fairbits.scale import ExecutorOptions, Job, Listener, Portable, carry_out
 from fairbits.store import write_json
 from fairbits.subject import Subject
 
@@ -147,7 +147,7 @@ def figures_of(
         tell()
 
     if missing:
-        job = Job(_desk_of, _perform, shared if executor_options.elsewhere else desk)
+        job = Job(_desk_of, lambda desk, cell, _: cell.make(desk, cell), shared if executor_options.elsewhere else desk)
         lost = carry_out(executor_options, job, enumerate(missing), Listener(started=started, done=keep)).lost
         for number, fault in lost.items():
             others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
@@ -160,7 +160,3 @@ def figures_of(
 
 def _desk_of(shared: Desk | Subject | Portable | None) -> Desk:
     return shared if isinstance(shared, Desk) else Desk(shared)
-
-
-def _perform(desk: Desk, cell: ExperimentCell, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - never cut short
-    return cell.make(desk, cell)

@@ -286,7 +286,8 @@ def note_checks(folder: Path, **checks: Any) -> None:
 
 def check_same(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     """Refuse to go on with other settings."""
-    if differences := list(_differences(stored, plain(asked))):
+    differences = list(_differences(stored, plain(asked)))
+    if differences:
         raise OptionError(
             f"this run cannot go on, because it was made with {'; '.join(differences)}; "
             f"repeat the same settings, or start a new run."
