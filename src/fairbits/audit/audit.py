@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
+from fairbits import certify as certificates
+from fairbits import debug as causes
+from fairbits import diff as differences
+from fairbits import engine, paper, scale, store
+from fairbits import measure as measures
+from fairbits import proxies as proxy
+from fairbits import repair as repairs
+from fairbits import search as searches
 from fairbits.data import load_subject
 from fairbits.domain import (
     Encoding,
@@ -40,22 +48,14 @@ from fairbits.options import (
     seconds_of,
     takes,
 )
-from fairbits.subject import Subject, make_subject
+from fairbits.randomness import generator
+from fairbits.subject import Subject, make_subject, subject_of_table, subject_of_texts, subject_of_twins
 
 if TYPE_CHECKING:
     from fairbits.audit.pipeline import AuditResult, StageProgress
     from fairbits.audit.plan import AuditPlan
     from fairbits.audit.run import AuditRun
     from fairbits.audit.scores_only import ScoresAudit
-    from fairbits.certify import Certificate
-    from fairbits.debug import DebugResult, Description
-    from fairbits.diff import ModelDiff
-    from fairbits.measure import GroupTable, Measurement, Progress, WordStudy
-    from fairbits.paper import StrategyComparison
-    from fairbits.proxies import ProxyStudy
-    from fairbits.repair import RepairResult
-    from fairbits.search import Budget, Settings, Tally
-    from fairbits.store import Run
 
 #: How long a search takes where nothing is said.
 DEFAULT_SECONDS = 60.0
@@ -300,7 +300,6 @@ class Audit:
         FairbitsError
             If the table or the model cannot be read, or do not fit each other.
         """
-        from fairbits.subject import subject_of_table
 
         soft = {
             one: {"protected": "probabilities", "columns": [*columns]} for one, columns in (probabilities or {}).items()
@@ -367,7 +366,6 @@ class Audit:
         TableError
             If a column is missing or incomplete, or nobody has a twin.
         """
-        from fairbits.subject import subject_of_twins
 
         subject = subject_of_twins(
             table, person=person, protected=protected, score=score, threshold=threshold, name=name
@@ -441,7 +439,6 @@ class Audit:
         SchemaError
             If the template has an unknown slot, or cues lack a value.
         """
-        from fairbits.subject import subject_of_texts
 
         said: dict[str, Any] = {
             "families": families,
@@ -489,7 +486,9 @@ class Audit:
         return plan_audit(read_options(PlanOptions, options), self.subject)
 
     @takes(MeasureOptions)
-    def measure(self, *, repeats: int | None = None, progress: Progress | None = None, **options: Any) -> Measurement:
+    def measure(
+        self, *, repeats: int | None = None, progress: measures.Progress | None = None, **options: Any
+    ) -> measures.Measurement:
         """Measure the bits of everybody in the table.
 
         Some rows are asked twice first: where the answers vary, ``Measurement.noise`` says by how much, and how many
@@ -514,20 +513,19 @@ class Audit:
         FairbitsError
             If the model fails, or gives scores that are not finite.
         """
-        from fairbits.measure import evaluator_of, measure_table, noise_of
 
         asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
-        evaluator = evaluator_of(
+        evaluator = measures.evaluator_of(
             subject,
             epsilon=asked.epsilon,
             partition=asked.partition,
             threads=asked.threads,
             people=len(subject.table),
         )
-        rng, noise = np.random.default_rng(asked.seed), noise_of(subject, evaluator)
-        return measure_table(evaluator, subject.table, rng, noise=noise, progress=progress)
+        rng, noise = np.random.default_rng(asked.seed), measures.noise_of(subject, evaluator)
+        return measures.measure_table(evaluator, subject.table, rng, noise=noise, progress=progress)
 
-    def words(self, *, epsilon: float | None = None, seed: int = 0) -> WordStudy:
+    def words(self, *, epsilon: float | None = None, seed: int = 0) -> measures.WordStudy:
         """Bits of each family of cues above its nulls, of a decider about texts.
 
         Parameters
@@ -547,11 +545,10 @@ class Audit:
         OptionError
             If the model decides about rows and not about texts.
         """
-        from fairbits.measure import study_words
 
-        return study_words(self.subject, epsilon=epsilon, seed=seed)
+        return measures.study_words(self.subject, epsilon=epsilon, seed=seed)
 
-    def groups(self, *, seed: int = 0) -> tuple[GroupTable, ...]:
+    def groups(self, *, seed: int = 0) -> tuple[measures.GroupTable, ...]:
         """Counts, base rates, selection rates, impact ratios and errors by protected attribute and intersection.
 
         Parameters
@@ -564,12 +561,10 @@ class Audit:
         tuple of GroupTable
             Also for protected attributes that the model does not take.
         """
-        from fairbits.measure import subject_groups
-        from fairbits.randomness import generator
 
-        return subject_groups(self.subject, generator(seed, "groups"))
+        return measures.subject_groups(self.subject, generator(seed, "groups"))
 
-    def describe(self, *, k: int | None = None, epsilon: float | None = None, seed: int = 0) -> Description:
+    def describe(self, *, k: int | None = None, epsilon: float | None = None, seed: int = 0) -> causes.Description:
         """Whose decision flips, or whose k is above a value, in at most three rules of at most three conditions.
 
         Rules are about attributes that are not protected, learned on one half of the rows and judged on the other.
@@ -590,17 +585,14 @@ class Audit:
         Description
             ``rules`` with their text and figures; ``words`` says it in a sentence.
         """
-        from fairbits.debug import describe_people
-        from fairbits.measure import evaluator_of
-        from fairbits.randomness import generator
 
         rng = generator(seed, "debug", "who")
-        return describe_people(evaluator_of(self.subject, epsilon=epsilon), self.subject, rng, above=k)
+        return causes.describe_people(measures.evaluator_of(self.subject, epsilon=epsilon), self.subject, rng, above=k)
 
     @takes(ProxiesOptions)
     def proxies(
         self, *, out: str | Path | None = None, progress: Callable[[str], None] | None = None, **options: Any
-    ) -> ProxyStudy:
+    ) -> proxy.ProxyStudy:
         """What reaches the score without the protected columns: indirect bits, through what, for whom, over time.
 
         Parameters
@@ -623,9 +615,10 @@ class Audit:
             Where nothing is protected, or a justified attribute is protected or not there.
         """
         from fairbits.audit.pipeline import write_study
-        from fairbits.proxies import study_subject
 
-        found = study_subject(self.subject, **arguments_of(read_options(ProxiesOptions, options)), progress=progress)
+        found = proxy.study_subject(
+            self.subject, **arguments_of(read_options(ProxiesOptions, options)), progress=progress
+        )
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
             write_study(found, Path(out), self.subject)
@@ -638,7 +631,7 @@ class Audit:
         progress: Callable[[str], None] | None = None,
         stop: Callable[[], bool] | None = None,
         **options: Any,
-    ) -> Certificate:
+    ) -> certificates.Certificate:
         """What can be said about everybody: exact, proved over sets of people, or statistical.
 
         Parameters
@@ -655,11 +648,10 @@ class Audit:
         Certificate
             ``statements`` from the strongest to the weakest, and ``notes`` on what could not be proved.
         """
-        from fairbits.certify import certify_subject
 
         calls: dict[str, Any] = {"stop": stop, "watch": progress}
         calls = {name: call for name, call in calls.items() if call is not None}
-        return certify_subject(self.subject, read_options(CertifyOptions, options), **calls)
+        return certificates.certify_subject(self.subject, read_options(CertifyOptions, options), **calls)
 
     @takes(SearchOptions)
     def search(
@@ -669,7 +661,7 @@ class Audit:
         resume: bool = False,
         force: bool = False,
         repeats: int | None = None,
-        progress: Callable[[Tally, float], None] | None = None,
+        progress: Callable[[searches.Tally, float], None] | None = None,
         stop: Callable[[], bool] | None = None,
         began: float | None = None,
         **options: Any,
@@ -713,17 +705,14 @@ class Audit:
             If the strategy needs what the model does not offer, such as gradients.
         """
         from fairbits.audit.run import AuditRun
-        from fairbits.engine import work_time
-        from fairbits.scale import search
-        from fairbits.store import Run
 
-        began, asked = work_time() if began is None else began, _search_options(options)
+        began, asked = engine.work_time() if began is None else began, _search_options(options)
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
-        before = Run.open(out) if resume and out is not None else None
+        before = store.Run.open(out) if resume and out is not None else None
         if before is not None and repeats is None and self.subject.repeats == 1:
             repeats = before.manifest.get("repeats")
-        found = search(
+        found = scale.search(
             self.subject.with_repeats(repeats),
             _settings(asked, before),
             out,
@@ -760,7 +749,7 @@ class Audit:
 
         return AuditRun.open(folder, subject=self.subject)
 
-    def debug(self, run: Run, **options: Any) -> DebugResult:
+    def debug(self, run: store.Run, **options: Any) -> causes.DebugResult:
         """Find out which layers, neurons and attributes the bits of a run's cases come from.
 
         Parameters
@@ -779,13 +768,13 @@ class Audit:
 
     def repair(
         self,
-        run: Run | None = None,
+        run: store.Run | None = None,
         *,
         evaluations: int = 20_000,
         out: str | Path | None = None,
         force: bool = False,
         **options: Any,
-    ) -> RepairResult:
+    ) -> repairs.RepairResult:
         """Repair the model by what a run found, or a short search of its own.
 
         Parameters
@@ -808,16 +797,15 @@ class Audit:
         OptionError
             If a search is described although there is a run.
         """
-        from fairbits.search import Budget
 
         if run is None:
             shared = {name: options[name] for name in ("seed", "threads") if name in options}
-            run = self.search(budget=Budget(evaluations=evaluations), out=out, force=force, **shared)
+            run = self.search(budget=searches.Budget(evaluations=evaluations), out=out, force=force, **shared)
         elif out is not None or force:
             raise OptionError("a repair writes into the folder of its run; leave --out and --force out.")
         return self.open(run.folder).repair(**options)
 
-    def report(self, run: Run, **options: Any) -> Path:
+    def report(self, run: store.Run, **options: Any) -> Path:
         """Write the report of a run.
 
         Parameters
@@ -880,12 +868,11 @@ class Audit:
         """
         from fairbits.audit.pipeline import audit_subject
         from fairbits.audit.scores_only import audit_scores
-        from fairbits.store import place_of
 
         asked = read_options(AuditOptions, options)
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
-        place, subject = None if out is None else place_of(out), self.subject.with_repeats(repeats)
+        place, subject = None if out is None else store.place_of(out), self.subject.with_repeats(repeats)
         if subject.scores_only:
             return audit_scores(subject, asked, place, resume=resume, progress=progress)
         return audit_subject(subject, asked, place, resume=resume, force=force, progress=progress, stop=stop)
@@ -898,7 +885,7 @@ class Audit:
         out: str | Path | None = None,
         progress: Callable[[int, int, str], None] | None = None,
         **options: Any,
-    ) -> StrategyComparison:
+    ) -> paper.StrategyComparison:
         """Which strategy finds more, how fast and how different people: equal seconds, one oracle, all counted.
 
         Parameters
@@ -931,7 +918,7 @@ class Audit:
         return compare_strategies(self.subject, asked, strategies, origin=self._origin, out=out, progress=progress)
 
     @takes(DiffOptions)
-    def diff(self, other: Any, *, html: str | Path | None = None, **options: Any) -> ModelDiff:
+    def diff(self, other: Any, *, html: str | Path | None = None, **options: Any) -> differences.ModelDiff:
         """What changes for these people when another model takes the place of this one.
 
         What a model file may do (``trust_pickle=True``) can be said, too; by default it is what this audit was granted.
@@ -957,7 +944,6 @@ class Audit:
             Where schema or people differ, or the page cannot be written.
         """
         from fairbits.audit.comparison import check_page, diff_sides
-        from fairbits.diff import with_model
 
         check_page(html)
         grants = granted_in(options)
@@ -968,7 +954,7 @@ class Audit:
         elif isinstance(other, Subject):
             after, name = other, other.source
         else:
-            after = with_model(self.subject, other, **granted)
+            after = differences.with_model(self.subject, other, **granted)
             name = str(other) if isinstance(other, str | Path) else None
         origin = SubjectOrigin(protected=self._origin.protected, grants=granted)
         return diff_sides((self.subject, after), (self._origin.name, name), origin, asked, html=html)
@@ -989,9 +975,8 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 def _record(folder: str | Path) -> Mapping[str, Any]:
     """What a run, or the audit of a table of scores, was made with."""
     from fairbits.audit.scores_only import is_scores_audit, read_scores_record
-    from fairbits.store import Run
 
-    return read_scores_record(Path(folder)) if is_scores_audit(folder) else Run.open(folder).manifest
+    return read_scores_record(Path(folder)) if is_scores_audit(folder) else store.Run.open(folder).manifest
 
 
 def _check_same_run(
@@ -1002,13 +987,12 @@ def _check_same_run(
     repeats: int | None,
 ) -> None:
     """Refuse to go on with another subject, or with other people as twins."""
-    from fairbits.store import check_same
 
     names = None if protected is None else list(protected)
     asked = {"subject": subject.name, "where": where, "protected": names, "repeats": repeats}
     known = ("subject", "where", *kept)
     said = {name: value for name, value in asked.items() if value is not None and name in known}
-    check_same({name: kept.get(name) for name in said}, said)
+    store.check_same({name: kept.get(name) for name in said}, said)
 
 
 def _table_of(table: Any, schema: Schema, max_rows: int | None) -> tuple[Table, RawTable | None]:
@@ -1029,31 +1013,29 @@ def _search_options(given: Mapping[str, Any]) -> SearchOptions:
     return read_options(SearchOptions, {**own, "options": {**own.get("options", {}), **more}})
 
 
-def _settings(options: SearchOptions, before: Run | None) -> Settings:
+def _settings(options: SearchOptions, before: store.Run | None) -> searches.Settings:
     """What a search under these options follows; what is None takes the default, or what the run has that goes on."""
-    from fairbits.search import SETTINGS, Budget, Settings, kept_budget, kept_settings
 
-    asked: dict[str, Any] = {name: getattr(options, name) for name in SETTINGS}
+    asked: dict[str, Any] = {name: getattr(options, name) for name in searches.SETTINGS}
     own = None if options.strategy is None or isinstance(options.strategy, str) else options.strategy
     if own is not None:
-        named = Settings(budget=Budget(seconds=UNLIMITED), options=options.options).with_strategy(own)
+        named = searches.Settings(budget=searches.Budget(seconds=UNLIMITED), options=options.options).with_strategy(own)
         asked |= {"strategy": named.strategy, "options": dict(named.options)}
     chosen = {name: value for name, value in asked.items() if value is not None}
-    chosen = chosen if before is None else kept_settings(before.manifest, asked)
+    chosen = chosen if before is None else searches.kept_settings(before.manifest, asked)
     usual = UNLIMITED if chosen.get("strategy") == "exhaustive" else DEFAULT_SECONDS
-    kept = Budget(seconds=usual) if before is None else kept_budget(before.manifest)
-    return Settings(budget=_budget_of(options) or kept, threads=options.threads, own=own, **chosen)
+    kept = searches.Budget(seconds=usual) if before is None else searches.kept_budget(before.manifest)
+    return searches.Settings(budget=_budget_of(options) or kept, threads=options.threads, own=own, **chosen)
 
 
-def _budget_of(options: SearchOptions) -> Budget | None:
+def _budget_of(options: SearchOptions) -> searches.Budget | None:
     """The limits that were given; None where there are none."""
-    from fairbits.search import Budget
 
     seconds = options.budget
-    if isinstance(seconds, Budget):
+    if isinstance(seconds, searches.Budget):
         return seconds
     limits = {name: getattr(options, name) for name in ("evaluations", "cases", "queries", "ends")}
     if seconds is not None:
         limits["seconds"] = seconds_of(seconds) if isinstance(seconds, str) else float(seconds)
     given = {name: value for name, value in limits.items() if value is not None}
-    return Budget(**given) if given else None
+    return searches.Budget(**given) if given else None

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fairbits import certify as certificates
+from fairbits import debug, proxies, scale
 from fairbits.audit.plan import timed
 from fairbits.audit.run import AuditRun
 from fairbits.audit.scores_only import PROXIES
@@ -480,10 +482,9 @@ class Pipeline:
 
     def _proxies(self, run: Run) -> None:
         """What reaches the score without the columns."""
-        from fairbits.proxies import study_subject
 
         options = self.options
-        found = study_subject(
+        found = proxies.study_subject(
             self.subject,
             by=options.by,
             seed=options.seed,
@@ -503,11 +504,9 @@ class Pipeline:
         write_json(run.folder / "words.json", document)
 
     def _debug(self, run: Run) -> None:
-        from fairbits.debug import debug_run
-        from fairbits.scale import train_out_by, try_out_by
 
         say = self.clock.until("debug", self.shares.debug_by)
-        debug_run(
+        debug.debug_run(
             run,
             subject=self.subject,
             samples=self.shares.samples,
@@ -517,8 +516,8 @@ class Pipeline:
             # Half of what is left until repair must begin: trainings that do not fit are left out, and said to be.
             patience=max(0.0, 0.5 * (min(self.shares.debug_by, self.shares.seconds) - self.clock.now)),
             stage=say,
-            try_out=try_out_by(self.options.executor) or in_steps(say),
-            train_out=train_out_by(self.options.executor),
+            try_out=scale.try_out_by(self.options.executor) or in_steps(say),
+            train_out=scale.train_out_by(self.options.executor),
         )
 
     def _repair(self, run: Run) -> None:
@@ -538,7 +537,6 @@ class Pipeline:
 
     def _certify(self, run: Run) -> None:
         """What can be said about everybody, before and after the repair; it needs no cases."""
-        from fairbits.certify import certify_run
 
         options, shares = self.options, self.shares
         chosen = CertifyOptions(
@@ -549,14 +547,13 @@ class Pipeline:
             proofs=shares.seconds >= KEPT,
         )
         say = partial(self.clock.progress, "certify", "say")
-        certify_run(run.folder, self.subject, chosen, stop=self.stop, watch=say)
+        certificates.certify_run(run.folder, self.subject, chosen, stop=self.stop, watch=say)
 
     def _certified(self, run: Run) -> bool:
         """Whether there are statements about the model and the repair as they are now."""
-        from fairbits.certify import read_statements
 
         anew = any(self.clock.seconds.get(stage) is not None for stage in ("search", "repair"))
-        return self.before is not None and not anew and bool(read_statements(run.folder))
+        return self.before is not None and not anew and bool(certificates.read_statements(run.folder))
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
         data = compute_report(run, subject=self.subject, threads=self.options.threads)

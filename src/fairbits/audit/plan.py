@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
@@ -23,10 +22,8 @@ from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, evaluator_of, wilson
 from fairbits.models import Endpoint
 from fairbits.options import PlanOptions
+from fairbits.subject import Subject
 from fairbits.text import number, percent
-
-if TYPE_CHECKING:
-    from fairbits.subject import Subject
 
 #: People who are asked about to see how fast a model answers, and what rate is to be expected.
 _TRIED = 2_000

@@ -8,6 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from fairbits import certify as certificates
+from fairbits import debug as causes
+from fairbits import repair as repairs
+from fairbits import report as reports
+from fairbits import scale, store
+from fairbits import search as searches
 from fairbits.domain import GrantOptions
 from fairbits.options import (
     CertifyOptions,
@@ -23,10 +29,6 @@ from fairbits.subject import Subject
 
 if TYPE_CHECKING:
     from fairbits.audit.searches import RunComparison
-    from fairbits.certify import Certificate
-    from fairbits.debug import DebugResult
-    from fairbits.repair import RepairResult
-    from fairbits.search import Tally
 
 
 class AuditRun(Run):
@@ -134,14 +136,12 @@ class AuditRun(Run):
             If the ending is of no known format, the file exists, or the condition makes no sense.
         """
         from fairbits.audit.export import check_target, export
-        from fairbits.store import SECONDS
-        from fairbits.store import time_limit as limited_to
 
         place = Path(path)
         check_target(place, force=force)
         self.verify()
         seconds = seconds_of(time_limit) if isinstance(time_limit, str) else time_limit
-        with limited_to(SECONDS if seconds is None else seconds):
+        with store.time_limit(store.SECONDS if seconds is None else seconds):
             return export(self.batches(where=where, top=top), place)
 
     def check(
@@ -149,7 +149,7 @@ class AuditRun(Run):
         *,
         threads: int | None = None,
         workers: int | None = None,
-        progress: Callable[[Tally, float], None] | None = None,
+        progress: Callable[[searches.Tally, float], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> RunComparison:
         """Make the run again in a temporary folder, and compare what both found.
@@ -176,7 +176,7 @@ class AuditRun(Run):
         return check(self, subject=self._given, executor_options=chosen, watch=progress, stop=stop, **self._grants)
 
     @takes(DebugOptions)
-    def debug(self, *, progress: Callable[[str], None] | None = None, **options: Any) -> DebugResult:
+    def debug(self, *, progress: Callable[[str], None] | None = None, **options: Any) -> causes.DebugResult:
         """Find out which layers, neurons and attributes the bits come from; results are written beside the cases.
 
         Parameters
@@ -196,12 +196,10 @@ class AuditRun(Run):
         CapabilityError
             If ``inside`` is asked of a model that does not show its layers.
         """
-        from fairbits.debug import debug_run
-        from fairbits.scale import train_out_by, try_out_by
 
         asked = read_options(DebugOptions, options)
         apart = asked.training_workers
-        return debug_run(
+        return causes.debug_run(
             self,
             subject=self.subject,
             samples=asked.samples,
@@ -213,12 +211,12 @@ class AuditRun(Run):
             seed=asked.seed,
             threads=asked.threads,
             stage=progress,
-            try_out=try_out_by(asked.executor),
-            train_out=train_out_by(asked.executor if apart is None else ExecutorOptions(workers=apart)),
+            try_out=scale.try_out_by(asked.executor),
+            train_out=scale.train_out_by(asked.executor if apart is None else ExecutorOptions(workers=apart)),
         )
 
     @takes(RepairOptions)
-    def repair(self, *, progress: Callable[[str], None] | None = None, **options: Any) -> RepairResult:
+    def repair(self, *, progress: Callable[[str], None] | None = None, **options: Any) -> repairs.RepairResult:
         """Repair the model by what the search found; figures and the repaired model are written beside the cases.
 
         Of all candidates that keep the accuracy budget the one with the lowest proved k is taken; where nothing is
@@ -256,7 +254,7 @@ class AuditRun(Run):
         progress: Callable[[str], None] | None = None,
         stop: Callable[[], bool] | None = None,
         **options: Any,
-    ) -> Certificate:
+    ) -> certificates.Certificate:
         """Statements about everybody, of the model and of the repaired one; written to certify.json.
 
         Parameters
@@ -273,13 +271,12 @@ class AuditRun(Run):
         Certificate
             Statements from the strongest to the weakest, and notes on what could not be proved.
         """
-        from fairbits.certify import certify_run
 
         asked = read_options(CertifyOptions, options)
         asked = replace(asked, epsilon=asked.epsilon or self.manifest["epsilon"])
         calls: dict[str, Any] = {"stop": stop, "watch": progress}
         calls = {name: call for name, call in calls.items() if call is not None}
-        return certify_run(self.folder, self.subject, asked, **calls)
+        return certificates.certify_run(self.folder, self.subject, asked, **calls)
 
     def report(
         self,
@@ -307,10 +304,9 @@ class AuditRun(Run):
         Path
             Path of report.html.
         """
-        from fairbits.report import compute_report, write_report
 
-        data = compute_report(self, subject=self.subject, threads=threads, progress=progress)
-        return write_report(data, self.folder if out is None else Path(out), forms=forms, run=self.folder)
+        data = reports.compute_report(self, subject=self.subject, threads=threads, progress=progress)
+        return reports.write_report(data, self.folder if out is None else Path(out), forms=forms, run=self.folder)
 
 
 def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Unpack[GrantOptions]) -> AuditRun:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from fairbits import data, proxies, report
 from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
+from fairbits.options import AuditOptions
 from fairbits.store import SCORES_RECORD, new_folder, provenance, read_json, write_json
 from fairbits.subject import Subject, check_identity
 
 if TYPE_CHECKING:
     from fairbits.audit.pipeline import StageProgress
-    from fairbits.options import AuditOptions
-    from fairbits.proxies import ProxyStudy
 
 FORMAT = 1
 PROXIES = "proxies.json"
@@ -27,7 +27,7 @@ class ScoresAudit:
     """What was found about a table of scores."""
 
     folder: Path
-    study: ProxyStudy | None
+    study: proxies.ProxyStudy | None
     page: Path
     seconds: float
     document: Mapping[str, Any]
@@ -55,7 +55,6 @@ def audit_scores(
     progress: StageProgress | None = None,
 ) -> ScoresAudit:
     """Study a table of scores and write its report."""
-    from fairbits.report import write_scores_report
 
     begin = time.perf_counter()
     place = folder or new_folder(subject.name, "audit")
@@ -75,7 +74,7 @@ def audit_scores(
     document, study = _studied(place, subject, record, lambda words: tell("proxies", "say", words))
     tell("proxies", "done", "")
     _write(place, {**record, "status": "finished"})
-    page = write_scores_report(document, subject, place, record=record)
+    page = report.write_scores_report(document, subject, place, record=record)
     return ScoresAudit(place, study, page, time.perf_counter() - begin, document)
 
 
@@ -83,20 +82,18 @@ def report_scores(
     folder: Path, *, out: Path | None = None, forms: Iterable[str] = (), **grants: Unpack[GrantOptions]
 ) -> Path:
     """Write the report of an audit of scores again, from what its folder and its subject's files say."""
-    from fairbits.data import load_subject
-    from fairbits.report import write_scores_report
 
     record = read_scores_record(folder)
     if record.get("source") is None:
         raise OptionError(f"{str(folder)!r} does not say where its table lies; audit the table again.")
-    subject = load_subject(str(record["source"]), **grants).checked(as_is=True)
+    subject = data.load_subject(str(record["source"]), **grants).checked(as_is=True)
     check_identity(record, subject.identity, what=f"the audit in {str(folder)!r}")
     document = _kept(folder, record)
     if document is None:
         raise OptionError(
             f"{str(folder)!r} has no {PROXIES} of this table; go on with: fairbits audit --resume {folder}"
         )
-    return write_scores_report(document, subject, out or folder, record=record, forms=forms, run=folder)
+    return report.write_scores_report(document, subject, out or folder, record=record, forms=forms, run=folder)
 
 
 def _going_on(folder: Path, subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,13 +111,14 @@ def _going_on(folder: Path, subject: Subject, asked: Mapping[str, Any]) -> dict[
 
 def _studied(
     folder: Path, subject: Subject, record: Mapping[str, Any], progress: Callable[[str], None]
-) -> tuple[dict[str, Any], ProxyStudy | None]:
-    from fairbits.proxies import study_subject
+) -> tuple[dict[str, Any], proxies.ProxyStudy | None]:
 
     papers: dict[str, Any] = {name: record.get(name) for name in ("data_source", "distributed")}
     document, study = _kept(folder, record), None
     if document is None:
-        study = study_subject(subject, by=record.get("by"), seed=int(record["seed"]), **papers, progress=progress)
+        study = proxies.study_subject(
+            subject, by=record.get("by"), seed=int(record["seed"]), **papers, progress=progress
+        )
         document = {**study.document(), "made_with": dict(record["identity"])}
     else:
         document["filing"] |= {name: value for name, value in papers.items() if value is not None}

@@ -12,15 +12,13 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import click
 
+from fairbits import audit, data, store
 from fairbits.errors import OptionError
 from fairbits.options import AcceptOptions, LoadingOptions, arguments_of, fields_of, flag_of, option
-
-if TYPE_CHECKING:
-    from fairbits.audit import Audit, AuditRun
 
 #: What `fairbits --help` and every command answer to.
 SHORT, LONG = "-h", "--help"
@@ -219,9 +217,8 @@ JSON: Any = option(False, "Print JSON on stdout and nothing else.", flag="--json
 
 def read_place(text: str) -> Path:
     """The folder or address, such as s3://bucket/run, that somebody typed."""
-    from fairbits.store import place_of
 
-    return place_of(text)
+    return store.place_of(text)
 
 
 def subject_argument(default: Any = MISSING) -> Any:
@@ -240,9 +237,8 @@ FORCE: Any = option(False, "Replace a run in the folder of --out.")
 
 def is_subject(text: str) -> bool:
     """Whether a word names a subject rather than a run."""
-    from fairbits.data import BUILT_IN
 
-    return text in BUILT_IN or text.endswith(".toml")
+    return text in data.BUILT_IN or text.endswith(".toml")
 
 
 def check_subject(text: str) -> None:
@@ -251,27 +247,27 @@ def check_subject(text: str) -> None:
         raise OptionError(f"{text} is a table; try: fairbits init {text}")
 
 
-def open_run(text: str, command: str, loading: LoadingOptions | None = None) -> AuditRun:
+def open_run(text: str, command: str, loading: LoadingOptions | None = None) -> audit.AuditRun:
     """The run that somebody typed; a subject has none yet."""
-    from fairbits.audit import AuditRun
 
     if is_subject(text) and not Path(text).is_dir():
         raise OptionError(f"{text} is a subject; {command} needs a run: fairbits audit {text}")
     check_subject(text)
-    return AuditRun.open(read_place(text), **({} if loading is None else loading.given()))
+    return audit.AuditRun.open(read_place(text), **({} if loading is None else loading.given()))
 
 
-def audit_of(subject: str | None, about: AcceptOptions, loading: LoadingOptions, resume: Path | None = None) -> Audit:
+def audit_of(
+    subject: str | None, about: AcceptOptions, loading: LoadingOptions, resume: Path | None = None
+) -> audit.Audit:
     """The audit that a command is about: of the subject that it names, or of the run that it goes on with."""
-    from fairbits.audit import Audit
 
     asked = {**arguments_of(about), **loading.given()}
     if subject is not None:
         check_subject(subject)
     if resume is not None:
-        return Audit.of_run(resume, subject, **asked)
+        return audit.Audit.of_run(resume, subject, **asked)
     if subject is None:
         raise OptionError(
             "nothing to audit was given; name a built-in (see `fairbits data`) or an audit file (subject.toml)."
         )
-    return Audit.of(subject, **asked)
+    return audit.Audit.of(subject, **asked)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fairbits import store
 from fairbits.text import REPLACEMENT, harmless_lines, json_text
 
 if TYPE_CHECKING:
     from fairbits.blocks import Block, Page
-    from fairbits.store import Run
 
 #: What rich writes to a terminal: colours, and the moves of a line that is drawn again. No titles, links, clipboard.
 _OWN = re.compile("\x1b\\[(?:[0-9;]*m|\\?25[hl]|[0-9;]*[ABCDGHJK])|\r")
@@ -140,7 +140,7 @@ def _holds_all(stream: Any) -> bool:
     return True
 
 
-def warn_of_damage(run: Run) -> None:
+def warn_of_damage(run: store.Run) -> None:
     """Say on stderr which parts of a run had to be skipped."""
     run.verify()
     for warning in run.warnings():

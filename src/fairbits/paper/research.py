@@ -310,8 +310,8 @@ def _rq2(subject: str, protected: str, strategy: str, runs: Sequence[Mapping[str
 
 #: The paper's conjecture, that quantitative feedback makes the search better, at an equal number of model queries:
 #: `dice` with its own feedback under both partitions, and with nothing but "do twins get different decisions". What it
-#: found is then measured with one ruler, the constrained partition, whatever it was led by. Each variant's name, feedback
-#: and partition:
+#: found is then measured with one ruler, the constrained partition, whatever it was led by. Of each variant: name,
+#: feedback and partition.
 VARIANTS = (
     ("constrained", "quantitative", "constrained"),
     ("grid", "quantitative", "grid"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from fairbits.domain import Encoding, Schema
-    from fairbits.subject import Subject
+from fairbits import domain, measure, models
+from fairbits import subject as subjects
 
 
 class ConformanceError(AssertionError):
@@ -46,10 +45,10 @@ SLOPE_TOLERANCE = 0.05
 
 def check_model(
     model: Any,
-    schema: Schema,
+    schema: domain.Schema,
     rows: npt.ArrayLike,
     *,
-    encoding: Encoding | None = None,
+    encoding: domain.Encoding | None = None,
 ) -> tuple[str, ...]:
     """Check that a model can be measured and searched.
 
@@ -76,14 +75,10 @@ def check_model(
     FairbitsError
         If the model does not fit the schema at all.
     """
-    from fairbits.domain import Table
-    from fairbits.measure import Evaluator
-    from fairbits.models import HasClassScores, HasGradients, HasInterventions
-    from fairbits.subject import make_subject
 
     people = np.asarray(rows, dtype=np.float64)
-    subject = make_subject("model under test", model, schema, Table(people), encoding=encoding)
-    evaluator = Evaluator(subject.model, subject.schema, encoding=subject.encoding, threads=1)
+    subject = subjects.make_subject("model under test", model, schema, domain.Table(people), encoding=encoding)
+    evaluator = measure.Evaluator(subject.model, subject.schema, encoding=subject.encoding, threads=1)
     inputs = subject.encoding.encode(people)
     done = [*score_rules(subject, inputs)]
     twins = evaluator.scores(people)
@@ -92,19 +87,19 @@ def check_model(
         same = np.allclose(twins[number, : evaluator.twins.m], alone, atol=TOLERANCE)
         expect(same, "twins", f"the twins of row {number + 1} score otherwise when they are asked about alone")
     done.append("twins")
-    if isinstance(subject.model, HasClassScores) and len(subject.schema.classes) > 2:
+    if isinstance(subject.model, models.HasClassScores) and len(subject.schema.classes) > 2:
         _classes(subject, inputs)
         done.append("classes")
-    if isinstance(subject.model, HasGradients):
+    if isinstance(subject.model, models.HasGradients):
         _gradients(subject.model, inputs)
         done.append("gradients")
-    if isinstance(subject.model, HasInterventions):
+    if isinstance(subject.model, models.HasInterventions):
         _interventions(subject.model, inputs)
         done.append("interventions")
     return tuple(done)
 
 
-def score_rules(subject: Subject, inputs: npt.NDArray[Any]) -> Iterator[str]:
+def score_rules(subject: subjects.Subject, inputs: npt.NDArray[Any]) -> Iterator[str]:
     """Check the shape and the range of scores, and that they depend on nothing but the row."""
     model = subject.model
     given = inputs.copy()
@@ -126,7 +121,7 @@ def score_rules(subject: Subject, inputs: npt.NDArray[Any]) -> Iterator[str]:
     yield "batch"
 
 
-def _classes(subject: Subject, inputs: npt.NDArray[Any]) -> None:
+def _classes(subject: subjects.Subject, inputs: npt.NDArray[Any]) -> None:
     found = np.asarray(subject.model.class_scores(inputs))  # type: ignore[attr-defined]  # asked for above
     wanted = (len(inputs), len(subject.schema.classes))
     expect(found.shape == wanted, "classes", f"class scores have shape {found.shape}, not {wanted}")
@@ -151,10 +146,9 @@ def _gradients(model: Any, inputs: npt.NDArray[Any]) -> None:
 
 
 def _interventions(model: Any, inputs: npt.NDArray[Any]) -> None:
-    from fairbits.models import Do
 
     before = np.asarray(model.scores(inputs))
-    held = model.with_interventions([Do(0, 0, 0.5)])
+    held = model.with_interventions([models.Do(0, 0, 0.5)])
     expect(held is not model, "interventions", "with_interventions changed the model itself; give a new one")
     same = np.array_equal(before, np.asarray(model.scores(inputs)))
     expect(same, "interventions", "holding a neuron in a new model changed the scores of the old one")

@@ -6,17 +6,16 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairbits import measure, repair, search
+from fairbits import subject as subjects
+from fairbits.errors import OptionError
 from fairbits.testing.model import TOLERANCE, ConformanceError, expect, score_rules
 from fairbits.testing.strategy import small_subject
-
-if TYPE_CHECKING:
-    from fairbits.repair import Half, Halves, Planner, Proposal, Proposer
-    from fairbits.subject import Subject
 
 #: Rows of the small subject: enough for both halves of the evidence.
 ROWS = 400
@@ -27,7 +26,7 @@ BUDGET = 0.02
 
 
 def check_repair(
-    proposer: Proposer, *, subject: Subject | None = None, evaluations: int = 500, seed: int = 0
+    proposer: repair.Proposer, *, subject: subjects.Subject | None = None, evaluations: int = 500, seed: int = 0
 ) -> tuple[str, ...]:
     """Check that a repair keeps what judging relies on, and that its models can be judged.
 
@@ -59,18 +58,17 @@ def check_repair(
     FairbitsError
         What the repair itself raises, with its reason, where it has nothing to propose for this subject.
     """
-    from fairbits.errors import OptionError
-    from fairbits.repair import proposers_of, study
-    from fairbits.search import Budget, Settings, search_subject
 
     about = subject or small_subject(rows=ROWS)
     try:
-        (one,) = proposers_of([proposer])
+        (one,) = repair.proposers_of([proposer])
     except OptionError as error:
         raise ConformanceError(f"proposal: {error}") from None
     with tempfile.TemporaryDirectory() as place:
-        run = search_subject(
-            about, Settings(budget=Budget(evaluations=evaluations), seed=seed, threads=1), Path(place) / "run"
+        run = search.search_subject(
+            about,
+            search.Settings(budget=search.Budget(evaluations=evaluations), seed=seed, threads=1),
+            Path(place) / "run",
         )
         plan = _planner_maker(run, about, seed)
         planner = plan()
@@ -90,32 +88,29 @@ def check_repair(
         blind = _proposals(one, plan(_scrambled))
         words = "other held-out people and labels made other models; learn from halves.training and halves.pool alone"
         expect(_equal(made, scores, blind, about, seed), "held_out", words)
-        found = study(run, about, [one], quick=True, rows_for_cases=True, seed=seed, threads=1)
+        found = repair.study(run, about, [one], quick=True, rows_for_cases=True, seed=seed, threads=1)
         missing = [proposal.name for proposal in made if all(proposal.name != each.name for each in found.candidates)]
         expect(not missing, "judged", f"{', '.join(missing)} cannot be found among what was judged")
     return ("proposal", "original", "evidence", "scores", "seed", "held_out", "judged")
 
 
-def _planner_maker(run: Any, subject: Subject, seed: int) -> Callable[..., Planner]:
+def _planner_maker(run: Any, subject: subjects.Subject, seed: int) -> Callable[..., repair.Planner]:
     """Makes planners that differ in nothing, each with evidence of its own."""
-    from fairbits.repair import Planner, Setting, split
 
-    def plan(change: Callable[[Halves], Halves] = lambda halves: halves) -> Planner:
+    def plan(change: Callable[[repair.Halves], repair.Halves] = lambda halves: halves) -> repair.Planner:
         root = np.random.SeedSequence(seed)
         splitting, planning = root.spawn(2)
-        halves = change(split(run, subject, np.random.default_rng(splitting), rows_for_cases=True))
-        setting = Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads=1)
-        return Planner(subject.model, halves, setting, BUDGET, planning, lambda _: None, quick=True)
+        halves = change(repair.split(run, subject, np.random.default_rng(splitting), rows_for_cases=True))
+        setting = repair.Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads=1)
+        return repair.Planner(subject.model, halves, setting, BUDGET, planning, lambda _: None, quick=True)
 
     return plan
 
 
-def _proposals(proposer: Proposer, planner: Planner) -> list[Proposal]:
-    from fairbits.errors import OptionError
-    from fairbits.repair import proposed
+def _proposals(proposer: repair.Proposer, planner: repair.Planner) -> list[repair.Proposal]:
 
     try:
-        found, _ = proposed(planner, (proposer,), frozenset({proposer.name}))
+        found, _ = repair.proposed(planner, (proposer,), frozenset({proposer.name}))
     except OptionError as error:
         raise ConformanceError(f"proposal: {error}") from None
     made = [proposal for _, proposal in found]
@@ -126,14 +121,14 @@ def _proposals(proposer: Proposer, planner: Planner) -> list[Proposal]:
     return made
 
 
-def _asked(proposal: Proposal, subject: Subject) -> Subject:
+def _asked(proposal: repair.Proposal, subject: subjects.Subject) -> subjects.Subject:
     """The subject with the proposed model in place of its own."""
     if proposal.fitted is not None:
         return replace(subject, model=proposal.network, encoding=proposal.fitted.encoding)
     return replace(subject, model=proposal.network)
 
 
-def _checked(proposal: Proposal, subject: Subject, seed: int) -> npt.NDArray[Any]:
+def _checked(proposal: repair.Proposal, subject: subjects.Subject, seed: int) -> npt.NDArray[Any]:
     """Scores of some people, with all that scores have to keep."""
     about = _asked(proposal, subject)
     width = about.encoding.width
@@ -149,10 +144,10 @@ def _checked(proposal: Proposal, subject: Subject, seed: int) -> npt.NDArray[Any
 
 
 def _equal(
-    made: Sequence[Proposal],
+    made: Sequence[repair.Proposal],
     scores: Sequence[npt.NDArray[Any]],
-    again: Sequence[Proposal],
-    subject: Subject,
+    again: Sequence[repair.Proposal],
+    subject: subjects.Subject,
     seed: int,
 ) -> bool:
     if [one.name for one in made] != [one.name for one in again]:
@@ -163,19 +158,17 @@ def _equal(
     return all(np.allclose(was, now, atol=TOLERANCE) for was, now in zip(scores, found, strict=True))
 
 
-def _people(subject: Subject, seed: int) -> npt.NDArray[np.float64]:
+def _people(subject: subjects.Subject, seed: int) -> npt.NDArray[np.float64]:
     """Rows of the table, and people drawn from the whole domain around them."""
-    from fairbits.measure import evaluator_of
-    from fairbits.search import Problem
 
-    problem = Problem(evaluator_of(subject, threads=1), subject.table)
+    problem = search.Problem(measure.evaluator_of(subject, threads=1), subject.table)
     rows = subject.table.codes[:COMPARED]
     drawn = rows.copy()
     drawn[:, problem.free] = problem.uniform(np.random.default_rng(seed), len(rows))
     return np.concatenate([rows, drawn])
 
 
-def _evidence(halves: Halves) -> dict[str, npt.NDArray[Any]]:
+def _evidence(halves: repair.Halves) -> dict[str, npt.NDArray[Any]]:
     """Copies of everything that a proposer can write to."""
     found: dict[str, npt.NDArray[Any]] = {}
     for name in ("plan", "training", "held_out"):
@@ -184,10 +177,10 @@ def _evidence(halves: Halves) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-def _scrambled(halves: Halves) -> Halves:
+def _scrambled(halves: repair.Halves) -> repair.Halves:
     """The same evidence, but for whom and what judges."""
 
-    def other(half: Half) -> Half:
+    def other(half: repair.Half) -> repair.Half:
         labels = half.labels.max(initial=0.0) + half.labels.min(initial=0.0) - half.labels  # every one another
         return replace(half, cases=half.cases[::-1].copy(), rows=half.rows[::-1].copy(), labels=labels)
 

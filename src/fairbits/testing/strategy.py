@@ -5,20 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fairbits import domain, models, search, store
+from fairbits import subject as subjects
 from fairbits.testing.model import expect
 
-if TYPE_CHECKING:
-    from fairbits.domain import Schema
-    from fairbits.search import Strategy
-    from fairbits.store import Run
-    from fairbits.subject import Subject
 
-
-def small_subject(*, rows: int = 40, seed: int = 0) -> Subject:
+def small_subject(*, rows: int = 40, seed: int = 0) -> subjects.Subject:
     """A subject for tests: a small network whose worst people, those with a + b = 18, have six classes.
 
     Parameters
@@ -33,32 +29,29 @@ def small_subject(*, rows: int = 40, seed: int = 0) -> Subject:
     Subject
         With protected age (three values) and sex (two).
     """
-    from fairbits.domain import Category, Integer, Schema, Table
-    from fairbits.models import Network
-    from fairbits.subject import make_subject
 
-    schema = Schema(
+    schema = domain.Schema(
         (
-            Integer(name="age", low=1, high=3, protected=True),
-            Integer(name="a", high=9),
-            Category(name="sex", labels=("F", "M"), protected=True),
-            Integer(name="b", high=9),
-            Category(name="c", labels=("x", "y", "z")),
+            domain.Integer(name="age", low=1, high=3, protected=True),
+            domain.Integer(name="a", high=9),
+            domain.Category(name="sex", labels=("F", "M"), protected=True),
+            domain.Integer(name="b", high=9),
+            domain.Category(name="c", labels=("x", "y", "z")),
         ),
         target="hired",
         classes=("no", "yes"),
     )
     # relu(2·age + sex + 1.5·(a + b − 18)) is 2·age + sex − 1 steps up for the worst people and 0 for most others.
     first, later = np.array([[2.0], [1.5], [1.0], [1.5], [0.0]]), np.array([[-0.15, 0.15]])
-    network = Network.build([first, later], [np.array([-27.0]), np.array([0.7, -0.7])])
+    network = models.Network.build([first, later], [np.array([-27.0]), np.array([0.7, -0.7])])
     rng = np.random.default_rng(seed)
     limits = ((1, 4), (0, 9), (0, 2), (0, 8), (0, 3))
     people = np.column_stack([rng.integers(*ends, rows) for ends in limits]).astype(np.float64)
-    return make_subject("small", network, schema, Table(people, (people[:, 1] > 4).astype(np.float64)))
+    return subjects.make_subject("small", network, schema, domain.Table(people, (people[:, 1] > 4).astype(np.float64)))
 
 
 def check_strategy(
-    strategy: Strategy, *, subject: Subject | None = None, evaluations: int = 2_000, seed: int = 0
+    strategy: search.Strategy, *, subject: subjects.Subject | None = None, evaluations: int = 2_000, seed: int = 0
 ) -> tuple[str, ...]:
     """Check that a strategy keeps what runs promise: budgets, repeatability, resuming, and people who can exist.
 
@@ -83,15 +76,16 @@ def check_strategy(
     ConformanceError
         At the first rule that is broken.
     """
-    from fairbits.search import Budget, Settings, search_subject
 
     about = subject or small_subject()
     with tempfile.TemporaryDirectory() as place:
 
-        def searched(name: str, count: int, **more: Any) -> Run:
+        def searched(name: str, count: int, **more: Any) -> store.Run:
             given = {key: more.pop(key) for key in ("within",) if key in more}
-            settings = Settings(budget=Budget(evaluations=count), seed=seed, threads=1, **given).with_strategy(strategy)
-            return search_subject(about, settings, Path(place) / name, **more)
+            settings = search.Settings(
+                budget=search.Budget(evaluations=count), seed=seed, threads=1, **given
+            ).with_strategy(strategy)
+            return search.search_subject(about, settings, Path(place) / name, **more)
 
         one = searched("one", evaluations)
         asked = _summary(one)["evaluations"]
@@ -111,7 +105,7 @@ def check_strategy(
     return ("budget", "seed", "resume", "within", "domain")
 
 
-def _inside(run: Run, schema: Schema) -> None:
+def _inside(run: store.Run, schema: domain.Schema) -> None:
     """Everybody kept lies in the domain."""
     for codes in run.codes():
         for attribute, column in zip(schema.attributes, codes.T, strict=True):
@@ -120,5 +114,5 @@ def _inside(run: Run, schema: Schema) -> None:
             expect(bool(valid.all()), "domain", f"{attribute.name} is {wrong} for somebody, outside of its domain")
 
 
-def _summary(run: Run) -> dict[str, Any]:
+def _summary(run: store.Run) -> dict[str, Any]:
     return run.summary or {}

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fairbits import audit as audits
-from fairbits import data, report, store
+from fairbits import certify as certificates
+from fairbits import data, engine, report, store
 from fairbits import measure as measures
+from fairbits import subject as subjects
 from fairbits.blocks import Block, Commands, Paragraph
 from fairbits.cli import since
 from fairbits.cli.flags import EITHER, FORCE, JSON, OUT, RESUME, RUN, audit_of, open_run, subject_argument
@@ -34,11 +36,6 @@ from fairbits.options import (
     arguments_of,
     option,
 )
-
-if TYPE_CHECKING:
-    from fairbits.certify import Certificate
-    from fairbits.measure import Measurement
-    from fairbits.subject import Subject
 
 
 def measure(
@@ -118,7 +115,7 @@ def _without_twins(audit: audits.Audit, seed: int, nearby: str, *, as_json: bool
     answer(as_json, lambda: document, lambda: report.study_look(subject, study), nearby)
 
 
-def figures(subject: Subject, found: Measurement, top: int) -> dict[str, Any]:
+def figures(subject: subjects.Subject, found: measures.Measurement, top: int) -> dict[str, Any]:
     """Everything that the terminal shows, as JSON."""
     limits = () if subject.quality is None else measures.quality_limits(subject.quality.accuracy_on)
     noise = () if found.noise is None else found.noise.notes(found.evaluator.epsilon)
@@ -187,10 +184,9 @@ def search(
 
 def debug(*, run: str = RUN, options: DebugOptions, as_json: bool = JSON, loading: LoadingOptions) -> None:
     """Which layer, neurons and attributes the bits come from, and what share of them the data and the training have."""
-    from fairbits.engine import available_cores
 
     # Trainings that were asked for may take minutes: they go to processes of their own, one for each core.
-    cores = options.threads or available_cores()
+    cores = options.threads or engine.available_cores()
     if not options.many and (options.retrain or options.trainings) and cores > 1:
         options = replace(options, training_workers=min(cores, options.trainings or cores))
     opened = open_run(run, "debug", loading)
@@ -241,7 +237,7 @@ def certify(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def document(subject: Subject, found: Certificate) -> dict[str, Any]:
+def document(subject: subjects.Subject, found: certificates.Certificate) -> dict[str, Any]:
     """Everything that the terminal shows, as JSON."""
     return {
         "subject": subject.name,

@@ -10,7 +10,7 @@ import click
 
 from fairbits import audit as audits
 from fairbits import data as built_ins
-from fairbits import domain, report, store
+from fairbits import domain, models, report, store
 from fairbits import subject as subjects
 from fairbits.cli import waited
 from fairbits.cli.flags import FORCE, JSON, OUT, RESUME, argument, audit_of, subject_argument
@@ -112,12 +112,10 @@ def init(
     loading: LoadingOptions,
 ) -> None:
     """Infer what people are made of from a table, ask what it cannot tell, and write a commented audit file."""
-    from fairbits.models import ModelOptions
-    from fairbits.subject import infer_classes
 
     audits.check_draft(out, force=force)
     said = {"score_of": score_of, "output": output, "input_format": input_format, "factory": factory}
-    options = ModelOptions.of({name: value for name, value in said.items() if value is not None})
+    options = models.ModelOptions.of({name: value for name, value in said.items() if value is not None})
     data = domain.read_arrow(table, delimiter=delimiter)
     ignored = names_of(ignore, "--ignore") if ignore else ()
     audits.check_ignored(ignored, data)
@@ -126,7 +124,7 @@ def init(
     groups = _groups(data, (target, *ignored), silent)
     names = _attribute_names(data, groups, (target, *ignored))
     protected = protected or _ask("Which attributes are protected (comma-separated)?", names, "--protected", silent)
-    classes = infer_classes(data, target) if target in data.column_names else ()
+    classes = subjects.infer_classes(data, target) if target in data.column_names else ()
     if favourable is None and classes and not silent:
         question = f"Which value of {target} is favourable ({', '.join(classes)})?"
         favourable = _answer(question, "--favourable", default=classes[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -25,9 +25,6 @@ from fairbits.options import (
     arguments_of,
     option,
 )
-
-if TYPE_CHECKING:
-    from fairbits.report import FleetMember
 
 
 def gate(
@@ -147,7 +144,7 @@ def fleet(
         raise click.exceptions.Exit(FAILED)
 
 
-def _say(done: int, total: int, entry: FleetMember | None) -> None:
+def _say(done: int, total: int, entry: report.FleetMember | None) -> None:
     """A line on stderr for every subject that has ended."""
     if entry is None:
         print(f"{total} audit files", file=sys.stderr)
