@@ -7,6 +7,7 @@ import pytest
 
 from fairbits import Attribute
 from fairbits.search.strategies.dice import Dice, agreed, draw, grew, hop_plan, inverse, loss_slopes, two_of_largest
+from fairbits.search.strategies.walks import Start
 from fairbits.search.strategy import metropolis
 
 from .steps import Remembering, by_twin, plant
@@ -155,7 +156,7 @@ def hop_shares(score, feedback: str = "quantitative", partition: str = "constrai
     numbers, figures = oracle.open_seeds(rows)
     people = oracle.problem.rows[rows]
     dice = Dice(local_moves=60, feedback=feedback)
-    dice._local(oracle, people, people, numbers, figures, np.random.default_rng(4))
+    dice._local(oracle, Start(people, people, numbers), figures, np.random.default_rng(4))
     return float(np.mean([(people[:, 1] == 0).mean() for people in oracle.asked("local")]))
 
 
@@ -206,7 +207,7 @@ def test_flat_attributes_hop_more_often() -> None:
     rows = np.zeros(6000, dtype=np.int64)
     numbers, figures = oracle.open_seeds(rows)
     people = oracle.problem.rows[rows]
-    Dice(local_moves=1)._local(oracle, people, people, numbers, figures, np.random.default_rng(6))
+    Dice(local_moves=1)._local(oracle, Start(people, people, numbers), figures, np.random.default_rng(6))
     moved = oracle.asked("local")[0][:, 1:] - 5
     assert (np.abs(moved).sum(axis=1) == 1).all()
     np.testing.assert_allclose((moved != 0).mean(axis=0), [0.2, 0.4, 0.4], atol=0.03)

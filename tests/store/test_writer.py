@@ -84,16 +84,6 @@ def test_types_are_small_and_signed(odd_schema: Schema) -> None:
     assert [types[name] for name in Layout(odd_schema).names] == ["int16", "int8", "int8", "double", "int32", "int64"]
 
 
-@pytest.mark.parametrize("change", [{"k": None}, {"nonsense": 1}])
-def test_wrong_figures_are_a_mistake_of_ours(tmp_path: Path, people_schema: Schema, change: dict, rng) -> None:
-    found = {name: value for name, value in (figures(rng, 3) | change).items() if value is not None}
-    with (
-        pytest.raises(FairbitsError, match=f"missing or unknown: {next(iter(change))}"),
-        writing(tmp_path, people_schema) as writer,
-    ):
-        writer.append(random_people(rng, people_schema, 3), found, "random")
-
-
 def test_what_an_append_leaves_out_is_completed_from_the_codes(tmp_path: Path, people_schema: Schema, rng) -> None:
     people, found = random_people(rng, people_schema, 300), figures(rng, 300)
     del found["l1"]

@@ -152,10 +152,9 @@ class Layout:
         arrays = [_codes(codes[:, i], field) for i, field in zip(self.schema.person_columns, self.arrow, strict=False)]
         known = {"q_inf": np.log2(figures["k"]), "span": np.subtract(figures["high"], figures["low"]), **figures}
         names, index = np.unique(figures["origin"], return_inverse=True)
-        known["origin"] = pa.DictionaryArray.from_arrays(index.astype(np.int32), pa.array(names.tolist(), pa.string()))
-        for field in list(self.arrow)[len(arrays) :]:
-            values, kind = known[field.name], field.type.to_pandas_dtype()
-            arrays.append(values if field.name == "origin" else pa.array(np.asarray(values, dtype=kind)))
+        origins = pa.DictionaryArray.from_arrays(index.astype(np.int32), pa.array(names.tolist(), pa.string()))
+        for name, kind in {**FIGURES, BUCKET: pa.int16()}.items():
+            arrays.append(origins if name == "origin" else pa.array(known[name].astype(kind.to_pandas_dtype())))
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def codes_of(self, batch: pa.RecordBatch) -> Codes:
