@@ -173,9 +173,10 @@ def inputs_of(table: Any, about: Any) -> Any:
     for column, value in about["fixed"].items():
         found[:, int(column)] = value
     for one in about["attributes"]:
-        part, codes = one["part"], None if one["part"] is None else codes_of(table, one)
+        part: Any = one["part"]
         if part is None:
             continue
+        codes = codes_of(table, one)
         if "table" in part:
             found[:, part["columns"]] = np.array(part["table"])[np.rint(codes).astype(int) - part["low"]]
         else:
