@@ -15,7 +15,6 @@ from .proposals.guard import decision_shift as decision_shift
 from .proposals.guard import half_width as half_width
 from .proposals.guard import moved_odds as moved_odds
 from .proposals.proposer import Planner as Planner
-from .proposals.proposer import Proposal as Proposal
 from .proposals.proposer import Proposer as Proposer
 from .proposals.registry import PROPOSERS as PROPOSERS
 from .proposals.registry import STANDARD as STANDARD
@@ -31,6 +30,7 @@ from .records import Figures as Figures
 from .records import FileCheck as FileCheck
 from .records import GroupRate as GroupRate
 from .records import Proof as Proof
+from .records import Proposal as Proposal
 from .records import RepairCandidate as RepairCandidate
 from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult

@@ -194,7 +194,7 @@ def decision_shift(
     after = moved(average, shift, regression=False)
     labels = deserved.astype(np.float64)
     gained = balanced_loss((average >= threshold) == deserved, (after >= threshold) == deserved, labels)
-    return shift if gained.upper < 0 else 0.0
+    return shift if gained.high < 0 else 0.0
 
 
 #: Twins that are asked about at once where rows come encoded.
