@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 
 from fairbits import Budget, load_subject
 from fairbits.audit import audit_subject
-from fairbits.audit.pipeline import Pipeline, Shares, is_current
+from fairbits.audit.pipeline import Pipeline, Shares, check_time, is_current
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
 from fairbits.options import AuditOptions
@@ -105,8 +106,8 @@ def test_a_slow_model_is_not_repaired_where_that_would_overrun(measured: float, 
     pipeline = Pipeline(
         subject, AuditOptions(seconds=15.0, threads=1), run.folder, progress=lambda *words: said.append(words)
     )
-    pipeline.measured = measured
-    pipeline._after_search(run, "repair", "repair.json", lambda _: None)
+    check = partial(check_time, "repair", pipeline.clock, measured)
+    pipeline._do("repair", run, lambda _: None, kept=lambda: False, check=check)
     assert said[-1][:2] == ("repair", outcome)
     assert ("fairbits repair" in said[-1][2]) == (outcome == "failed")
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from fairbits import Schema
-from fairbits.cli.faults import sentence_of
+from fairbits.cli.app import sentence_of
 from fairbits.cli.signals import FAILED
 from fairbits.errors import FairbitsError, OptionError, TableError
 from fairbits.gates import EXIT_CODES

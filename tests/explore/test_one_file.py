@@ -14,7 +14,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from fairbits import Subject, Table
 from fairbits.cli.app import app
-from fairbits.cli.commands import explore as command
+from fairbits.cli.commands import look as command
 from fairbits.domain.rule import Rule
 from fairbits.errors import OptionError
 from fairbits.explore import Explorer, page, write_page

@@ -12,9 +12,8 @@ from fairbits import Network
 from fairbits.data import load_subject
 from fairbits.errors import OptionError, UsageError
 from fairbits.paper import localisation, subjects
-from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
-from fairbits.paper.research import ExperimentPlan
+from fairbits.paper.research import ExperimentPlan, ablation
 from fairbits.paper.subjects import SUBJECTS, Roster, networks, number, published, roster, row_of
 from fairbits.paper.tables import datasets
 from fairbits.search import Budget

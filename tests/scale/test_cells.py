@@ -6,8 +6,7 @@ import pytest
 
 from fairbits.errors import OptionError
 from fairbits.paper import Contest, compare
-from fairbits.paper.feedback import ablation
-from fairbits.paper.research import ExperimentPlan
+from fairbits.paper.research import ExperimentPlan, ablation
 from fairbits.paper.subjects import Roster
 from fairbits.scale import ExecutorOptions, Job
 from fairbits.search import Budget

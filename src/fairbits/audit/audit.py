@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from fairbits.store import Run
 
 #: How long a search takes where nothing is said.
-DEFAULT_BUDGET = "60s"
+DEFAULT_SECONDS = 60.0
 #: Seconds of a search that ends by itself.
 UNLIMITED = 1e9
 
@@ -170,9 +170,7 @@ class Audit:
         loaded = loaded if names is None else loaded.with_protected(names)
         name = loaded.source if isinstance(subject, Subject) else str(subject)
         origin = SubjectOrigin(name=name, protected=names, grants=grants)
-        loaded = loaded if repeats is None else loaded.with_repeats(repeats)
-        checked = loaded.checked(as_is=as_is)
-        return cls._made(checked if where is None else checked.within(where), origin)
+        return cls._made(loaded.with_repeats(repeats).checked(as_is=as_is).within(where), origin)
 
     @classmethod
     def of_run(
@@ -304,14 +302,27 @@ class Audit:
         """
         from fairbits.subject import subject_of_table
 
-        chosen = ModelOptions.of(options)
-        asked: dict[str, Any] = {"target": target, "protected": protected, "favourable": favourable, "ignored": ignored}
-        asked |= {"max_twins": max_twins, "threshold": threshold, "name": name, "person": person, "test": test}
         soft = {
             one: {"protected": "probabilities", "columns": [*columns]} for one, columns in (probabilities or {}).items()
         }
-        asked |= {"weight": weight, "plausible": plausible, "probabilities": soft}
-        subject = subject_of_table(model, table, **asked, options=chosen, as_is=as_is)
+        subject = subject_of_table(
+            model,
+            table,
+            target=target,
+            protected=protected,
+            favourable=favourable,
+            ignored=ignored,
+            max_twins=max_twins,
+            threshold=threshold,
+            name=name,
+            person=person,
+            test=test,
+            weight=weight,
+            plausible=plausible,
+            probabilities=soft,
+            options=ModelOptions.of(options),
+            as_is=as_is,
+        )
         return cls._made(subject.checked(as_is=as_is), SubjectOrigin())
 
     @classmethod
@@ -358,8 +369,10 @@ class Audit:
         """
         from fairbits.subject import subject_of_twins
 
-        asked: dict[str, Any] = {"person": person, "protected": protected, "score": score, "threshold": threshold}
-        return cls._made(subject_of_twins(table, **asked, name=name).checked(), SubjectOrigin())
+        subject = subject_of_twins(
+            table, person=person, protected=protected, score=score, threshold=threshold, name=name
+        )
+        return cls._made(subject.checked(), SubjectOrigin())
 
     @classmethod
     def from_texts(
@@ -430,15 +443,18 @@ class Audit:
         """
         from fairbits.subject import subject_of_texts
 
-        text: dict[str, Any] = {"families": families, "realisations": realisations}
-        said = {"template": template, "column": column, "protected": None if protected is None else list(protected)}
-        if words is not None:
-            text["words"] = {slot: list(choices) for slot, choices in words.items()}
-        text |= {key: value for key, value in said.items() if value is not None}
+        said: dict[str, Any] = {
+            "families": families,
+            "realisations": realisations,
+            "template": template,
+            "column": column,
+            "protected": None if protected is None else list(protected),
+            "words": None if words is None else {slot: list(choices) for slot, choices in words.items()},
+        }
         subject = subject_of_texts(
             decider,
             table,
-            text,
+            {key: value for key, value in said.items() if value is not None},
             folder=Path(),
             chat=chat,
             favourable=favourable,
@@ -500,8 +516,7 @@ class Audit:
         """
         from fairbits.measure import evaluator_of, measure_table, noise_of
 
-        asked = read_options(MeasureOptions, options)
-        subject = self.subject if repeats is None else self.subject.with_repeats(repeats)
+        asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
         evaluator = evaluator_of(
             subject,
             epsilon=asked.epsilon,
@@ -509,10 +524,8 @@ class Audit:
             threads=asked.threads,
             people=len(subject.table),
         )
-        noise = noise_of(subject, evaluator)
-        return measure_table(
-            evaluator, subject.table, np.random.default_rng(asked.seed), noise=noise, progress=progress
-        )
+        rng, noise = np.random.default_rng(asked.seed), noise_of(subject, evaluator)
+        return measure_table(evaluator, subject.table, rng, noise=noise, progress=progress)
 
     def words(self, *, epsilon: float | None = None, seed: int = 0) -> WordStudy:
         """Bits of each family of cues above its nulls, of a decider about texts.
@@ -581,8 +594,8 @@ class Audit:
         from fairbits.measure import evaluator_of
         from fairbits.randomness import generator
 
-        evaluator = evaluator_of(self.subject, epsilon=epsilon)
-        return describe_people(evaluator, self.subject, generator(seed, "debug", "who"), above=k)
+        rng = generator(seed, "debug", "who")
+        return describe_people(evaluator_of(self.subject, epsilon=epsilon), self.subject, rng, above=k)
 
     @takes(ProxiesOptions)
     def proxies(
@@ -612,8 +625,7 @@ class Audit:
         from fairbits.audit.pipeline import write_study
         from fairbits.proxies import study_subject
 
-        asked = read_options(ProxiesOptions, options)
-        found = study_subject(self.subject, **arguments_of(asked), progress=progress)
+        found = study_subject(self.subject, **arguments_of(read_options(ProxiesOptions, options)), progress=progress)
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
             write_study(found, Path(out), self.subject)
@@ -979,9 +991,7 @@ def _record(folder: str | Path) -> Mapping[str, Any]:
     from fairbits.audit.scores_only import is_scores_audit, read_scores_record
     from fairbits.store import Run
 
-    if is_scores_audit(folder):
-        return read_scores_record(Path(folder))
-    return Run.open(folder).manifest
+    return read_scores_record(Path(folder)) if is_scores_audit(folder) else Run.open(folder).manifest
 
 
 def _check_same_run(
@@ -994,8 +1004,8 @@ def _check_same_run(
     """Refuse to go on with another subject, or with other people as twins."""
     from fairbits.store import check_same
 
-    asked = {"subject": subject.name, "protected": None if protected is None else list(protected), "repeats": repeats}
-    asked |= {"where": where}
+    names = None if protected is None else list(protected)
+    asked = {"subject": subject.name, "where": where, "protected": names, "repeats": repeats}
     known = ("subject", "where", *kept)
     said = {name: value for name, value in asked.items() if value is not None and name in known}
     check_same({name: kept.get(name) for name in said}, said)
@@ -1014,8 +1024,8 @@ def _table_of(table: Any, schema: Schema, max_rows: int | None) -> tuple[Table, 
 def _search_options(given: Mapping[str, Any]) -> SearchOptions:
     """Options of a search; names that it does not know are those of the strategy."""
     known = {argument_of(one) for one in fields(SearchOptions)}
-    own = {name: value for name, value in given.items() if name in known}
     more = {name: value for name, value in given.items() if name not in known}
+    own = {name: value for name, value in given.items() if name in known}
     return read_options(SearchOptions, {**own, "options": {**own.get("options", {}), **more}})
 
 
@@ -1030,24 +1040,20 @@ def _settings(options: SearchOptions, before: Run | None) -> Settings:
         asked |= {"strategy": named.strategy, "options": dict(named.options)}
     chosen = {name: value for name, value in asked.items() if value is not None}
     chosen = chosen if before is None else kept_settings(before.manifest, asked)
-    limit = _budget_of(options)
-    if limit is None and before is not None:
-        limit = kept_budget(before.manifest)
-    elif limit is None:  # all of an exact search, or a minute
-        exact = chosen.get("strategy") == "exhaustive"
-        limit = Budget(seconds=UNLIMITED if exact else seconds_of(DEFAULT_BUDGET))
-    return Settings(budget=limit, threads=options.threads, own=own, **chosen)
+    usual = UNLIMITED if chosen.get("strategy") == "exhaustive" else DEFAULT_SECONDS
+    kept = Budget(seconds=usual) if before is None else kept_budget(before.manifest)
+    return Settings(budget=_budget_of(options) or kept, threads=options.threads, own=own, **chosen)
 
 
 def _budget_of(options: SearchOptions) -> Budget | None:
     """The limits that were given; None where there are none."""
     from fairbits.search import Budget
 
-    if isinstance(options.budget, Budget):
-        return options.budget
+    seconds = options.budget
+    if isinstance(seconds, Budget):
+        return seconds
     limits = {name: getattr(options, name) for name in ("evaluations", "cases", "queries", "ends")}
-    if options.budget is not None:
-        text = options.budget
-        limits["seconds"] = seconds_of(text) if isinstance(text, str) else float(text)
+    if seconds is not None:
+        limits["seconds"] = seconds_of(seconds) if isinstance(seconds, str) else float(seconds)
     given = {name: value for name, value in limits.items() if value is not None}
     return Budget(**given) if given else None

@@ -68,11 +68,10 @@ def compare_strategies(
     named = () if strategies is None else ("--strategies", ",".join(strategies))
     # A budget that is not one of time has no command.
     command = command_of("paper compare", (origin.name if timed else None, *named), options, origin)
-    found = replace(found, folder=place, command=command)
     document = found.as_dict()
     write_json(place / DOCUMENT, document)
-    write_contest(document, place / PAGE, command=found.command)
-    return found
+    write_contest(document, place / PAGE, command=command)
+    return replace(found, folder=place, command=command)
 
 
 def diff_models(

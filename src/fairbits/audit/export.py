@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,58 +40,44 @@ def export(reader: pa.RecordBatchReader, path: Path) -> int:
         with temporary.open("wb") as file:
             rows = _WRITERS[path.suffix.lower()](reader, file)
         os.replace(temporary, path)
-    except (OSError, pa.ArrowException) as error:
-        _remove(temporary)
-        if isinstance(error, pa.ArrowException) and not isinstance(error, OSError):
-            raise
+    except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise FairbitsError(
             f"cannot write {str(path)!r}: {reason}; nothing was changed: free space, or choose another --out."
         ) from None
-    except BaseException:
-        _remove(temporary)
-        raise
+    finally:
+        with suppress(OSError):  # where nothing could be made, nothing can be removed either
+            temporary.unlink(missing_ok=True)
     return rows
-
-
-def _remove(temporary: Path) -> None:
-    """Tidy up as far as the device lets us: where nothing could be made, nothing can be removed either."""
-    with suppress(OSError):
-        temporary.unlink(missing_ok=True)
-
-
-def records(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Rows as dictionaries."""
-    for batch in batches:
-        yield from batch.to_pylist()
 
 
 def _write_csv(reader: pa.RecordBatchReader, file: IO[bytes]) -> int:
-    rows = 0
+    def guarded(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([_column(column) for column in batch.columns], names=names)
+
     names = [_guarded(pa.array([name]))[0].as_py() for name in reader.schema.names]
-    plain = pa.schema(
-        [(n, f.type.value_type if _is_dictionary(f) else f.type) for n, f in zip(names, reader.schema, strict=True)]
-    )
-    with csv.CSVWriter(file, plain) as writer:
-        for batch in reader:
-            columns = [_column(column) for column in batch.columns]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=plain))
-            rows += batch.num_rows
-    return rows
+    schema = guarded(pa.RecordBatch.from_pylist([], reader.schema)).schema
+    with csv.CSVWriter(file, schema) as writer:
+        return _written(map(guarded, reader), writer)
 
 
 def _write_parquet(reader: pa.RecordBatchReader, file: IO[bytes]) -> int:
-    rows = 0
     with parquet.ParquetWriter(file, reader.schema, compression="zstd") as writer:
-        for batch in reader:
-            writer.write_batch(batch)
-            rows += batch.num_rows
+        return _written(reader, writer)
+
+
+def _written(batches: Iterable[pa.RecordBatch], writer: Any) -> int:
+    """Write batch after batch; gives the number of rows."""
+    rows = 0
+    for batch in batches:
+        writer.write_batch(batch)
+        rows += batch.num_rows
     return rows
 
 
 def _write_json(reader: pa.RecordBatchReader, file: IO[bytes]) -> int:
     rows = 0
-    for record in records(reader):
+    for record in chain.from_iterable(batch.to_pylist() for batch in reader):
         file.write(b"[\n" if rows == 0 else b",\n")
         file.write(json.dumps(record, ensure_ascii=False).encode())
         rows += 1
@@ -103,10 +90,6 @@ _WRITERS: dict[str, Callable[[pa.RecordBatchReader, IO[bytes]], int]] = {
     ".parquet": _write_parquet,
     ".json": _write_json,
 }
-
-
-def _is_dictionary(field: pa.Field) -> bool:
-    return bool(pa.types.is_dictionary(field.type))
 
 
 def _column(column: pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.options import AuditOptions, arguments_of
 from fairbits.report import RANKS, Fleet, FleetMember, ReportData, lead, write_fleet
-from fairbits.scale import ExecutorOptions, Fault, Job, Listener, Signals, carry_out
+from fairbits.scale import Job, Listener, Signals, carry_out
 from fairbits.store import folder_name, new_folder, timestamp
 from fairbits.subject import Quality
 
@@ -52,15 +52,13 @@ def find_subjects(folder: Path, out: Path) -> list[FleetSubject]:
     taken: set[str] = set()
     for file in files:
         inner = file.relative_to(folder)
-        parts = (
-            inner.parent.parts if file.name == "subject.toml" and inner.parent.parts else inner.with_suffix("").parts
-        )
-        name = "/".join(parts)
+        bare = file.name == "subject.toml" and inner.parent.parts
+        parts = inner.parent.parts if bare else inner.with_suffix("").parts
         slug = folder_name("-".join(parts))
         while slug in taken:
             slug += "-2"
         taken.add(slug)
-        subjects.append(FleetSubject(name, str(file), str(out / slug)))
+        subjects.append(FleetSubject("/".join(parts), str(file), str(out / slug)))
     return subjects
 
 
@@ -87,10 +85,8 @@ def audit_fleet(
     place = (new_folder("fleet") if out is None else Path(out)).resolve()
     subjects = find_subjects(Path(folder), place)
     options = options or AuditOptions()
-    executor_options = options.executor
-    each = replace(
-        options, threads=executor_options.each, workers=None, ray=None
-    )  # done by one worker, who never asks for more
+    # Each is done by one worker, who never asks for more.
+    each = replace(options, threads=options.each, workers=None, ray=None)
     found: dict[int, FleetMember] = {}
 
     def done(number: int, entry: FleetMember) -> None:
@@ -100,24 +96,19 @@ def audit_fleet(
 
     if progress is not None:
         progress(0, len(subjects), None)
-    job = Job(_prepare, _perform, _Shared(options=each, grants=grants, as_is=as_is))
-    listener = Listener(done=done, stop=stop or (lambda: False))
-    carried = carry_out(executor_options, job, enumerate(subjects), listener)
+    job = Job(lambda shared: shared, _perform, _Shared(options=each, grants=grants, as_is=as_is))
+    carried = carry_out(options.executor, job, enumerate(subjects), Listener(done=done, stop=stop or (lambda: False)))
     for number, member in enumerate(subjects):
         if number not in found:
-            found[number] = FleetMember(member.name, member.source, error=_reason(carried.lost.get(number)))
-    fleet = Fleet(
-        str(folder),
-        _words(options, executor_options),
-        timestamp(),
-        tuple(found[number] for number in range(len(subjects))),
-        rank,
-    )
+            fault, waits = (
+                carried.lost.get(number),
+                "the fleet was ended before its turn; the same command with the same",
+            )
+            error = f"{waits} --out goes on." if fault is None else f"given up after 4 tries: {fault.words}."
+            found[number] = FleetMember(member.name, member.source, error=error)
+    members = tuple(found[number] for number in range(len(subjects)))
+    fleet = Fleet(str(folder), _words(options), timestamp(), members, rank)
     return fleet, write_fleet(fleet, place)
-
-
-def _prepare(shared: _Shared) -> _Shared:
-    return shared
 
 
 def _perform(shared: _Shared, member: FleetSubject, signals: Signals) -> FleetMember:
@@ -131,63 +122,50 @@ def _perform(shared: _Shared, member: FleetSubject, signals: Signals) -> FleetMe
         return FleetMember(member.name, member.source, error=str(error))
     except Exception as error:  # noqa: BLE001 - a model may raise anything, and the other subjects go on
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return FleetMember(
-            member.name, member.source, error=f"something went wrong inside fairbits or the model ({what})."
-        )
-    if isinstance(found, ScoresAudit):
-        return _scores_entry(member, found, audit.subject.quality)
-    return _entry(member, found)
+        what = f"something went wrong inside fairbits or the model ({what})."
+        return FleetMember(member.name, member.source, error=what)
+    page, quality = f"{folder.name}/{found.page.name}", audit.subject.quality
+    figures = _scores_figures(found, quality) if isinstance(found, ScoresAudit) else _figures(found)
+    return FleetMember(name=member.name, source=member.source, report=page, **figures)
 
 
-def _scores_entry(member: FleetSubject, found: ScoresAudit, quality: Quality | None) -> FleetMember:
-    document = found.document
-    return FleetMember(
-        name=member.name,
-        source=member.source,
-        report=f"{Path(member.folder).name}/{found.page.name}",
-        sentence=lead(document, blind=True).strip(),
-        rows=document["rows"],
-        seconds=found.seconds,
-        quality=None if quality is None else quality.figures(),
-        scores_only=True,
-        **_indirect_figures(document),
-    )
+def _scores_figures(found: ScoresAudit, quality: Quality | None) -> dict[str, Any]:
+    return {
+        "sentence": lead(found.document, blind=True).strip(),
+        "rows": found.document["rows"],
+        "seconds": found.seconds,
+        "quality": None if quality is None else quality.figures(),
+        "scores_only": True,
+        **_indirect_figures(found.document),
+    }
 
 
 def _indirect_figures(document: Mapping[str, Any] | None) -> dict[str, Any]:
     """The protected attribute that the score tells most about, and how much at least."""
     known = [one for one in (document or {}).get("attributes", ()) if one["bits_low"] is not None]
     single = [one for one in known if len(one["attributes"]) == 1]
-    if not single:
-        return {}
-    most = max(single, key=lambda one: float(one["bits_low"]))
-    return {"indirect": most["bits_low"], "indirect_about": most["attribute"]}
+    most = max(single, key=lambda one: float(one["bits_low"]), default=None)
+    return {} if most is None else {"indirect": most["bits_low"], "indirect_about": most["attribute"]}
 
 
-def _entry(member: FleetSubject, found: AuditResult) -> FleetMember:
-    data = found.data
-    figures: dict[str, Any] = dict(data.searched.figures)
-    measured = data.measured
-    return FleetMember(
-        name=member.name,
-        source=member.source,
-        report=f"{Path(member.folder).name}/{found.page.name}",
-        sentence=data.sentence,
-        bits=data.bits,
-        bits_limit=data.about.bits_limit,
-        k_max=figures.get("k_max"),
-        k_max_on_data=figures.get("k_max_on_data"),
-        flip_rate=None if measured.flip_rate is None else measured.flip_rate.value,
-        split_rate=measured.split_rate.value,
-        id_cases=None if data.about.regression else figures.get("id_cases"),  # nothing flips in a regression
-        cases=figures.get("cases"),
-        rows=measured.rows,
-        m=data.about.m,
-        quality=data.about.quality.figures(),
-        k_proved=_proved(data),
+def _figures(found: AuditResult) -> dict[str, Any]:
+    data, measured = found.data, found.data.measured
+    searched: dict[str, Any] = dict(data.searched.figures)
+    return {
+        "sentence": data.sentence,
+        "bits": data.bits,
+        "bits_limit": data.about.bits_limit,
+        **{name: searched.get(name) for name in ("k_max", "k_max_on_data", "cases")},
+        "flip_rate": None if measured.flip_rate is None else measured.flip_rate.value,
+        "split_rate": measured.split_rate.value,
+        "id_cases": None if data.about.regression else searched.get("id_cases"),  # nothing flips in a regression
+        "rows": measured.rows,
+        "m": data.about.m,
+        "quality": data.about.quality.figures(),
+        "k_proved": _proved(data),
         **_indirect_figures(data.proxies),
-        seconds=sum(took for took in found.seconds.values() if took is not None),
-    )
+        "seconds": sum(took for took in found.seconds.values() if took is not None),
+    }
 
 
 def _proved(data: ReportData) -> int | None:
@@ -204,15 +182,8 @@ def _proved(data: ReportData) -> int | None:
     return min(known, default=None)
 
 
-def _reason(fault: Fault | None) -> str:
-    if fault is None:
-        return "the fleet was ended before its turn; the same command with the same --out goes on."
-    return f"given up after 4 tries: {fault.words}."
-
-
-def _words(options: AuditOptions, executor_options: ExecutorOptions) -> str:
+def _words(options: AuditOptions) -> str:
     seconds = DEFAULT_SECONDS if options.seconds is None else options.seconds
     skipped = f", without {' and '.join(sorted(options.skip))}" if options.skip else ""
-    workers = executor_options.workers
-    many = f", {workers} at a time" if workers is not None and workers > 1 else ""
+    many = f", {options.workers} at a time" if (options.workers or 1) > 1 else ""
     return f"about {seconds:g} s each{many}, seed {options.seed or 0}{skipped}"

@@ -10,14 +10,16 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from fairbits.audit.plan import timed
 from fairbits.audit.run import AuditRun
+from fairbits.audit.scores_only import PROXIES
 from fairbits.blocks import Paragraph
 from fairbits.debug import Tried, TryOut, try_here
 from fairbits.domain import Codes
@@ -78,7 +80,6 @@ class Shares:
         """Split a budget among the stages: about a third for the search, the rest for what explains and repairs."""
         if not seconds > 0:
             raise OptionError(f"the budget is {seconds:g} s; it must be larger than 0, e.g. 60s.")
-        ample = seconds >= AMPLE
         certify = min(max(0.2, 0.08 * seconds), 60.0)
         return cls(
             seconds,
@@ -88,7 +89,7 @@ class Shares:
             debug_by=0.75 * seconds if seconds >= KEPT else inf,
             repair_by=min(1.05 * seconds, MAX_SHARE * seconds - certify - AROUND) if seconds >= KEPT else inf,
             certify=certify,
-            samples=1000 if ample else 400,
+            samples=1000 if seconds >= AMPLE else 400,
             retrain=seconds >= TRAINING,
             quick=seconds < QUICK,
         )
@@ -190,26 +191,18 @@ REPAIR_MEASURES = 10
 
 def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: StageClock) -> int | None:
     """How many rows a slow model can be asked about in the time of measuring."""
-    table = subject.table
-    if _asks_language_model(subject):
-        return None  # kept answers are quick, new ones are not: who is measured must not depend on it
-    if isinstance(subject.model, Network):
-        return None  # millions of scores a second: a stopwatch on a busy machine is no reason to leave anybody out
-    evaluator.evaluate(table.codes[:1])  # compiles, connects
-    few = table.codes[:8]
-    begin = time.perf_counter()
-    evaluator.evaluate(few)
-    each = (time.perf_counter() - begin) / max(1, len(few))
-    rows = int(seconds / max(each, 1e-9))
-    if rows >= len(table):
+    # Kept answers of a language model are quick, new ones are not: who is measured must not depend on it. A network
+    # gives millions of scores a second: a stopwatch on a busy machine is no reason to leave anybody out.
+    if _asks_language_model(subject) or isinstance(subject.model, Network):
         return None
-    # A small batch says too little about a large one: ask about more, unless that alone would take too long.
-    more = table.codes[: max(8, min(rows // 4, 512))]
-    begin = time.perf_counter()
-    evaluator.evaluate(more)
-    each = (time.perf_counter() - begin) / len(more)
-    rows = int((seconds - clock.now) / max(each, 1e-9))
-    return None if rows >= len(table) else max(1, rows)
+    codes = subject.table.codes
+    evaluator.evaluate(codes[:1])  # compiles, connects
+    rows = int(seconds / timed(evaluator, codes[:8])[1])
+    if rows < len(codes):
+        # A small batch says too little about a large one: ask about more, unless that alone would take too long.
+        _, each = timed(evaluator, codes[: max(8, min(rows // 4, 512))])
+        rows = max(1, int((seconds - clock.now) / each))
+    return None if rows >= len(codes) else rows
 
 
 def check_time(stage: str, clock: StageClock, measured: float) -> None:
@@ -250,24 +243,20 @@ def is_current(run: Run, name: str) -> bool:
     return path.is_file() and read_json(path).get("content") == run.content()
 
 
-NAME = "proxies.json"
-
-
 def write_study(study: ProxyStudy, folder: Path, subject: Subject) -> None:
     """Write proxies.json."""
-    write_json(folder / NAME, {**study.document(), "made_with": subject.identity.document()})
+    write_json(folder / PROXIES, {**study.document(), "made_with": subject.identity.document()})
 
 
 def keep_study(folder: Path, subject: Subject, options: AuditOptions) -> bool:
     """Keep a study that is there, where it is about this subject and these periods; papers to file may be added."""
-    kept = proxies_of(folder, subject)
-    same = kept is not None and (kept.get("made_with") or {}).get("id") == subject.identity.id
-    if kept is None or not same or options.by not in (None, kept.get("by")):
+    kept = proxies_of(folder, subject) or {}
+    if (kept.get("made_with") or {}).get("id") != subject.identity.id or options.by not in (None, kept.get("by")):
         return False
     stated = {"data_source": options.data_source, "distributed": options.distributed}
     wanted = {**(kept.get("filing") or {}), **{name: value for name, value in stated.items() if value}}
     if wanted != kept.get("filing"):  # what is filed beside the tables changes none of them
-        write_json(folder / NAME, {**kept, "filing": wanted})
+        write_json(folder / PROXIES, {**kept, "filing": wanted})
     return True
 
 
@@ -368,13 +357,12 @@ class Pipeline:
             if subject.repeats == 1:
                 self.subject = subject.with_repeats(self.before.manifest.get("repeats", 1))
             check_identity(self.before.manifest, self.subject.identity, what=f"the run in {str(self.folder)!r}")
-        if self._evaluator.blind:
-            # No twin can score otherwise, by structure: 0 bits exactly, for everybody. A search, a cause and a repair
-            # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
-            self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair"})
-        # Nobody but the people of a table of twins can be scored, and a language model is paid for each question.
-        if isinstance(subject.model, TwinScores) or _asks_language_model(subject):
-            self.options = replace(self.options, skip=self.options.skip | {"search", "debug", "repair", "certify"})
+        # Nobody but the people of a table of twins can be scored, and a language model is paid for each question. Where
+        # no twin can score otherwise, by structure, it is 0 bits exactly, for everybody: a search, a cause and a repair
+        # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
+        few = isinstance(subject.model, TwinScores) or _asks_language_model(subject)
+        idle = ("search", "debug", "repair") if few or self._evaluator.blind else ()
+        self.options = replace(self.options, skip=self.options.skip.union(idle, ["certify"] if few else []))
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
         self.clock = StageClock(self.shares, self.folder, progress, grants=subject.options.typed_grants())
         self.stop = stop or (lambda: False)
@@ -387,39 +375,42 @@ class Pipeline:
 
     def do(self) -> AuditResult:
         """Do all stages, one after the other."""
-        clock = self.clock
+        clock, subject = self.clock, self.subject
         clock.progress("plan", "plan", self.shares.words(self.options.skip))
         before = clock.now
         document = clock.timed("measure", self._measure)
         self.measured = clock.now - before
         run = self._search()
         keep_measurement(run.folder, document)
-        if text_model(self.subject) is not None:
+        if text_model(subject) is not None:
             clock.tried("words", lambda: self._words(run))
-        self._after_search(run, "debug", "debug.json", self._debug)
-        self._after_search(run, "repair", "repair.json", self._repair)
-        self._certify(run)
-        self._proxies(run)
+        # Where nobody's twins differ there is nothing to explain, and nothing to mend.
+        idle = run.summary is not None and (run.summary.get("k_max") or 1) <= 1
+        for stage, work in (("debug", self._debug), ("repair", self._repair)):
+            kept, check = partial(is_current, run, f"{stage}.json"), partial(check_time, stage, clock, self.measured)
+            self._do(stage, run, work, kept=kept, idle=idle, check=check)
+        self._do("certify", run, self._certify, kept=lambda: self._certified(run))
+        known = self.before is not None
+        self._do("proxies", run, self._proxies, kept=lambda: known and keep_study(run.folder, subject, self.options))
         data, page = clock.timed("report", lambda: self._report(run))
-        return AuditResult(AuditRun.around(run, self.subject), data, page, clock.seconds, clock.faults, self.stop())
+        return AuditResult(AuditRun.around(run, subject), data, page, clock.seconds, clock.faults, self.stop())
 
     def _measure(self) -> dict[str, Any]:
-        options, subject = self.options, self.subject
-        evaluator = self._evaluator
+        subject, evaluator, clock = self.subject, self._evaluator, self.clock
         kept = None if self.before is None else kept_measurement(self.folder, subject, evaluator)
         if kept is not None:
             return kept
 
         def progress(done: int, total: int) -> None:
-            self.clock.progress("measure", "say", f"{done:,} of {total:,} rows")
+            clock.progress("measure", "say", f"{done:,} of {total:,} rows")
 
-        rows = rows_in_time(evaluator, subject, self.shares.measure, self.clock)
-        return measure_rows(evaluator, subject, options.seed, progress=progress, max_rows=rows)
+        rows = rows_in_time(evaluator, subject, self.shares.measure, clock)
+        return measure_rows(evaluator, subject, self.options.seed, progress=progress, max_rows=rows)
 
     def _search(self) -> Run:
-        run = self.before
-        if run is not None and ("search" in self.options.skip or self._enough(run)):
-            self.clock.omit("search", "skipped" if "search" in self.options.skip else "kept")
+        run, skip = self.before, "search" in self.options.skip
+        if run is not None and (skip or self._enough(run)):
+            self.clock.omit("search", "skipped" if skip else "kept")
             return run
         settings = self._settings(run)
 
@@ -443,9 +434,9 @@ class Pipeline:
 
     def _enough(self, run: Run) -> bool:
         """Whether the search has ended, and no longer budget was asked for."""
-        used = (run.summary or {}).get("seconds") or 0.0
-        given = run.manifest["budget"].get("seconds") or 0.0  # preparing and summing up are taken from it
-        return run.status == "finished" and (self.options.seconds is None or max(used, given) >= self.shares.search)
+        # Preparing and summing up are taken from what was given.
+        used = max((run.summary or {}).get("seconds") or 0.0, run.manifest["budget"].get("seconds") or 0.0)
+        return run.status == "finished" and (self.options.seconds is None or used >= self.shares.search)
 
     def _settings(self, run: Run | None) -> Settings:
         """As the options say; a run that goes on keeps its own. Without a search the real rows are the cases: exact."""
@@ -467,40 +458,42 @@ class Pipeline:
             return replace(settings, budget=Budget(seconds=1e9), strategy="exhaustive", options={"distance": 0})
         return settings
 
-    def _after_search(self, run: Run, stage: str, file: str, work: Callable[[Run], Any]) -> None:
-        """A stage that needs the cases. What it cannot do is said, and the audit goes on."""
+    def _do(
+        self,
+        stage: str,
+        run: Run,
+        work: Callable[[Run], None],
+        *,
+        kept: Callable[[], bool],
+        idle: bool = False,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        """A stage after the search. What it cannot do is said, and the audit goes on."""
         if stage in self.options.skip or self.stop():
-            return self.clock.omit(stage, "skipped")
-        if is_current(run, file):
-            return self.clock.omit(stage, "kept")
-        if run.summary is not None and (run.summary.get("k_max") or 1) <= 1:
-            return self.clock.omit(stage, "skipped")  # nobody's twins differ: nothing to explain, and nothing to mend
-        return self.clock.tried(stage, lambda: work(run), check=lambda: check_time(stage, self.clock, self.measured))
+            self.clock.omit(stage, "skipped")
+        elif kept():
+            self.clock.omit(stage, "kept")
+        elif idle:
+            self.clock.omit(stage, "skipped")
+        else:
+            self.clock.tried(stage, lambda: work(run), check=check)
 
     def _proxies(self, run: Run) -> None:
-        """What reaches the score without the columns; what cannot be known is said, and the audit goes on."""
+        """What reaches the score without the columns."""
         from fairbits.proxies import study_subject
 
         options = self.options
-        if "proxies" in options.skip or self.stop():
-            return self.clock.omit("proxies", "skipped")
-        if self.before is not None and keep_study(run.folder, self.subject, options):
-            return self.clock.omit("proxies", "kept")
-
-        def work() -> None:
-            found = study_subject(
-                self.subject,
-                by=options.by,
-                seed=options.seed,
-                columns=not self.shares.quick or not self.subject.schema.protected,
-                data_source=options.data_source,
-                distributed=options.distributed,
-                evaluator=self._evaluator,  # with the audit's own tolerance
-                progress=self.clock.until("proxies", inf),
-            )
-            write_study(found, run.folder, self.subject)
-
-        return self.clock.tried("proxies", work)
+        found = study_subject(
+            self.subject,
+            by=options.by,
+            seed=options.seed,
+            columns=not self.shares.quick or not self.subject.schema.protected,
+            data_source=options.data_source,
+            distributed=options.distributed,
+            evaluator=self._evaluator,  # with the audit's own tolerance
+            progress=self.clock.until("proxies", inf),
+        )
+        write_study(found, run.folder, self.subject)
 
     def _words(self, run: Run) -> None:
         """The families of cues, with their nulls."""
@@ -514,7 +507,6 @@ class Pipeline:
         from fairbits.scale import train_out_by, try_out_by
 
         say = self.clock.until("debug", self.shares.debug_by)
-        try_out = try_out_by(self.options.executor) or in_steps(say)
         debug_run(
             run,
             subject=self.subject,
@@ -525,7 +517,7 @@ class Pipeline:
             # Half of what is left until repair must begin: trainings that do not fit are left out, and said to be.
             patience=max(0.0, 0.5 * (min(self.shares.debug_by, self.shares.seconds) - self.clock.now)),
             stage=say,
-            try_out=try_out,
+            try_out=try_out_by(self.options.executor) or in_steps(say),
             train_out=train_out_by(self.options.executor),
         )
 
@@ -546,14 +538,8 @@ class Pipeline:
 
     def _certify(self, run: Run) -> None:
         """What can be said about everybody, before and after the repair; it needs no cases."""
-        from fairbits.certify import certify_run, read_statements
+        from fairbits.certify import certify_run
 
-        clock = self.clock
-        if "certify" in self.options.skip or self.stop():
-            return clock.omit("certify", "skipped")
-        anew = any(clock.seconds.get(stage) is not None for stage in ("search", "repair"))
-        if self.before is not None and not anew and read_statements(run.folder):
-            return clock.omit("certify", "kept")
         options, shares = self.options, self.shares
         chosen = CertifyOptions(
             seconds=shares.certify,
@@ -562,17 +548,15 @@ class Pipeline:
             threads=options.threads,
             proofs=shares.seconds >= KEPT,
         )
+        say = partial(self.clock.progress, "certify", "say")
+        certify_run(run.folder, self.subject, chosen, stop=self.stop, watch=say)
 
-        def work() -> None:
-            certify_run(
-                run.folder,
-                self.subject,
-                chosen,
-                stop=self.stop,
-                watch=lambda words: clock.progress("certify", "say", words),
-            )
+    def _certified(self, run: Run) -> bool:
+        """Whether there are statements about the model and the repair as they are now."""
+        from fairbits.certify import read_statements
 
-        return clock.tried("certify", work)
+        anew = any(self.clock.seconds.get(stage) is not None for stage in ("search", "repair"))
+        return self.before is not None and not anew and bool(read_statements(run.folder))
 
     def _report(self, run: Run) -> tuple[ReportData, Path]:
         data = compute_report(run, subject=self.subject, threads=self.options.threads)

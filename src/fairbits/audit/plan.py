@@ -17,8 +17,10 @@ import numpy as np
 from scipy import stats
 
 from fairbits.blocks import Block, Paragraph, Strong
+from fairbits.domain import Codes
+from fairbits.engine import Evaluation
 from fairbits.errors import OptionError
-from fairbits.measure import evaluator_of, wilson
+from fairbits.measure import Evaluator, evaluator_of, wilson
 from fairbits.models import Endpoint
 from fairbits.options import PlanOptions
 from fairbits.text import number, percent
@@ -100,6 +102,13 @@ def _points(share: float) -> str:
     return f"{number(100 * share, 1)} points"
 
 
+def timed(evaluator: Evaluator, codes: Codes) -> tuple[Evaluation, float]:
+    """Figures of some people, and the seconds that each of them took here."""
+    began = time.perf_counter()
+    found = evaluator.evaluate(codes)
+    return found, max((time.perf_counter() - began) / len(codes), 1e-9)
+
+
 def half_width_of(rate: float, people: int, level: float) -> float:
     """How far the interval of a rate reaches to its longer side."""
     found = wilson(round(rate * people), people, level=level)
@@ -126,11 +135,6 @@ def fewest_failed(limit: float, people: int, level: float) -> int:
     return high
 
 
-def power_of(limit: float, rise: float, people: int, level: float) -> float:
-    """How often the interval of a rate that is ``rise`` above the limit lies above it wholly."""
-    return float(stats.binom.sf(fewest_failed(limit, people, level) - 1, people, min(limit + rise, 1.0)))
-
-
 def noticed_rise(limit: float, people: int, level: float) -> float | None:
     """The least rise, in steps of a thousandth, that is failed four times of five."""
     rises = np.arange(1, math.floor((1 - limit) * 1000) + 1) / 1000
@@ -149,18 +153,17 @@ def plan_audit(options: PlanOptions, subject: Subject | None = None) -> AuditPla
     if subject is not None:
         table = subject.table
         people = people or (len(table) if table.person is None else len(np.unique(table.person)))
-        rng = np.random.default_rng(options.seed)
         evaluator = evaluator_of(subject)
         rows = options.rows or len(table)
         about = {"twins": evaluator.m, "questions": rows * evaluator.m}
         if isinstance(subject.model, Endpoint):  # every question may be paid for
             about["requests"] = math.ceil(rows * evaluator.m / subject.model.service.pace.rows)
         else:
-            tried = table.rows(np.sort(rng.permutation(len(table))[:_TRIED]))
+            order = np.random.default_rng(options.seed).permutation(len(table))
+            tried = table.rows(np.sort(order[:_TRIED]))
             evaluator.evaluate(tried.codes[:1])  # what is compiled or opened at first is no part of the rate
-            began = time.perf_counter()
-            found = evaluator.evaluate(tried.codes)
-            about["seconds"] = (time.perf_counter() - began) / len(tried) * rows
+            found, each = timed(evaluator, tried.codes)
+            about["seconds"] = each * rows
             if rate is None and not subject.schema.regression:
                 rate, kind = float(np.mean(found.flips)), "statistical"
     rate = 0.5 if rate is None else rate
@@ -176,7 +179,7 @@ def plan_audit(options: PlanOptions, subject: Subject | None = None) -> AuditPla
         wanted=options.width,
         rows_needed=rows_for(rate, options.width, level),
         rise=options.rise,
-        power=power_of(rate, options.rise, people, level),
+        power=float(stats.binom.sf(fewest_failed(rate, people, level) - 1, people, min(rate + options.rise, 1.0))),
         noticed_rise=noticed_rise(rate, people, level),
         **about,  # type: ignore[arg-type]
     )

@@ -67,8 +67,7 @@ def audit_scores(
     elif resume:
         raise OptionError(f"{str(place)!r} holds no audit of a table of scores to go on with; give it as --out.")
     else:
-        source = None if subject.source is None else str(subject.source)
-        record = {"format": FORMAT, "status": "running", "subject": subject.name, "source": source, **asked}
+        record = {"format": FORMAT, "status": "running", "subject": subject.name, "source": subject.source, **asked}
         record |= {"seed": options.seed or 0, "identity": subject.identity.document(), **provenance()}
     _write(place, record)
     tell = progress or (lambda *_: None)
@@ -118,31 +117,20 @@ def _studied(
 ) -> tuple[dict[str, Any], ProxyStudy | None]:
     from fairbits.proxies import study_subject
 
-    source, distributed = record.get("data_source"), record.get("distributed")
+    papers: dict[str, Any] = {name: record.get(name) for name in ("data_source", "distributed")}
     document, study = _kept(folder, record), None
     if document is None:
-        study = study_subject(
-            subject,
-            by=record.get("by"),
-            seed=int(record["seed"]),
-            data_source=source,
-            distributed=distributed,
-            progress=progress,
-        )
+        study = study_subject(subject, by=record.get("by"), seed=int(record["seed"]), **papers, progress=progress)
         document = {**study.document(), "made_with": dict(record["identity"])}
     else:
-        papers = {"data_source": source, "distributed": distributed}
-        filing = {**document["filing"], **{name: value for name, value in papers.items() if value is not None}}
-        document = {**document, "filing": filing}
+        document["filing"] |= {name: value for name, value in papers.items() if value is not None}
     write_json(folder / PROXIES, document)
     return document, study
 
 
 def _kept(folder: Path, record: Mapping[str, Any]) -> dict[str, Any] | None:
     """The study in a folder, where it is about the same table under the same settings."""
-    if not (folder / PROXIES).is_file():
-        return None
-    document = read_json(folder / PROXIES)
+    document = read_json(folder / PROXIES) if (folder / PROXIES).is_file() else {}
     same = (document.get("made_with") or {}).get("id") == record["identity"].get("id")
     fits = same and document.get("seed") == record["seed"] and document.get("by") == record.get("by")
     return document if fits and {"attributes", "groups", "filing"} <= set(document) else None

@@ -40,13 +40,11 @@ def repair(
 
     The attack after the repair asks about as many people as the one before it.
     """
-    budget, attack = _attack_budget(options.attack_budget), None
-    if budget is not None:
-        attack = attacker(run, subject, budget, seed=options.seed, executor_options=options.executor)
+    budget, how = _attack_budget(options.attack_budget), options.executor
     return repair_run(
         run,
         subject=subject,
-        attack=attack,
+        attack=None if budget is None else attacker(run, subject, budget, seed=options.seed, executor_options=how),
         max_accuracy_loss=options.max_accuracy_loss,
         guarantee=options.guarantee,
         choose=options.choose,
@@ -103,14 +101,11 @@ def attacker(
         with tempfile.TemporaryDirectory() as folder:
             # Counted, it is one task as the timed one is: the command on the page then finds the same people.
             alone = terms.budget.evaluations is not None and not executor_options.elsewhere
-            about = replace(subject, model=network)
-            place = Path(folder) / "attack"
+            about, place = replace(subject, model=network), Path(folder) / "attack"
             found = search(about, terms, place, executor_options=executor_options, shards=1 if alone else None)
             figures = found.query(_FIGURES).to_pylist()[0]
             asked = int((found.summary or {}).get("evaluations", 0))
-        rate = figures["id_cases"] / figures["cases"] if figures["cases"] else 0.0
-        if subject.schema.regression:
-            rate = None
+        rate = None if subject.schema.regression else figures["id_cases"] / max(figures["cases"], 1)
         return Attacked(seed=settings.seed, evaluations=asked, id_rate=rate, **figures)
 
     return attack
@@ -137,8 +132,8 @@ def settings_again(run: Run) -> tuple[Settings, int | None]:
     budget = replace(limits, ends=None if ends is None else tuple(ends))
     if counted or ends is not None:
         budget = replace(budget, seconds=None)
-    settings = Settings(budget=budget, **kept_settings(run.manifest, {}))
-    return settings, run.manifest["shards"] if counted or budget == Budget(seconds=1e9) else None
+    shards = run.manifest["shards"] if counted or budget == Budget(seconds=1e9) else None
+    return Settings(budget=budget, **kept_settings(run.manifest, {})), shards
 
 
 def remake(
@@ -174,16 +169,8 @@ def check(
 ) -> RunComparison:
     """Make a run again in a temporary folder, and compare what both found."""
     with tempfile.TemporaryDirectory(prefix="fairbits-check-") as place:
-        again = remake(
-            run,
-            Path(place) / "again",
-            subject=subject,
-            executor_options=executor_options,
-            watch=watch,
-            stop=stop,
-            **grants,
-        )
-        return compare(run, again)
+        asked: dict[str, Any] = {"executor_options": executor_options, "watch": watch, "stop": stop}
+        return compare(run, remake(run, Path(place) / "again", subject=subject, **asked, **grants))
 
 
 def compare(run: Run, again: Run) -> RunComparison:

@@ -5,12 +5,12 @@ from .arena import ContestProgress as ContestProgress
 from .arena import Entry as Entry
 from .arena import StrategyComparison as StrategyComparison
 from .arena import compare as compare
-from .feedback import ablation as ablation
 from .localisation import rq3 as rq3
 from .mitigation import mitigation_table as mitigation_table
 from .mitigation import repairs_table as repairs_table
 from .research import FULL_SECONDS as FULL_SECONDS
 from .research import ExperimentPlan as ExperimentPlan
+from .research import ablation as ablation
 from .significance import Verdict as Verdict
 from .subjects import networks as networks
 from .subjects import roster as roster

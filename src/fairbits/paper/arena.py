@@ -84,17 +84,13 @@ class Entry:
     runs: list[dict[str, Any]]
     verdict: Verdict | None = None
 
-    def values(self, figure: str) -> list[float | None]:
-        """One figure of every run."""
-        return [run[figure] for run in self.runs]
-
     def mean(self, figure: str) -> float | None:
         """Mean of a figure over the runs that have it."""
-        return mean(self.values(figure))
+        return mean([run[figure] for run in self.runs])
 
     def deviation(self, figure: str) -> float | None:
         """Standard deviation of a figure."""
-        return deviation(self.values(figure))
+        return deviation([run[figure] for run in self.runs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +141,15 @@ class StrategyComparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        rows = []
-        for entry in self.entries:
-            figures = {name: {"mean": entry.mean(name), "deviation": entry.deviation(name)} for name in FIGURES}
-            verdict = None if entry.verdict is None else asdict(entry.verdict)
-            rows.append({"strategy": entry.strategy, **figures, "against_dice": verdict, "runs": entry.runs})
+        rows = [
+            {
+                "strategy": one.strategy,
+                **{name: {"mean": one.mean(name), "deviation": one.deviation(name)} for name in FIGURES},
+                "against_dice": None if one.verdict is None else asdict(one.verdict),
+                "runs": one.runs,
+            }
+            for one in self.entries
+        ]
         return {
             "subject": self.subject,
             "quality": None if self.quality is None else self.quality.figures(),
@@ -184,10 +184,9 @@ STEPS = 40
 def pace(run: Run, seconds: float) -> list[int]:
     """ID cases found so far, at the end of each of some equal steps of time."""
     step = f"least(floor(seconds / {max(seconds, 1e-9)!r} * {STEPS}), {STEPS - 1})::INTEGER"
-    rows = run.query(f"SELECT {step} AS step, count(*) AS ids FROM cases WHERE flips GROUP BY 1").to_pylist()  # noqa: S608
+    table = run.query(f"SELECT {step} AS step, count(*) AS ids FROM cases WHERE flips GROUP BY 1")  # noqa: S608
     found = np.zeros(STEPS, dtype=np.int64)
-    for row in rows:
-        found[row["step"]] = row["ids"]
+    found[table["step"].to_numpy()] = table["ids"].to_numpy()
     return found.cumsum().tolist()
 
 
@@ -212,15 +211,11 @@ class Diversity:
         tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0)
         self._tree = tree.fit(problem.rows[:, problem.person], own >= cut)
 
-    @property
-    def leaves(self) -> int:
-        """How many leaves there are to be covered."""
-        return int(self._tree.get_n_leaves())
-
     def of(self, run: Run, id_cases: int) -> dict[str, Any]:
         """Figures of diversity over a sample of a run's ID cases, spread evenly over the time of the search."""
+        leaves = int(self._tree.get_n_leaves())
         if id_cases == 0:
-            return {"diversity": None, "leaves_covered": 0, "leaves": self.leaves, "changed": None, "l1": None}
+            return {"diversity": None, "leaves_covered": 0, "leaves": leaves, "changed": None, "l1": None}
         stride = max(1, id_cases // SAMPLE)
         table = run.cases(where=f"flips AND evaluation % {stride} = 0", labels=False)
         if table.num_rows == 0:  # a handful of cases may miss the beat
@@ -230,7 +225,7 @@ class Diversity:
         return {
             "diversity": self.spread(people[order]),
             "leaves_covered": len(np.unique(self._tree.apply(people))),
-            "leaves": self.leaves,
+            "leaves": leaves,
             "changed": float(table["changed"].to_numpy().mean()),
             "l1": float(table["l1"].to_numpy().mean()),
         }
@@ -238,14 +233,10 @@ class Diversity:
     def spread(self, people: Codes) -> float | None:
         """Mean distance of two people: per attribute the share of its range, for categories same or not."""
         some = people[np.linspace(0, len(people) - 1, min(PAIRED, len(people))).astype(np.int64)]
-        n = len(some)
-        if n < 2:
+        if len(some) < 2:
             return None
-        total = 0.0
-        for attribute in range(some.shape[1]):
-            column = some[:, attribute]
-            total += _same_or_not(column) if self._categories[attribute] else _gaps(column) / self._width[attribute]
-        return total / some.shape[1]
+        columns = zip(some.T, self._categories, self._width, strict=True)
+        return sum(_same_or_not(one) if named else _gaps(one) / width for one, named, width in columns) / some.shape[1]
 
 
 def _gaps(values: npt.NDArray[np.float64]) -> float:
@@ -284,22 +275,18 @@ class Arena:
 
     def entrants(self, wanted: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
         """The strategies to run, and what those that are left out would need."""
-        left_out: dict[str, str] = {}
         names = list(STRATEGIES) if wanted is None else list(dict.fromkeys(wanted))
-        for name in list(names):
-            if name not in STRATEGIES:
-                raise OptionError(f"strategy {name!r} is not known; {choose_from(name, STRATEGIES)}")
-            missing = lacking(STRATEGIES[name], self.problem)
-            if missing is not None:
-                left_out[name] = missing
-                names.remove(name)
-        if wanted is not None and left_out:
-            name, missing = next(iter(left_out.items()))
-            able = ", ".join(n for n, kind in STRATEGIES.items() if lacking(kind, self.problem) is None)
-            raise CapabilityError(f"strategy {name!r} needs {missing}, which this model lacks; use some of: {able}.")
         if not names:
             raise OptionError("no strategy was named; give some, separated by commas, or 'all'.")
-        return names, left_out
+        for name in names:
+            if name not in STRATEGIES:
+                raise OptionError(f"strategy {name!r} is not known; {choose_from(name, STRATEGIES)}")
+        needs = {name: lacking(kind, self.problem) for name, kind in STRATEGIES.items()}
+        left_out = {name: missing for name in names if (missing := needs[name]) is not None}
+        for name, missing in left_out.items() if wanted is not None else ():
+            able = ", ".join(one for one in needs if needs[one] is None)
+            raise CapabilityError(f"strategy {name!r} needs {missing}, which this model lacks; use some of: {able}.")
+        return [name for name in names if name not in left_out], left_out
 
     def run(self, settings: Settings) -> dict[str, Any]:
         """Figures of one run."""
@@ -355,8 +342,7 @@ def strategy_runs(
     for subject, protected, prefix in groups:
         for repeat, strategy in itertools.product(range(contest.repeats), strategies):
             settings = contest.settings(strategy, repeat)
-            what = " ".join(filter(None, (subject, protected, strategy)))
-            title = f"{what}, run {repeat + 1} of {contest.repeats}"
+            title = " ".join(filter(None, (subject, protected, f"{strategy}, run {repeat + 1} of {contest.repeats}")))
             terms = {"kept": KEPT, **asdict(replace(settings, threads=None))}  # threads change nothing
             label = f"{prefix}{strategy}-{repeat}"
             wanted.append(ExperimentCell(label, title, _run_of, settings, terms, subject, protected))
@@ -388,13 +374,11 @@ def compare(
     elsewhere = executor_options is not None and executor_options.elsewhere
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
         (found,) = strategy_runs(
-            *(
-                [(None, None, "")],
-                contest,
-                names,
-                Cells(Path(place) if folder is None else Path(folder) / "cells"),
-                desk,
-            ),
+            [(None, None, "")],
+            contest,
+            names,
+            Cells(Path(place) if folder is None else Path(folder) / "cells"),
+            desk,
             executor_options=executor_options,
             shared=Portable.of(subject, **grants) if elsewhere else subject,
             progress=progress,

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from fairbits._version import __version__
 from fairbits.data import load_subject
 from fairbits.errors import FairbitsError, OptionError
-from fairbits.scale import ExecutorOptions, Job, Listener, Portable, Signals, carry_out
+from fairbits.scale import ExecutorOptions, Job, Listener, Portable, carry_out
 from fairbits.store import write_json
 from fairbits.subject import Subject
 
@@ -81,13 +81,10 @@ class Cells:
 
     def ready(self, name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
         """The figures of a finished cell, if it was made with these settings."""
-        path = self._path(name)
-        if not path.is_file():
-            return None
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-        except json.JSONDecodeError:
-            return None  # the machine went down while it was written: make it again
+            kept = json.loads(self._path(name).read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None  # not made, or the machine went down while it was written
         same = kept.get("settings") == json.loads(json.dumps(_stamped(settings)))
         return dict(kept["figures"]) if same else None
 
@@ -147,10 +144,10 @@ def figures_of(
         tell()
 
     if missing:
-        job = Job(_desk_of, _perform, shared if executor_options.elsewhere else desk)
+        job = Job(_desk_of, lambda desk, cell, _: cell.make(desk, cell), shared if executor_options.elsewhere else desk)
         lost = carry_out(executor_options, job, enumerate(missing), Listener(started=started, done=keep)).lost
+        others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
         for number, fault in lost.items():
-            others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
             raise FairbitsError(
                 f"cell {missing[number].title!r}{others} was given up: {fault.words}; finished cells are kept: mend "
                 f"that and run the same command again."
@@ -160,7 +157,3 @@ def figures_of(
 
 def _desk_of(shared: Desk | Subject | Portable | None) -> Desk:
     return shared if isinstance(shared, Desk) else Desk(shared)
-
-
-def _perform(desk: Desk, cell: ExperimentCell, signals: Signals) -> dict[str, Any]:  # noqa: ARG001 - never cut short
-    return cell.make(desk, cell)

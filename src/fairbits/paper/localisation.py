@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbits.data import load_subject
-from fairbits.debug import Candidate, DebugResult, NeuronEffect, Rule, debug_run
+from fairbits.debug import DebugResult, NeuronEffect, Rule, debug_run
 from fairbits.errors import CapabilityError, UsageError
 from fairbits.paper.arena import REFERENCE
 from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
@@ -63,8 +63,7 @@ def rq3(
 ) -> tuple[Results, Results]:
     """The tables of localisation and mitigation; finished cells are read from the folder."""
     strategies = strategies or [REFERENCE]
-    if executor_options is not None and executor_options.many:
-        threads = executor_options.each
+    threads = executor_options.each if executor_options is not None and executor_options.many else threads
     each = Settings(budget=budget, partition=partition, threads=threads)
     wanted = []
     for name, strategy in itertools.product(subjects.names, strategies):
@@ -74,17 +73,14 @@ def rq3(
         wanted.append(ExperimentCell(f"rq3-{name}-{strategy}", title, _figures, settings, terms, place))
     cells = Cells(folder / "cells")
     made = iter(figures_of(wanted, cells, Desk(), executor_options=executor_options, progress=progress))
-    where: list[Sequence[Cell]] = []
-    what: list[Sequence[Cell]] = []
-    missing: list[str] = []
+    where, what, missing = list[Sequence[Cell]](), list[Sequence[Cell]](), list[str]()
     for name in subjects.names:
         for strategy in strategies:
             found = next(made)
-            reasons = [found.get("why"), found.get("by_paper", {}).get("why")]
-            missing += [f"{name}, {strategy}: {why}" for why in reasons if why]
-            where.append([name, f"{strategy}*", *_located(found.get("by_paper", {}))])
-            where.append([name, strategy, *_located(found)])
-            what.append([name, strategy, *_mitigated({**found, **found.get("by_paper", {})})])
+            theirs = found.get("by_paper", {})
+            missing += [f"{name}, {strategy}: {why}" for why in (found.get("why"), theirs.get("why")) if why]
+            where += [[name, f"{strategy}*", *_located(theirs)], [name, strategy, *_located(found)]]
+            what.append([name, strategy, *_mitigated({**found, **theirs})])
         where.append([name, "paper", *_printed_location(row_of("rq3_localization", name))])
         what.append([name, "paper", *_printed_mitigation(row_of("rq3_mitigation", name))])
     times = [f"{budget} of search a cell, {SAMPLES:,} of its cases; {partition} partition."]
@@ -164,13 +160,12 @@ def _studied(found: DebugResult) -> dict[str, Any]:
 
 
 def _neuron(one: NeuronEffect, rule: Rule) -> dict[str, Any]:
-    held: Candidate | None = one.remedy
+    figures, held = {"neuron": one.neuron, "acd": one.acd}, one.remedy
     if held is None:
-        return {"neuron": one.neuron, "acd": one.acd}
+        return figures
     # The paper judges on the cases that ranked the neurons.
     k_mean = held.k_mean if rule == "code" else held.k_reported
-    figures = {"value": held.value, "accuracy": held.accuracy, "k_mean": k_mean}
-    return {"neuron": one.neuron, "acd": one.acd, **figures}
+    return figures | {"value": held.value, "accuracy": held.accuracy, "k_mean": k_mean}
 
 
 def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]:

@@ -72,24 +72,15 @@ def mitigation_table(
     if quick:
         trials, evaluations = min(trials, 4), min(evaluations, 2_000)
     families = [name for name in FAMILIES if not (quick and name == "weights")]
-    how: dict[str, Any] = {
-        "trials": trials,
-        "evaluations": evaluations,
-        "quick": quick,
-        "seed": seed,
-        "threads": threads,
-    }
-    wanted = [Terms(family=family, **how).cell(name) for name in found.names for family in families]
+    how = Terms(trials=trials, evaluations=evaluations, quick=quick, seed=seed, threads=threads)
+    wanted = [replace(how, family=family).cell(name) for name in found.names for family in families]
     figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
-    rows: list[Sequence[Cell]] = []
-    every: list[Sequence[Cell]] = []
-    notes: list[str] = []
+    rows, every, notes = list[Sequence[Cell]](), list[Sequence[Cell]](), list[str]()
     best: dict[str, dict[str, Figures]] = {}
     for name in found.names:
         made: dict[str, Figures] = {family: next(figures) for family in families}
-        chosen = _chosen(made)
-        best[name] = chosen
-        rows += [_row(name, one) for one in chosen.values()]
+        best[name] = _chosen(made)
+        rows += [_row(name, one) for one in best[name].values()]
         every += [_row(name, one) for cell in made.values() for one in cell["candidates"]]
         notes += [
             f"{name}: {family} was left out: {cell['left_out']}" for family, cell in made.items() if cell["left_out"]
@@ -117,13 +108,11 @@ def repairs_table(
     progress: Progress | None = None,
 ) -> Results:
     """Our repairs and rivals', at equal seconds: of each the best by their metric, and the best by ours."""
-    terms: dict[str, Any] = {"evaluations": evaluations, "seed": seed, "threads": threads, "seconds": seconds}
-    wanted = [Terms(family=family, **terms).cell(name) for name in found.names for family in CONTEST]
+    how = Terms(evaluations=evaluations, seed=seed, threads=threads, seconds=seconds)
+    wanted = [replace(how, family=family).cell(name) for name in found.names for family in CONTEST]
     figures = iter(figures_of(wanted, Cells(folder / "cells"), Desk(), progress=progress))
-    rows: list[Sequence[Cell]] = []
+    rows, notes, falls = list[Sequence[Cell]](), list[str](), dict[str, list[float]]()
     beaten: dict[str, dict[str, str]] = {"odds": {}, "k": {}}
-    falls: dict[str, list[float]] = {}
-    notes: list[str] = []
     for name in found.names:
         made: dict[str, Figures] = {family: next(figures) for family in CONTEST}
         start = made[US]["candidates"].pop(0)
@@ -143,7 +132,7 @@ def repairs_table(
                 beaten[by][name] = better[by]
             rows.append([name, family or AS_IS, one["name"], by, *_contest_cells(one), *better.values()])
     title = f"Repairs of networks, {seconds:g} s each: equalised odds and F1 as NeuFair has them, mean k and accuracy"
-    how = (
+    read = (
         f"Chosen on the plan's half: by odds, with {100 * F1_KEPT:g} % of F1 kept (theirs), or by k, with at most "
         f"{100 * MAX_ACCURACY_LOSS:g} points of accuracy lost (ours); shown on held-out rows and cases. odds: "
         "equalised-odds difference (– with fewer than two groups of 30 people); beaten: by whom, in odds and F1, or in "
@@ -155,7 +144,7 @@ def repairs_table(
         f"{who}: odds fall by {median(all_):.0f} % (median), {min(all_):.0f} to {max(all_):.0f} %, chosen by odds."
         for who, all_ in falls.items()
     ]
-    result = Results(title, columns, rows, [how, PUBLISHED, OURS, *found.notes, *_shared(notes)], says)
+    result = Results(title, columns, rows, [read, PUBLISHED, OURS, *found.notes, *_shared(notes)], says)
     result.write(folder, "repairs")
     return result
 
@@ -236,7 +225,7 @@ def _timed(family: str, seconds: float) -> Proposer:
 class Terms:
     """On what terms one proposer is judged; ``seconds`` in the contest of repairs only."""
 
-    family: str
+    family: str = US
     trials: int = 0
     evaluations: int
     quick: bool = False
@@ -320,10 +309,9 @@ def _chosen(made: Mapping[str, Figures]) -> dict[str, Figures]:
 def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
     """The guard's line against each mitigator's best, over the subjects, in sentences made from the figures."""
     lines = []
-    families = dict.fromkeys(family for chosen in best.values() for family in chosen)
-    for family in families:
-        if family in (AS_IS, "guard"):
-            continue
+    for family in dict.fromkeys(
+        family for chosen in best.values() for family in chosen if family not in (AS_IS, "guard")
+    ):
         pairs = [(chosen["guard"], chosen[family]) for chosen in best.values() if family in chosen]
         level = [(guard, one) for guard, one in pairs if one["accuracy_plan"] >= guard["accuracy_plan"] - EQUAL]
         if not level:
@@ -344,21 +332,14 @@ def findings(best: Mapping[str, Mapping[str, Figures]]) -> list[str]:
 
 
 def _row(subject: str, one: Figures) -> Sequence[Cell]:
-    def share(value: Any) -> float | None:
-        return None if value is None else round(100 * float(value), 1)
+    def rounded(name: str, digits: int, factor: int = 1) -> float | None:
+        value = one[name]["value"] if isinstance(one[name], Mapping) else one[name]
+        return None if value is None else round(factor * float(value), digits)
 
-    return [
-        subject,
-        one["name"],
-        share(one["accuracy"]["value"]),
-        None if one["balanced_accuracy"] is None else share(one["balanced_accuracy"]["value"]),
-        round(float(one["k_mean_cases"]), 2),
-        share(one["id_rate_cases"]),
-        round(float(one["bits"]["value"]), 2),
-        None if one["indirect_bits"] is None else round(float(one["indirect_bits"]["value"]), 3),
-        None if one["selection_gap"] is None else round(float(one["selection_gap"]), 2),
-        None if one["odds_gap"] is None else round(float(one["odds_gap"]), 2),
-    ]
+    shares = rounded("accuracy", 1, 100), rounded("balanced_accuracy", 1, 100)
+    cases = rounded("k_mean_cases", 2), rounded("id_rate_cases", 1, 100)
+    gaps = rounded("selection_gap", 2), rounded("odds_gap", 2)
+    return [subject, one["name"], *shares, *cases, rounded("bits", 2), rounded("indirect_bits", 3), *gaps]
 
 
 def _shared(notes: Sequence[str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""The paper's first two research questions, made anew: how far k grows, and who finds ID cases faster.
+"""The paper's first two research questions, made anew: how far k grows, and who finds ID cases faster; and whether
+quantitative feedback makes the search better.
 
 `field` is the second one asked of every strategy that is here, our default beside every other; it shares its cells. Who
 is ahead is judged as in every other comparison (see ``significance``): by the Mann-Whitney test on the runs of a cell,
@@ -8,8 +9,10 @@ each rival over all cells at once, by the Wilcoxon signed-rank test on the ratio
 
 from __future__ import annotations
 
+import itertools
+import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,13 +22,14 @@ import numpy as np
 from fairbits.data import load_subject
 from fairbits.domain import joined
 from fairbits.errors import OptionError
+from fairbits.measure import Evaluator, default_epsilon
 from fairbits.paper.arena import Contest, arena_of, strategy_runs
-from fairbits.paper.cells import Cells, Desk, Progress
+from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
 from fairbits.paper.significance import LEVEL, deviation, holm, mean, runs_needed, standing
 from fairbits.paper.subjects import OURS, Roster, number, row_of
-from fairbits.paper.tables import Cell, Results, rq1_findings, rq2_findings, shown
+from fairbits.paper.tables import Cell, Results, ablation_findings, rq1_findings, rq2_findings, shown
 from fairbits.scale import ExecutorOptions
-from fairbits.search import DEFAULT, Budget
+from fairbits.search import DEFAULT, Budget, Settings, search_subject
 from fairbits.search import STRATEGIES as KNOWN
 
 FIELD = ("subject", DEFAULT, "±", "best rival", "ID/s", "±", f"{DEFAULT} is", "k", "any k")
@@ -67,28 +71,16 @@ def _verdict(rates: Mapping[str, Sequence[float]]) -> str:
     found = standing(rates)
     if not found.tested:
         return ONCE
-    if found.best == DEFAULT:
-        return TIED if found.tied else AHEAD
-    return TIED if DEFAULT in found.tied else BEHIND
+    level = found.tied if found.best == DEFAULT else DEFAULT in found.tied
+    return TIED if level else AHEAD if found.best == DEFAULT else BEHIND
 
 
 def field_row(name: str, runs: Runs) -> Sequence[Cell]:
     """One row: ID cases per second of the default and the best rival, and the largest k of the default and of all."""
     found = pairwise(_rates(runs))
     k = {who: max(int(run["k_max"]) for run in mine) for who, mine in runs.items()}
-    ours = [mean(found.ours), deviation(found.ours)]
-    theirs = [mean(found.theirs), deviation(found.theirs)]
+    ours, theirs = ([mean(values), deviation(values)] for values in (found.ours, found.theirs))
     return [name, *ours, found.rival, *theirs, found.verdict, k[DEFAULT], max(k.values())]
-
-
-def every_rate(groups: Groups) -> list[Sequence[Cell]]:
-    """Every run as a row: subject, attribute, strategy, run, ID cases per second and largest k."""
-    return [
-        [subject, protected, who, number, run["id_per_second"], run["k_max"]]
-        for (subject, protected), runs in groups.items()
-        for who, mine in runs.items()
-        for number, run in enumerate(mine)
-    ]
 
 
 def field_findings(groups: Groups) -> list[str]:
@@ -110,20 +102,26 @@ def field_findings(groups: Groups) -> list[str]:
         named = [f"{name} ({one.rival} {one.ratio:.2f} ×)" for name, one in subjects.items() if one.verdict == verdict]
         says += [f"{verdict.capitalize()} on {joined(named)}."] if named else []
     logs = defaultdict[str, list[float]](list)
-    for runs in groups.values():
-        rates = {who: mean(values) or 0.0 for who, values in _rates(runs).items()}
-        for who, rate in rates.items():
-            if who != DEFAULT and rate and rates[DEFAULT]:
-                logs[who].append(np.log(rate / rates[DEFAULT]))
+    for who, rate, ours in _beside(groups):
+        if rate and ours:
+            logs[who].append(np.log(rate / ours))
     order = sorted(logs, key=lambda who: -np.mean(logs[who]))
     near = [f"{who} {shown(float(np.exp(np.mean(logs[who]))))}" for who in order]
     says += [f"ID cases per second beside {DEFAULT}, geometric mean over the cells: {', '.join(near)}."] if near else []
-    largest = sum(_largest_k(runs) for runs in groups.values())
+    k = [{who: max(run["k_max"] for run in mine) for who, mine in runs.items()} for runs in groups.values()]
+    largest = sum(one[DEFAULT] == max(one.values()) for one in k)
     return [*says, f"The largest k that anybody found, {DEFAULT} found too in {largest} of {len(groups)} cells."]
 
 
 def _rates(runs: Runs) -> dict[str, list[float]]:
     return {who: [float(run["id_per_second"]) for run in mine] for who, mine in runs.items()}
+
+
+def _beside(groups: Groups) -> Iterator[tuple[str, float, float]]:
+    """Of every cell and rival: who, its mean rate, and that of the default."""
+    for runs in groups.values():
+        rates = {who: mean(values) or 0.0 for who, values in _rates(runs).items()}
+        yield from ((who, rate, rates[DEFAULT]) for who, rate in rates.items() if who != DEFAULT)
 
 
 def _by_subject(groups: Groups) -> dict[str, dict[str, list[dict[str, float]]]]:
@@ -146,8 +144,7 @@ def _by_subject(groups: Groups) -> dict[str, dict[str, list[dict[str, float]]]]:
 
 def _standing(pairs: Mapping[Any, Pairwise]) -> str:
     counts = {kind: sum(one.verdict == kind for one in pairs.values()) for kind in (AHEAD, TIED, BEHIND, NOBODY, ONCE)}
-    words = {ONCE: "not tested"}
-    return joined([f"{words.get(kind, kind)} in {count}" for kind, count in counts.items() if count])
+    return joined([f"{'not tested' if kind == ONCE else kind} in {n}" for kind, n in counts.items() if n])
 
 
 def _over_cells(groups: Groups) -> list[str]:
@@ -155,11 +152,9 @@ def _over_cells(groups: Groups) -> list[str]:
     from scipy.stats import wilcoxon
 
     ratios = defaultdict[str, list[float]](list)
-    for runs in groups.values():
-        rates = {who: mean(values) or 0.0 for who, values in _rates(runs).items()}
-        for who, rate in rates.items():
-            if who != DEFAULT and (rate or rates[DEFAULT]):
-                ratios[who].append((rates[DEFAULT] - rate) / (rates[DEFAULT] + rate))
+    for who, rate, ours in _beside(groups):
+        if rate or ours:
+            ratios[who].append((ours - rate) / (ours + rate))
     names = [who for who, values in ratios.items() if any(values)]
     if not names or max(len(values) for values in ratios.values()) < PAIRED:
         return []
@@ -170,11 +165,6 @@ def _over_cells(groups: Groups) -> list[str]:
     parts = (("finds more than", more), ("finds fewer than", fewer), ("is not told apart from", open_))
     said = "; it ".join(f"{words} {joined(who)}" for words, who in parts if who)
     return [f"Over all {len(groups)} cells (Wilcoxon signed-rank, Holm-corrected), {DEFAULT} {said}."]
-
-
-def _largest_k(runs: Runs) -> bool:
-    k = {who: max(run["k_max"] for run in mine) for who, mine in runs.items()}
-    return k[DEFAULT] == max(k.values())
 
 
 #: The paper's time-outs in seconds, and its repeats.
@@ -237,12 +227,18 @@ class ExperimentPlan:
         times = f"{self.contest.budget}, {self.contest.repeats} run{'s' if self.contest.repeats > 1 else ''} a cell"
         title, columns = TITLES[self.question]
         notes = [f"{times}; {self.contest.partition} partition.", OURS, *self.subjects.notes]
-        result = Results(title, columns, rows, notes, self._findings(rows, found))
+        says = {"rq1": rq1_findings, "rq2": rq2_findings}.get(self.question, lambda _: field_findings(found))(rows)
+        result = Results(title, columns, rows, notes, says)
         result.write(self.folder, self.question)
         if self.question == "field":
-            Results(title, ("subject", "protected", "strategy", "run", "ID/s", "k"), every_rate(found)).write(
-                self.folder, "field-all"
-            )
+            every = [
+                [subject, protected, who, number, run["id_per_second"], run["k_max"]]
+                for (subject, protected), runs in found.items()
+                for who, mine in runs.items()
+                for number, run in enumerate(mine)
+            ]
+            columns = ("subject", "protected", "strategy", "run", "ID/s", "k")
+            Results(title, columns, every).write(self.folder, "field-all")
         return result
 
     def _rows(self, subject: str, protected: str | None, runs: Runs) -> list[Sequence[Cell]]:
@@ -251,11 +247,6 @@ class ExperimentPlan:
         if self.question == "field":
             return [field_row(f"{subject}: {protected}", runs)]
         return [_rq2(subject, protected, who, mine) for who, mine in runs.items()]
-
-    def _findings(self, rows: list[Sequence[Cell]], found: Groups) -> list[str]:
-        if self.question == "field":
-            return field_findings(found)
-        return rq1_findings(rows) if self.question == "rq1" else rq2_findings(rows)
 
     def _groups(self) -> list[tuple[str, str | None, str]]:
         """What the cells are about: a subject with all its protected attributes, or with each of them alone."""
@@ -315,3 +306,79 @@ def _rq2(subject: str, protected: str, strategy: str, runs: Sequence[Mapping[str
         mean([run["seconds_to_1000_id"] for run in runs]),
         number(row, f"{strategy}_seconds_to_1000"),
     ]
+
+
+#: The paper's conjecture, that quantitative feedback makes the search better, at an equal number of model queries:
+#: `dice` with its own feedback under both partitions, and with nothing but "do twins get different decisions". What it
+#: found is then measured with one ruler, the constrained partition, whatever it was led by. Each variant's name, feedback
+#: and partition:
+VARIANTS = (
+    ("constrained", "quantitative", "constrained"),
+    ("grid", "quantitative", "grid"),
+    ("binary", "binary", "constrained"),
+)
+ABLATION = ("subject", "feedback", "cases", "ID cases", "loc %", "max k", "mean k", "Q∞ of IDs", "Q1 of IDs")
+
+
+def ablation(
+    subjects: Roster,
+    folder: Path,
+    *,
+    queries: int,
+    repeats: int,
+    threads: int | None = None,
+    executor_options: ExecutorOptions | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Compare kinds of feedback on all subjects at equal queries; finished runs are read from the folder."""
+    if queries < 1 or repeats < 1:
+        raise OptionError(f"queries ({queries}) and repeats ({repeats}) must be 1 or more.")
+    threads = executor_options.each if executor_options is not None and executor_options.many else threads
+    wanted, rows = [], list[Sequence[Cell]]()
+    for name, (variant, feedback, partition), repeat in itertools.product(subjects.names, VARIANTS, range(repeats)):
+        settings = Settings(
+            budget=Budget(queries=queries),
+            strategy="dice",
+            options={"feedback": feedback},
+            seed=repeat,
+            partition=partition,
+            threads=threads,
+        )
+        title = f"{name}, {variant} feedback, run {repeat + 1}"
+        terms = {"queries": queries, "seed": repeat, "variant": variant}
+        wanted.append(
+            ExperimentCell(f"ablation-{name}-{variant}-{repeat}", title, _by_one_ruler, settings, terms, name)
+        )
+    made = figures_of(wanted, Cells(folder / "cells"), Desk(), executor_options=executor_options, progress=progress)
+    names = ("cases", "id_cases", "local_percent", "k_max", "k_mean", "q_inf_mean_id", "q_1_mean_id")
+    for at in range(0, len(wanted), repeats):
+        means = (mean([run[figure] for run in made[at : at + repeats]]) for figure in names)
+        rows.append([wanted[at].subject, wanted[at].terms["variant"], *means])
+    times = f"{queries:,} model queries a run, {repeats} run{'s' if repeats > 1 else ''} a cell"
+    notes = [f"{times}; every case measured with the constrained partition.", OURS, *subjects.notes]
+    result = Results("Ablation: what dice is led by", ABLATION, rows, notes, ablation_findings(rows))
+    result.write(folder, "ablation")
+    return result
+
+
+def _by_one_ruler(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
+    """One run of one variant."""
+    subject, settings = desk.subject(cell.subject), cell.given
+    epsilon = default_epsilon(subject.schema, subject.table)
+    rows, threads = subject.table.codes, settings.threads
+    ruler = Evaluator(subject.model, subject.schema, subject.encoding, epsilon=epsilon, threads=threads, rows=rows)
+    with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
+        run = search_subject(subject, settings, Path(place) / "run")
+        summary = run.summary or {}
+        found = ruler.evaluate(np.concatenate([subject.table.codes[:1], *run.codes()]))
+    ids, rate = found.flips, summary["local_success_rate"]
+    return {
+        "cases": summary["cases"],
+        "id_cases": summary["id_cases"],
+        "local_percent": None if rate is None else 100 * rate,
+        "k_max": int(found.k.max()),
+        "k_mean": float(found.k.mean()),
+        "q_inf_mean_id": float(found.q_inf[ids].mean()) if ids.any() else None,
+        "q_1_mean_id": float(found.q_1[ids].mean()) if ids.any() else None,
+        "queries": summary["queries"],
+    }

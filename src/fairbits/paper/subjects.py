@@ -31,8 +31,7 @@ def published(table: str) -> tuple[Row, ...]:
 
 def row_of(table: str, subject: str, **more: str) -> Row | None:
     """The printed row about a subject; variants of a subject (german-600, meps15-synthetic) have its row."""
-    name = subject.split("-", maxsplit=1)[0]
-    wanted = {"dataset": name, **more}
+    wanted = {"dataset": subject.split("-", maxsplit=1)[0], **more}
     return next((row for row in published(table) if all(row[key] == value for key, value in wanted.items())), None)
 
 
@@ -81,8 +80,7 @@ def networks(folder: Path) -> Roster:
 
 def roster(wanted: Sequence[str] | None) -> Roster:
     """The subjects of an experiment, with stand-ins where the data are not on this machine."""
-    names: list[str] = []
-    notes: list[str] = []
+    names, notes = list[str](), list[str]()
     for name in wanted or SUBJECTS:
         entry = built_in(name)
         if entry.ships or entry.synthetic or available(entry.needs):

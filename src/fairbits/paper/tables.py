@@ -18,7 +18,6 @@ from fairbits.data import BUILT_IN, load_subject
 from fairbits.domain import Twins, joined
 from fairbits.paper.subjects import Roster, number, published, row_of
 from fairbits.store import unwritable
-from fairbits.subject import Subject
 from fairbits.text import percent
 
 Cell = str | int | float | None
@@ -30,7 +29,7 @@ class Results:
 
     title: str
     columns: tuple[str, ...]
-    rows: list[Sequence[Cell]]
+    rows: Sequence[Sequence[Cell]]
     notes: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
@@ -89,28 +88,18 @@ def shown(cell: Cell) -> str:
 
 def datasets(found: Roster) -> Results:
     """The paper's table of datasets, ours beside theirs."""
-    rows: list[Sequence[Cell]] = []
+    rows: list[list[Cell]] = []
     for name in found.names:
         subject, theirs = load_subject(name), row_of("datasets", name)
         entry = BUILT_IN[name]
         origin = "generated" if entry.synthetic else "in the package" if entry.ships else "added"
-        ours = (_rows_of(subject), len(subject.schema), _m(subject))
-        printed = (_whole(number(theirs, column)) for column in ("instances", "features", "m"))
-        rows.append([name, origin, *(cell for pair in zip(ours, printed, strict=True) for cell in pair)])
+        people = len(subject.table) + (0 if subject.test is None else len(subject.test))
+        rows.append([name, origin])
+        for own, column in ((people, "instances"), (len(subject.schema), "features"), (Twins(subject.schema).m, "m")):
+            printed = number(theirs, column)
+            rows[-1] += [own, None if printed is None else int(printed)]
     columns = ("subject", "data", "rows", "paper", "attributes", "paper", "m", "paper")
     return Results("Datasets", columns, rows, list(found.notes))
-
-
-def _rows_of(subject: Subject) -> int:
-    return len(subject.table) + (len(subject.test) if subject.test is not None else 0)
-
-
-def _m(subject: Subject) -> int:
-    return Twins(subject.schema).m
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
 
 
 PAPER, REFERENCE = "paper", "dice"
@@ -138,8 +127,9 @@ def rq1_findings(rows: Rows) -> list[str]:
         says.append(f"Largest {name}: {_tally(wins, len(cells), 'subjects')}.")
     ahead = joined([f"{who} on {above[who]}" for who in strategies])
     says.append(f"K_F above the paper's, which had an hour: {ahead} of {len(cells)} subjects.")
-    mean = percent(float(np.mean(shares)), 0) if shares else ""
-    return [*says, *([f"Q1 of {REFERENCE} is {mean} of its Q∞ on average."] if shares else [])]
+    if shares:
+        says.append(f"Q1 of {REFERENCE} is {percent(float(np.mean(shares)), 0)} of its Q∞ on average.")
+    return says
 
 
 def rq2_findings(rows: Rows) -> list[str]:
@@ -160,8 +150,9 @@ def rq2_findings(rows: Rows) -> list[str]:
         mine = [found[who] for found in cells.values() if who in found]
         times = [f"{label} {_mean_and_worst([row[key] for row in mine])}" for key, label in _TIMES.items()]
         says.append(f"{who}: {'; '.join(times)}.")
-    printed = [_mean(published("rq2"), f"{REFERENCE}_seconds_to_{key}") for key in ("first", "1000")]
-    return [*says, f"The paper's {REFERENCE}, mean of its printed cells: {printed[0]:.2f} s and {printed[1]:.1f} s."]
+    columns = [f"{REFERENCE}_seconds_to_{key}" for key in ("first", "1000")]
+    first, last = (np.mean([float(row[one]) for row in published("rq2") if row.get(one)]) for one in columns)
+    return [*says, f"The paper's {REFERENCE}, mean of its printed cells: {first:.2f} s and {last:.1f} s."]
 
 
 _TIMES = {"first": "the first ID case after", "thousandth": "the 1000th after"}
@@ -189,8 +180,8 @@ def rq3_findings(located: Rows, mitigated: Rows) -> tuple[list[str], list[str]]:
             held = [row[name] for name in ("off_k", "on_k") if row.get(name) is not None]
             falls += [100 * (1 - min(held) / row["k"])] if held else []
             seconds += [row["s"]] if row.get("s") is not None else []
+        took = f", in {_span(seconds)} s" if seconds else ""
         if falls:
-            took = f", in {_span(seconds)} s" if seconds else ""
             says.append(
                 f"The better single neuron, {label}: mean k falls by {_span(falls)} % ({len(falls)} of {len(cells)} "
                 f"subjects have one){took}."
@@ -266,7 +257,3 @@ def _mean_and_worst(values: Sequence[float | None]) -> str:
 
 def _layers(counts: Counter[Any]) -> str:
     return ", ".join(f"{layer} ({count} ×)" for layer, count in sorted(counts.items(), key=lambda pair: str(pair[0])))
-
-
-def _mean(rows: Sequence[Mapping[str, str]], column: str) -> float:
-    return float(np.mean([float(row[column]) for row in rows if row.get(column)]))

@@ -38,10 +38,7 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What workers do with shards.
-
-    Both functions belong to a module, because they go to other processes by their names.
-    """
+    """What workers do with shards: prepare once with what all of them share, then perform one after the other."""
 
     prepare: Callable[[Any], Any]
     perform: Callable[[Any, Any, Signals], Any]
@@ -128,9 +125,7 @@ def fault_of(error: BaseException) -> Fault:
         return Fault("memory", "it ran out of memory", error)
     if isinstance(error, OSError | WriteError) and error.errno in _FULL:
         return Fault("disk", f"no space was left ({os.strerror(error.errno or 0)})", error)
-    if isinstance(error, ConnectionError):
-        return Fault("connection", words, error)
-    return Fault("error", words, error)
+    return Fault("connection" if isinstance(error, ConnectionError) else "error", words, error)
 
 
 #: How often a shard is tried again.
@@ -232,22 +227,16 @@ class _Carrying:
     def _hand_out(self) -> None:
         if self.ending:
             self.again.clear()
-            return
-        while len(self.running) < self.executor.slots:
-            task = self._next()
-            if task is None:
-                return
+        while not self.ending and len(self.running) < self.executor.slots and (task := self._next()) is not None:
             self.running[task.number] = task
             self.executor.submit(task.number, self.pack(task.shard))
 
     def _next(self) -> _Try | None:
-        now = time.monotonic()
-        ready = next((task for task in self.again if task.not_before <= now), None)
+        ready = next((task for task in self.again if task.not_before <= time.monotonic()), None)
         if ready is not None:
             self.again.remove(ready)
             return ready
-        number, shard = next(self.source, (None, None))
-        return None if number is None else _Try(number, shard)
+        return next((_Try(number, shard) for number, shard in self.source), None)
 
     def _take(self, outcome: TaskOutcome) -> None:
         task = self.running.pop(outcome.number)
@@ -296,8 +285,7 @@ class Portable:
                     f"the model of {subject.name!r} cannot be sent to other processes ({error}); give it as a file "
                     f"in a subject.toml, which workers can open, or leave the workers out."
                 ) from None
-        protected = tuple(subject.schema.protected)
-        known = subject.identity.document()
+        protected, known = tuple(subject.schema.protected), subject.identity.document()
         return cls(subject.name, known, content, subject.source, protected, grants, subject.repeats, subject.where)
 
     def open(self) -> Subject:
@@ -314,6 +302,11 @@ class Portable:
                 f"{joined(found)}; give all machines the same model and table."
             )
         return subject
+
+
+def opened(subject: Subject | Portable) -> Subject:
+    """A subject, in whatever form it came."""
+    return subject.open() if isinstance(subject, Portable) else subject
 
 
 def open_executor(executor_options: ExecutorOptions, job: Job) -> Executor:

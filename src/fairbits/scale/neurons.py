@@ -4,8 +4,8 @@ model and scores the people's twins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -15,33 +15,15 @@ from fairbits.domain import Codes
 from fairbits.errors import FairbitsError
 from fairbits.measure import Evaluator, Measure, evaluator_of
 from fairbits.models import Do
-from fairbits.scale.executor import ExecutorOptions, Job, Portable, Signals, carry_out
+from fairbits.scale.executor import ExecutorOptions, Job, Portable, carry_out, opened
 from fairbits.subject import Subject
 
 #: Interventions in a shard: enough to share what does not depend on them, few enough to be spread.
 BLOCK = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    subject: Subject | Portable
-    cases: Codes
-    epsilon: float
-    partition: str
-    threads: int | None
-    judged: bool
-    measure: Measure
-
-
-@dataclass(frozen=True, slots=True)
-class _Bench:
-    evaluator: Evaluator
-    subject: Subject
-    shared: _Shared
-
-
 def try_out_by(executor_options: ExecutorOptions) -> TryOut | None:
-    """A function that holds neurons at values with an executor."""
+    """A function that holds neurons at values with an executor; None where this process does it anyway."""
     if not executor_options.many:
         return None
 
@@ -54,61 +36,55 @@ def try_out_by(executor_options: ExecutorOptions) -> TryOut | None:
         judged: bool,
         measure: Measure = "q_inf",
     ) -> Tried:
-        packed = Portable.of(subject) if executor_options.elsewhere else subject
-        shared = _Shared(packed, cases, evaluator.epsilon, evaluator.partition, executor_options.each, judged, measure)
+        how: dict[str, Any] = {
+            "epsilon": evaluator.epsilon,
+            "partition": evaluator.partition,
+            "threads": executor_options.each,
+        }
+
+        def prepare(about: Subject) -> tuple[Evaluator, Subject]:
+            # The same as in one process: it knows the rows of the table, which exist whatever the rules say.
+            return evaluator_of(about, **how).over_values, about
+
+        def hold(bench: tuple[Evaluator, Subject], block: list[Do]) -> Tried:
+            return try_here(*bench, cases, block, judged=judged, measure=measure)
+
         blocks = [dos[start : start + BLOCK] for start in range(0, len(dos), BLOCK)]
-        carried = carry_out(executor_options, Job(_prepare, _perform, shared), enumerate(blocks))
-        for number, fault in carried.lost.items():
-            raise FairbitsError(f"neurons of block {number} could not be held: {fault.words}; try with fewer workers.")
-        found = [carried.results[number] for number in range(len(blocks))]
-        return Tried(*(np.concatenate([block[place] for block in found]) for place in range(4)))
+        found = _done(executor_options, subject, prepare, hold, blocks, "neurons of block {} could not be held")
+        return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
 
     return try_out
 
 
-def _prepare(shared: _Shared) -> _Bench:
-    subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
-    # The same as in one process: it knows the rows of the table, which exist whatever the rules say.
-    evaluator = evaluator_of(
-        subject, epsilon=shared.epsilon, partition=shared.partition, threads=shared.threads
-    ).over_values
-    return _Bench(evaluator, subject, shared)
-
-
-def _perform(bench: _Bench, dos: list[Do], signals: Signals) -> tuple[Any, ...]:  # noqa: ARG001 - a block is short
-    shared = bench.shared
-    tried = try_here(bench.evaluator, bench.subject, shared.cases, dos, judged=shared.judged, measure=shared.measure)
-    return tried.accuracy, tried.k, tried.id_rate, tried.target
-
-
-@dataclass(frozen=True, slots=True)
-class _Training:
-    subject: Subject | Portable
-    people: Codes
-    epochs: int | None
-
-
 def train_out_by(executor_options: ExecutorOptions) -> TrainOut | None:
-    """Trains with these workers; None where this process does it anyway."""
+    """A function that trains models with an executor; None where this process does it anyway."""
     if not executor_options.many:
         return None
 
     def train_out(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None) -> list[Trained]:
-        packed = Portable.of(subject) if executor_options.elsewhere else subject
-        job = Job(_prepare_training, _train, _Training(packed, people, epochs))
-        carried = carry_out(executor_options, job, enumerate(seeds))
-        for number, fault in carried.lost.items():
-            raise FairbitsError(f"training {number + 1} was not done: {fault.words}; try with fewer workers.")
-        return [carried.results[number] for number in range(len(seeds))]
+        def train(about: Subject, seed: int) -> Trained:
+            return train_here(about, people, [seed], epochs=epochs)[0]
+
+        return _done(executor_options, subject, lambda about: about, train, seeds, "training {} was not done")
 
     return train_out
 
 
-def _prepare_training(shared: _Training) -> _Training:
-    subject = shared.subject.open() if isinstance(shared.subject, Portable) else shared.subject
-    return _Training(subject, shared.people, shared.epochs)
-
-
-def _train(shared: _Training, seed: int, signals: Signals) -> Trained:  # noqa: ARG001 - a training is not cut short
-    assert isinstance(shared.subject, Subject)  # noqa: S101 - opened by _prepare
-    return train_here(shared.subject, shared.people, [seed], epochs=shared.epochs)[0]
+def _done(
+    executor_options: ExecutorOptions,
+    subject: Subject,
+    prepare: Callable[[Subject], Any],
+    perform: Callable[[Any, Any], Any],
+    shards: Sequence[Any],
+    lost: str,
+) -> list[Any]:
+    """The results of all shards about a subject, in their order; none of them is cut short."""
+    job = Job(
+        lambda shared: prepare(opened(shared)),
+        lambda state, shard, _: perform(state, shard),
+        Portable.of(subject) if executor_options.elsewhere else subject,
+    )
+    carried = carry_out(executor_options, job, enumerate(shards))
+    for number, fault in carried.lost.items():
+        raise FairbitsError(f"{lost.format(number + 1)}: {fault.words}; try with fewer workers.")
+    return [carried.results[number] for number in range(len(shards))]

@@ -50,14 +50,12 @@ class Processes(Executor):
     def __enter__(self) -> Self:
         """Start all processes at once, and wait until each has prepared itself."""
         try:
-            for attempt in range(STARTS):
+            for _ in range(STARTS):
                 waiting = [seat for seat in self._seats if seat.pool is None]
                 tries = [(seat, self._open(seat).submit(_ready)) for seat in waiting]
                 died = [seat for seat, future in tries if not self._started(seat, future)]
                 if not died:
                     return self
-                if attempt == STARTS - 1:
-                    break
             raise FairbitsError(
                 "worker processes die while they start; in a script of your own, keep the work under "
                 "`if __name__ == '__main__':`, and see that memory suffices for all workers."
@@ -69,10 +67,9 @@ class Processes(Executor):
     def submit(self, number: int, shard: Any) -> None:
         """Give a shard to a free process."""
         seat = next(seat for seat in self._seats if seat.future is None)
-        pool = seat.pool or self._open(seat)
         seat.number = number
         try:
-            seat.future = pool.submit(_perform, shard)
+            seat.future = (seat.pool or self._open(seat)).submit(_perform, shard)
         except BrokenProcessPool:  # it died while it had nothing to do
             seat.future = self._open(seat).submit(_perform, shard)
 
@@ -95,14 +92,11 @@ class Processes(Executor):
         number, seat.future = seat.number, None
         try:
             return TaskOutcome(number, future.result())
-        except BrokenProcessPool:
-            self._close(seat)
-            return TaskOutcome(number, fault=KILLED)
-        except MemoryError as error:
-            self._close(seat)  # what it still holds would be in the way of the next shard
-            return TaskOutcome(number, fault=fault_of(error))
         except Exception as error:  # noqa: BLE001 - judged by the coordinator
-            return TaskOutcome(number, fault=fault_of(error))
+            dead = isinstance(error, BrokenProcessPool)
+            if dead or isinstance(error, MemoryError):
+                self._close(seat)  # what it still holds would be in the way of the next shard
+            return TaskOutcome(number, fault=KILLED if dead else fault_of(error))
 
     def _started(self, seat: _Seat, future: Future[Any]) -> bool:
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Unpack
 
 from fairbits.domain import GrantOptions
-from fairbits.scale.executor import RETRIES, ExecutorOptions, Job, Listener, Portable, Signals, carry_out
+from fairbits.scale.executor import RETRIES, ExecutorOptions, Job, Listener, Portable, carry_out
 from fairbits.search import (
     Ending,
     SearchInProgress,
@@ -22,7 +22,7 @@ from fairbits.search import (
     problem_of,
     search_subject,
 )
-from fairbits.store import Layout, Run, TaskRecord, place_of
+from fairbits.store import Layout, Run, place_of
 from fairbits.subject import Subject
 
 
@@ -82,7 +82,7 @@ def _by_workers(
     )
     carried = carry_out(
         executor_options,
-        Job(_prepare, _perform, shared),
+        Job(_prepare, lambda setup, task, signals: perform(setup, task, stop=signals.stop), shared),
         ((task.number, task) for task in tasks),
         listener,
         pack=lambda task: replace(task, elapsed=search.elapsed),
@@ -104,12 +104,7 @@ class _Shared:
 
 def _prepare(shared: _Shared) -> WorkerSetup:
     """Open the subject and get ready to search it."""
-    subject = shared.subject.open()
-    problem, strategy = problem_of(subject, shared.settings)
+    problem, strategy = problem_of(shared.subject.open(), shared.settings)
     prepare(problem, strategy)
-    folder = place_of(shared.folder)
-    return WorkerSetup(problem, strategy, Layout(subject.schema), folder, shared.buckets, shared.batch)
-
-
-def _perform(setup: WorkerSetup, task: SearchShard, signals: Signals) -> tuple[TaskRecord, float]:
-    return perform(setup, task, stop=signals.stop)
+    layout = Layout(problem.schema)
+    return WorkerSetup(problem, strategy, layout, place_of(shared.folder), shared.buckets, shared.batch)

@@ -33,6 +33,8 @@ class Sink(Protocol):
         """Take some distinct cases."""
 
 
+#: Figures that are kept of a case as they are.
+_KEPT = ("k", "q_inf", "q_1", "low", "high", "span", "flips", "low_twin", "high_twin", "favourable")
 #: k of a seed that has not been asked about.
 _UNASKED = -1
 
@@ -91,7 +93,11 @@ class Oracle:
         self.tally = tally or Tally()
         self.findings: dict[str, Any] = {}  # what a strategy has to say besides cases; ends up in the summary
         self._sink = sink
-        self._seen = _filter_for(budget) if seen is None else seen
+        # No larger than the budget can fill: touching memory that is never used costs seconds.
+        bounds = [bound for bound in (budget.evaluations, budget.cases, budget.queries) if bound is not None]
+        if budget.seconds is not None:
+            bounds.append(int(min(LARGEST_HINT, MAX_PER_SECOND * (1.0 + budget.seconds))))
+        self._seen = Seen(capacity_hint=min(bounds)) if seen is None else seen
         self._clock = clock
         self._used = used_seconds
         self._start = clock() - used_seconds
@@ -125,25 +131,7 @@ class Oracle:
         return False
 
     def open_seeds(self, rows: Indices, *, origin: str = "seed") -> tuple[Indices, Evaluation]:
-        """Start from real people.
-
-        Parameters
-        ----------
-        rows
-            Positions of rows in the table.
-        origin
-            How to call them in the cases.
-
-        Returns
-        -------
-        tuple[Indices, Evaluation]
-            Numbers of the seeds (for ``ask``), and their figures.
-
-        Raises
-        ------
-        BudgetSpent
-            When the budget is spent.
-        """
+        """Start from real people, by their rows in the table: numbers of the seeds (for ``ask``), and their figures."""
         numbers = len(self._seeds) + np.arange(len(rows))
         opened = np.empty(len(rows), _SEED)
         opened["row"], opened["k_initial"], opened["k_best"] = rows, _UNASKED, _UNASKED
@@ -155,54 +143,37 @@ class Oracle:
         """Figures of people; each is counted, and each new case is kept.
 
         A slow model is asked about ``batch`` people at a time, so that a clock can end the search between them.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-        seeds
-            Number of the seed that each person comes from, (n,).
-        origin
-            How to call them in the cases.
-
-        Returns
-        -------
-        Evaluation
-            Figures, (n,).
-
-        Raises
-        ------
-        BudgetSpent
-            After the last person that the budget allows.
+        ``seeds`` are numbers of the seeds that people come from, (n,), ``origin`` is what they are called in the cases.
+        ``BudgetSpent`` is raised after the last person that the budget allows.
         """
         step = self._batch or len(people)
         if len(people) <= step:
             return self._ask(people, seeds, origin)
-        starts = range(0, len(people), step)
+        pieces = [slice(start, start + step) for start in range(0, len(people), step)]
         return Evaluation.concatenate(
-            [
-                self._ask(people[start : start + step], None if seeds is None else seeds[start : start + step], origin)
-                for start in starts
-            ]
+            [self._ask(people[some], None if seeds is None else seeds[some], origin) for some in pieces]
         )
 
     def _ask(self, people: Codes, seeds: Indices | None, origin: str) -> Evaluation:
         if self._stop is not None and self._stop():
             raise Stopped
         allowed = self._allowed(len(people))
-        asked = people[:allowed]
         if allowed == 0:
             raise BudgetSpent
+        asked = people[:allowed]
         figures = self._figures(asked)
-        mine = None if seeds is None else seeds[:allowed]
-        keys, new = self._new(asked)
-        last = self._last_case(new)
-        full = last is not None and last < len(asked)
-        if last is not None and full:
+        keys = keys_of(asked, self.problem.person)
+        # Who of them is a new case: not kept before, and able to exist.
+        new = np.flatnonzero(self._seen.add(keys))
+        if self.problem.schema.rules or self.problem.min_plausibility is not None:
+            new = new[self.problem.allowed(asked[new])]
+        last = self._last_case(new, len(asked))
+        full = last < len(asked)
+        if full:
             # Whoever comes after the last case that the budget allows was not asked about: no figure may know them.
             asked, keys, new = asked[: last + 1], keys[: last + 1], new[new <= last]
             figures = figures.rows(np.arange(last + 1))
-            mine = None if mine is None else mine[: last + 1]
+        mine = None if seeds is None else seeds[: len(asked)]
         self._count(asked, figures, mine, origin)
         self._keep(asked, figures, mine, origin, keys, new)
         if self._watch is not None:
@@ -212,140 +183,49 @@ class Oracle:
         return figures
 
     def scores(self, people: Codes) -> npt.NDArray[np.float32]:
-        """Scores of all twins of people who have been asked about already, and so are not counted again.
+        """Scores of all twins of people who have been asked about already, and so are not counted again, (n, m).
 
         A twin that cannot exist has the score of the first that can: it never stands out.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.float32]
-            Scores, (n, m).
         """
         return with_stand_ins(self.evaluator.scores(people), self.evaluator.valid_twins(people))
 
     def gradients(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
-        """Slope of the logit margin along the free attributes, at one twin of each person.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-
-        Returns
-        -------
-        Codes
-            Slopes, (n, free).
-        """
+        """Slope of the logit margin along the free attributes, at one twin of each person, (n, free)."""
         self._spend(len(people))
         return self.evaluator.gradients(people, twins)[:, self.problem.free]
 
     def foresight(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> Foresight:
-        """First-order forecast of what changes of the free attributes do, at one twin of each person.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-
-        Returns
-        -------
-        Foresight
-            Slopes along the free attributes, and gradients at the first layer's sums.
+        """First-order forecast of what changes of the free attributes do, at one twin of each person: slopes along the
+        free attributes, and gradients at the first layer's sums.
         """
         self._spend(len(people))
         found = self.evaluator.foresight(people, twins)
         return found._replace(slopes=np.take(found.slopes, self.problem.free, axis=1))
 
     def again(self, people: Codes) -> Evaluation:
-        """Figures of people who have been asked about already: not counted, kept or limited a second time.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-
-        Returns
-        -------
-        Evaluation
-            Figures, (n,).
-        """
+        """Figures of people who have been asked about already: not counted, kept or limited a second time."""
         return self.evaluator.evaluate(people)
 
     def scores_at(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
-        """Score of one twin of each person: one query each, and no case is kept.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.float32]
-            Scores, (n,).
-
-        Raises
-        ------
-        BudgetSpent
-            When the budget is spent.
-        """
+        """Score of one twin of each person, (n,): one query each, and no case is kept."""
         step = len(people) if self._batch is None else self._batch * self.evaluator.m
         found = []
         for start in range(0, max(len(people), 1), max(step, 1)):
             some = slice(start, start + step)
             self._query(len(people[some]))
             found.append(self.evaluator.scores_at(people[some], twins[some]))
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        return np.concatenate(found)
 
     def layers(self, people: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
-        """Outputs of every layer for one twin of each person.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-
-        Returns
-        -------
-        tuple[npt.NDArray[np.float32], ...]
-            One array per layer, (n, neurons).
-        """
+        """Outputs of every layer for one twin of each person: an array per layer, (n, neurons)."""
         self._query(len(people))
         return self.evaluator.layers(people, twins)
 
     def layer_gradients(
         self, people: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
     ) -> Codes:
-        """Change of Σ slopes · outputs of a layer along the free attributes, at one twin of each person.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-        twins
-            Position of one twin of each person, (n,).
-        layer
-            Position of the layer, counted from 0.
-        slopes
-            Weights of the layer's outputs, (n, neurons).
-
-        Returns
-        -------
-        Codes
-            Slopes, (n, free).
+        """Change of Σ slopes · outputs of a layer (counted from 0) along the free attributes, at one twin of each
+        person, (n, free).
         """
         self._query(len(people))
         return self.evaluator.layer_gradients(people, twins, layer, slopes)[:, self.problem.free]
@@ -390,31 +270,21 @@ class Oracle:
             return 0
         if budget.queries is not None:
             wanted = min(wanted, max(0, budget.queries - self.tally.queries) // self.evaluator.m)
-        if budget.evaluations is None:
-            return wanted
-        return max(0, min(wanted, budget.evaluations - self.tally.evaluations))
+        left = wanted if budget.evaluations is None else budget.evaluations - self.tally.evaluations
+        return max(0, min(wanted, left))
 
     def _figures(self, people: Codes) -> Evaluation:
         """Figures, in which nobody who cannot exist looks like a find. Proposals come through Problem.limit, so this
         is for strategies that forget to.
         """
         figures = self.evaluator.evaluate(people)
-        if not self.problem.schema.rules:
+        if not self.problem.schema.rules or (there := self.evaluator.validity.people(people)).all():
             return figures
-        missing = ~self.evaluator.validity.people(people)
-        if not missing.any():
-            return figures
-        nothing: dict[str, Any] = {
-            "k": 1,
-            "q_1": 0,
-            "high": figures.low,
-            "high_twin": figures.low_twin,
-            "favourable": 0,
-        }
-        flat = {name: np.where(missing, value, getattr(figures, name)) for name, value in nothing.items()}
-        if figures.decisions is not None:
-            flat["decisions"] = np.where(missing, 1, figures.decisions)
-        return replace(figures, **{name: v.astype(getattr(figures, name).dtype) for name, v in flat.items()})
+        nothing: dict[str, Any] = {"k": 1, "q_1": 0, "high": figures.low, "high_twin": figures.low_twin}
+        nothing |= {"favourable": 0} | ({} if figures.decisions is None else {"decisions": 1})
+        known = {name: getattr(figures, name) for name in nothing}
+        flat = {name: np.where(there, known[name], value) for name, value in nothing.items()}
+        return replace(figures, **{name: values.astype(known[name].dtype) for name, values in flat.items()})
 
     def _count(self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str) -> None:
         tally, n = self.tally, len(figures.k)
@@ -437,28 +307,16 @@ class Oracle:
             np.maximum.at(best, seeds, figures.k)
             self._seeds["reached"][seeds[best[seeds] > before]] = self.seconds
 
-    def _new(self, people: Codes) -> tuple[Keys, Indices]:
-        """The hashes of these people, and who of them is a new case: not kept before, and able to exist."""
-        keys = keys_of(people, self.problem.person)
-        new = np.flatnonzero(self._seen.add(keys))
-        if self.problem.schema.rules or self.problem.min_plausibility is not None:
-            new = new[self.problem.allowed(people[new])]
-        return keys, new
-
-    def _last_case(self, new: Indices) -> int | None:
-        """Place in the batch of the last person that a budget of cases allows; None where it allows all of them.
+    def _last_case(self, new: Indices, count: int) -> int:
+        """Place in a batch of so many of the last person that a budget of cases allows; its end where it allows all.
 
         A resumed search had come as far as ``replay.last``: it comes there again, whatever is allowed now.
         """
-        if self.budget.cases is None:
-            return None
-        room = max(0, self.budget.cases - self.tally.cases)
+        room = count + 1 if self.budget.cases is None else max(0, self.budget.cases - self.tally.cases)
         if len(new) < room:
-            return None
-        last = int(new[room - 1]) if room else 0
-        if self._replay is not None:
-            last = max(last, self._replay.last - self.tally.evaluations - 1)
-        return last
+            return count
+        replayed = 0 if self._replay is None else self._replay.last - self.tally.evaluations
+        return max(int(new[room - 1]) if room else 0, replayed - 1)
 
     def _keep(
         self, people: Codes, figures: Evaluation, seeds: Indices | None, origin: str, keys: Keys, new: Indices
@@ -468,21 +326,11 @@ class Oracle:
             self._sink.append(people[:0], {}, origin)  # nothing to keep, but the sink may be waiting to flush
             return
         now, tally = self.seconds, self.tally
-        numbers = tally.evaluations - len(figures.k) + new
         columns: dict[str, Any] = {
-            "k": figures.k[new],
-            "q_inf": figures.q_inf[new],
-            "q_1": figures.q_1[new],
-            "low": figures.low[new],
-            "high": figures.high[new],
-            "span": figures.span[new],
-            "flips": figures.flips[new],
-            "low_twin": figures.low_twin[new],
-            "high_twin": figures.high_twin[new],
-            "favourable": figures.favourable[new],
+            **{name: getattr(figures, name)[new] for name in _KEPT},
             "twins": figures.m if figures.twins is None else figures.twins[new],
             "seed_row": -1 if seeds is None else self._seeds["row"][seeds[new]],
-            "evaluation": numbers,
+            "evaluation": tally.evaluations - len(figures.k) + new,
             "seconds": now,
         }
         self._sink.append(people[new], columns, origin, keys=keys[new])
@@ -493,11 +341,3 @@ class Oracle:
         if tally.seconds_to_1000_id is None and tally.id_cases + found >= 1000:
             tally.seconds_to_1000_id = now
         tally.id_cases += found
-
-
-def _filter_for(budget: Budget) -> Seen:
-    """A duplicate filter no larger than the budget can fill: touching memory that is never used costs seconds."""
-    bounds = [bound for bound in (budget.evaluations, budget.cases, budget.queries) if bound is not None]
-    if budget.seconds is not None:
-        bounds.append(int(min(LARGEST_HINT, MAX_PER_SECOND * (1.0 + budget.seconds))))
-    return Seen(capacity_hint=min(bounds))

@@ -79,8 +79,7 @@ class Problem:
         self.stride = np.array([a.stride for a in attributes])
         self.discrete = np.array([a.discrete for a in attributes])
         self._sets = {place: np.array(a.allowed) for place, a in enumerate(attributes) if a.allowed}
-        mine = set(self.schema.movable_columns)
-        self._drawn_rules = [rule for rule in self.schema.rules if mine.issuperset(rule.columns)]
+        self._drawn_rules = [rule for rule in self.schema.rules if set(self.free).issuperset(rule.columns)]
 
     @cached_property
     def plausibility(self) -> Plausibility:
@@ -102,13 +101,7 @@ class Problem:
     @cached_property
     def plausible_rows(self) -> Indices:
         """The rows that a search may start from."""
-        if self.min_plausibility is None:
-            return np.arange(len(self.rows))
-        return np.flatnonzero(self.plausible(self.rows))
-
-    @property
-    def _anybody_is_allowed(self) -> bool:
-        return self.min_plausibility is None and not self.evaluator.validity.any
+        return np.arange(len(self.rows)) if self.min_plausibility is None else np.flatnonzero(self.plausible(self.rows))
 
     def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
         """Which people can exist under the rules, and are plausible enough, (n,)."""
@@ -141,33 +134,18 @@ class Problem:
         return tuple(starts[found == i] for i in range(count))
 
     def pick_rows(self, rng: np.random.Generator, count: int) -> Indices:
-        """Draw table rows to start from, one partition of the table after the other.
-
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-        count
-            How many.
-
-        Returns
-        -------
-        Indices
-            Positions of rows, (count,).
-        """
-        turns = np.arange(count) % len(self.partitions)
+        """Draw table rows to start from, by their positions, one partition of the table after the other."""
         picked = np.empty(count, dtype=np.int64)
         for turn, rows in enumerate(self.partitions):
-            here = turns == turn
-            picked[here] = rng.choice(rows, int(here.sum()))
+            here = picked[turn :: len(self.partitions)]
+            here[:] = rng.choice(rows, len(here))
         return picked
 
     def uniform(self, rng: np.random.Generator, count: int) -> Codes:
         """Draw values of the free attributes, (count, free), uniform over domains and within the rules on them."""
         values = self._drawn(rng, count)
         for _ in range(REDRAWS if self._drawn_rules else 0):
-            places = {int(column): place for place, column in enumerate(self.free)}
-            drawn = {column: values[:, place] for column, place in places.items()}
+            drawn = {int(column): values[:, place] for place, column in enumerate(self.free)}
             kept = [evaluated(rule.program, drawn.__getitem__) for rule in self._drawn_rules]
             broken = np.flatnonzero(~np.logical_and.reduce(kept))
             if len(broken) == 0:
@@ -185,23 +163,9 @@ class Problem:
         return values
 
     def step(self, people: Codes, attribute: Indices, amount: Codes) -> Codes:
-        """Copies of people, each moved in one free attribute.
+        """Copies of people, each moved by so many strides in one free attribute, given by its position among them.
 
         A step beyond a bound goes the other way instead: clipping it would waste an evaluation.
-
-        Parameters
-        ----------
-        people
-            People, (n, attributes).
-        attribute
-            Position of the attribute among the free ones, (n,).
-        amount
-            Strides to move by, (n,).
-
-        Returns
-        -------
-        Codes
-            People, (n, attributes).
         """
         moved = people.copy()
         persons, columns = np.arange(len(people)), self.free[attribute]
@@ -226,47 +190,34 @@ class Problem:
             found.append(changed[other])
             origins.append(origin[other])
         everybody, origin = np.concatenate(found), np.concatenate(origins)
-        if self._anybody_is_allowed:
-            return everybody, origin
-        removed = np.flatnonzero(~self.allowed(everybody))
-        self.moves_removed += len(removed)
-        everybody[removed] = people[origin[removed]]
-        return everybody, origin
+        return self._kept(everybody, people[origin]), origin
 
     def limit(self, people: Codes, anchors: Codes, rng: np.random.Generator, *, current: Codes | None = None) -> Codes:
         """Proposals made valid: every strategy passes its proposals through here before it asks about them.
 
         A value that does not exist becomes the next one in the direction of the move. Changes beyond ``within`` of the
-        anchor are undone at random. Whoever then breaks a rule, or is not plausible enough, stays at ``current``.
-
-        Parameters
-        ----------
-        people
-            Proposals, (n, attributes).
-        anchors
-            The real rows that they started from, (n, attributes).
-        rng
-            Source of random numbers.
-        current
-            Where the people are now; None means at their anchors.
-
-        Returns
-        -------
-        Codes
-            Valid people, (n, attributes).
+        anchor (the real row that somebody started from) are undone at random. Whoever then breaks a rule, or is not
+        plausible enough, stays at ``current``; None means at their anchors.
         """
         before = anchors if current is None else current
         people = self._onto_values(people, before)
         if self.within is not None:
             people = self._near(people, anchors, self.within, rng)
-        if self._anybody_is_allowed:
+        return self._kept(people, before)
+
+    def _kept(self, people: Codes, before: Codes) -> Codes:
+        """People, with whoever is not allowed left where they were."""
+        if self.min_plausibility is None and not self.evaluator.validity.any:
             return people
-        removed = np.flatnonzero(~self.allowed(people))
-        if len(removed):
-            self.moves_removed += len(removed)
-            people = people.copy()
-            people[removed] = before[removed]
-        return people
+        fine = self.allowed(people)
+        self.moves_removed += int(np.count_nonzero(~fine))
+        return np.where(fine[:, None], people, before)
+
+    def moved(self, people: Codes, by: Codes) -> Codes:
+        """Copies of people, their free attributes so much further along, inside the domain."""
+        result = people.copy()
+        result[:, self.free] = np.clip(people[:, self.free] + by, self.low, self.high)
+        return result
 
     def _onto_values(self, people: Codes, before: Codes) -> Codes:
         """Move values that are not in an attribute's set on to the next one that is."""
@@ -282,12 +233,10 @@ class Problem:
         return result
 
     def _near(self, people: Codes, anchors: Codes, within: int, rng: np.random.Generator) -> Codes:
-        mine, real = people[:, self.free], anchors[:, self.free]
+        mine, real, result = people[:, self.free], anchors[:, self.free], people.copy()
         changed = mine != real
         rank = np.argsort(np.argsort(np.where(changed, rng.random(changed.shape), 2.0), axis=1), axis=1)
-        kept = np.where(changed & (rank < within), mine, real)
-        result = people.copy()
-        result[:, self.free] = kept
+        result[:, self.free] = np.where(changed & (rank < within), mine, real)
         return result
 
 

@@ -14,15 +14,13 @@ from fairbits.search.strategies.adf import Adf
 from fairbits.search.strategies.aequitas import Aequitas
 from fairbits.search.strategies.climb import Climb
 from fairbits.search.strategies.dice import Dice
-from fairbits.search.strategies.eidig import Eidig
+from fairbits.search.strategies.eidig import Eidig, Maft
 from fairbits.search.strategies.exhaustive import Exhaustive
 from fairbits.search.strategies.expga import ExpGA
 from fairbits.search.strategies.grft import Grft
-from fairbits.search.strategies.maft import Maft
 from fairbits.search.strategies.neuronfair import NeuronFair
-from fairbits.search.strategies.random import Random
 from fairbits.search.strategies.sg import Sg
-from fairbits.search.strategies.themis import Themis
+from fairbits.search.strategies.themis import Random, Themis
 from fairbits.search.strategy import Strategy
 
 OURS: tuple[type[Strategy], ...] = (Climb, Dice, Random)
@@ -95,6 +93,4 @@ def lacking(kind: type[Strategy], problem: Problem) -> str | None:
     """What a strategy needs and the model does not have."""
     if kind.needs_gradients and not problem.evaluator.has_gradients:
         return "gradients"
-    if kind.needs_layers and not problem.evaluator.has_layers:
-        return "gradients of layer outputs"
-    return None
+    return "gradients of layer outputs" if kind.needs_layers and not problem.evaluator.has_layers else None

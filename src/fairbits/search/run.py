@@ -135,22 +135,20 @@ def _near_figures(figures: dict[str, Any], problem: Problem, exact_within: int |
     rows = problem.rows[problem.plausible_rows]
     exact = []
     if problem.evaluator.blind:  # nobody's twins can differ, whoever was asked about
-        exact = list(DISTANCES)
-        figures.update(dict.fromkeys(exact, 1))
-    elif exact_within is not None:
+        figures |= dict.fromkeys(DISTANCES, 1)
+        return list(DISTANCES)
+    if exact_within is not None:
         exact = ["k_max_on_data", "k_max_within_1"][: exact_within + 1]
     elif len(rows) * problem.evaluator.m <= MAX_SCORES and problem.evaluator.native:
         on_data = int(problem.evaluator.evaluate(rows).k.max(initial=0))
         for name in list(DISTANCES)[:-1]:
             figures[name] = max(figures[name] or 0, on_data)
         exact = ["k_max_on_data"]
-    some = any(one.representatives for one in problem.schema.attributes if one.protected)
-    if some and not problem.evaluator.blind:
+    if any(one.representatives for one in problem.schema.attributes if one.protected):
         return []  # values that twins do not take may show more
-    if not varies:  # chance alone reaches the limit of a model whose answers vary
-        limit = round(2**problem.evaluator.bits_limit)
-        exact += [name for name in DISTANCES if name not in exact and figures[name] == limit]
-    return exact
+    # Chance alone reaches the limit of a model whose answers vary.
+    limit = None if varies else round(2**problem.evaluator.bits_limit)
+    return exact + [name for name in DISTANCES if name not in exact and limit is not None and figures[name] == limit]
 
 
 def _mean(total: float, count: int) -> float | None:
@@ -283,7 +281,9 @@ class SearchInProgress:
     def do(self) -> Run:
         """Carry it out, and leave the run in a state that says how it ended."""
         try:
-            self.notes = self._notes()
+            known = map(self.plan.task, self.records) if self.plan.count is None else self.plan.tasks()
+            if not self.writer.new and not any(self._is_open(task.number) for task in known):
+                self.notes = notes_on(self.settings.budget, self.tally, self.used)
             ending = self._carry_out()
             status = self._status(ending)
             self._finish(status, self._summary(status))
@@ -301,15 +301,6 @@ class SearchInProgress:
     def elapsed(self) -> float:
         """Seconds of the search so far; pauses, the start of workers and what is repeated are not counted."""
         return self.used + self.clock() - self.begin if self.started else self.used
-
-    def _notes(self) -> list[str]:
-        if self.writer.new or any(self._is_open(task.number) for task in self._known_tasks()):
-            return []
-        return notes_on(self.settings.budget, self.tally, self.used)
-
-    def _known_tasks(self) -> Iterator[SearchShard]:
-        count = self.plan.count
-        return self.plan.tasks() if count is not None else (self.plan.task(number) for number in self.records)
 
     def _carry_out(self) -> Ending:
         if self.plan.count is not None and not any(self._is_open(task.number) for task in self.plan.tasks()):
@@ -386,13 +377,10 @@ class SearchInProgress:
             check_present(self.writer.folder)
         if self.watch is not None:
             seconds, budget, tally = self.elapsed, self.settings.budget, shown or self.tally
-            tally.goal = self.strategy.people
-            clock = budget.seconds is not None and budget.seconds < 1e8
-            guesses = [budget.seconds - seconds] if clock and budget.seconds is not None else []
-            asked = tally.evaluations
-            for limit, done in ((budget.evaluations, asked), (budget.cases, tally.cases), (tally.goal, asked)):
-                if limit is not None and done:
-                    guesses.append((limit - done) * seconds / done)
+            tally.goal, asked = self.strategy.people, tally.evaluations
+            guesses = [budget.seconds - seconds] if budget.seconds is not None and budget.seconds < 1e8 else []
+            limits = ((budget.evaluations, asked), (budget.cases, tally.cases), (tally.goal, asked))
+            guesses += [(limit - done) * seconds / done for limit, done in limits if limit is not None and done]
             tally.left = max(0.0, min(guesses)) if guesses else None
             self.watch(tally, seconds)
         if self.clock() - self.written >= WRITE_EVERY:
@@ -452,14 +440,15 @@ class SearchInProgress:
             findings=findings,
             exact_within=self.strategy.exact_within if exact else None,
         )
-        natural = all(one.ended in ("rounds", "share") for one in records)
-        every = self.plan.count is None or len(records) == self.plan.count or self.plan.budget.ends is not None
-        numbers = range(max(self.records, default=-1) + 1)
-        ends = [self.records[n].evaluations if n in self.records else 0 for n in numbers]
+        whole = self.plan.count is None or len(records) == self.plan.count or self.plan.budget.ends is not None
+        natural = whole and all(one.ended in ("rounds", "share") for one in records)
+        ends = [
+            self.records[n].evaluations if n in self.records else 0 for n in range(max(self.records, default=-1) + 1)
+        ]
         return summary | {
             "content": run.content(anew=True),
             "shards": len(records) if self.plan.count is None else self.plan.count,
-            "ends": None if natural and every else ends,
+            "ends": None if natural else ends,
             "batch": self.settings.batch,
             "notes": self.notes,
         }

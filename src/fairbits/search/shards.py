@@ -34,7 +34,7 @@ from fairbits.search.oracle import Clock, Oracle
 from fairbits.search.problem import Problem
 from fairbits.search.settings import SETTINGS
 from fairbits.search.strategy import Strategy
-from fairbits.store import Layout, Run, TaskRecord, TaskWriter, check_same, read_records
+from fairbits.store import Layout, Run, TaskRecord, TaskWriter, check_same, plain, read_records
 
 #: People asked about in a task: at least, so that its search leads somewhere; and at most, where that still leaves
 #: as many tasks as this.
@@ -66,9 +66,8 @@ class SearchShard:
     def rounds(self, done: int = 0) -> Iterator[int]:
         """Numbers of the task's rounds."""
         first = self.first + done * self.stride
-        if self.end is not None:
-            return iter(range(first, self.end, self.stride))
-        return itertools.count(first, self.stride)
+        endless = itertools.count(first, self.stride)
+        return endless if self.end is None else iter(range(first, self.end, self.stride))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +87,15 @@ class ShardPlan:
         """Cut a search into tasks."""
         if tasks is not None and tasks < 1:
             raise OptionError(f"shards is {tasks}; cut the search into one at least.")
-        counted, limit = _evaluations(budget, m), strategy.rounds
+        # About how many people the budget asks about, where anything but the clock says so.
+        counts = [budget.evaluations, budget.cases, None if budget.queries is None else max(1, budget.queries // m)]
+        counted, limit = min((one for one in counts if one is not None), default=None), strategy.rounds
         count: int | None = 1
         if limit is not None:  # what a budget leaves of an enumeration depends on its order: one task
             count = min(limit, tasks or (limit if shared else 1)) if counted is None and budget.ends is None else 1
         elif counted is not None:
-            count = min(tasks or _default_count(counted), counted)
+            usual = max(1, min(counted // MIN_PEOPLE, max(ENOUGH, -(-counted // MAX_PEOPLE))))
+            count = min(tasks or usual, counted)
         elif budget.ends is not None:
             count = len(budget.ends)
         elif shared:
@@ -113,16 +115,14 @@ class ShardPlan:
         if self.alone:
             return 1
         people = max(self.budget.evaluations or 0, self.budget.cases or 0)
-        wanted = 1 << max(0, (people // BUCKET_PEOPLE) - 1).bit_length()
-        return min(MAX_BUCKETS, max(MIN_BUCKETS, wanted))
+        return int(np.clip(1 << max(0, (people // BUCKET_PEOPLE) - 1).bit_length(), MIN_BUCKETS, MAX_BUCKETS))
 
     def tasks(self) -> Iterator[SearchShard]:
         """In the order in which they are handed out."""
-        numbers: Iterator[int] = itertools.count() if self.count is None else iter(range(self.count))
-        ends = self.budget.ends
-        if ends is not None:
-            numbers = iter([number for number, end in enumerate(ends) if end])
-        return (self.task(number) for number in numbers)
+        numbers: Iterable[int] = itertools.count() if self.count is None else range(self.count)
+        if self.budget.ends is not None:
+            numbers = [number for number, end in enumerate(self.budget.ends) if end]
+        return map(self.task, numbers)
 
     def task(self, number: int) -> SearchShard:
         """One task of the plan."""
@@ -155,23 +155,9 @@ class ShardPlan:
         return {**limits, **shares}, offset
 
 
-def _evaluations(budget: Budget, m: int) -> int | None:
-    """About how many people a budget asks about, where anything but the clock says so."""
-    counts = [budget.evaluations, budget.cases, None if budget.queries is None else max(1, budget.queries // m)]
-    return min((count for count in counts if count is not None), default=None)
-
-
-def _default_count(evaluations: int) -> int:
-    return max(1, min(evaluations // MIN_PEOPLE, max(ENOUGH, -(-evaluations // MAX_PEOPLE))))
-
-
 def _split(total: int, count: int, number: int) -> int:
     """Share ``number`` of a total, as equal as whole numbers can be."""
     return total // count + (number < total % count)
-
-
-#: Limits that tasks share.
-_CUT = ("evaluations", "cases", "queries", "ends")
 
 
 def kept_settings(manifest: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,13 +174,12 @@ def kept_plan(run: Run, plan: ShardPlan, tasks: int | None) -> ShardPlan:
     if tasks is not None and tasks != count:
         has = "one task for every worker" if count is None else f"{count} shard{'' if count == 1 else 's'}"
         raise OptionError(f"the run in {str(run.folder)!r} has {has}, not {tasks}; leave --shards out.")
-    now = asdict(plan.budget)
-    for name in _CUT if count != 1 else ():
-        before, asked = was.get(name), now[name]
-        if (None if before is None else _as_list(before)) != (None if asked is None else _as_list(asked)):
+    now = plain(asdict(plan.budget))
+    for name in (*_SHARED, "ends") if count != 1 else ():
+        if was.get(name) != now[name]:
             raise OptionError(
-                f"this run cannot go on with a budget of {_as_list(asked)} {name}: its shards were cut from "
-                f"{_as_list(before)}; repeat that budget, or start a new run."
+                f"this run cannot go on with a budget of {now[name]} {name}: its shards were cut from "
+                f"{was.get(name)}; repeat that budget, or start a new run."
             )
     return replace(plan, count=count)
 
@@ -230,30 +215,19 @@ def begin_again(task: SearchShard, record: TaskRecord | None) -> tuple[int, Tall
 
 def notes_on(budget: Budget, tally: Tally, seconds: float) -> list[str]:
     """Notes on a budget that was spent before the run went on."""
-    done = {"evaluations": tally.evaluations, "cases": tally.cases, "queries": tally.queries, "seconds": seconds}
-    found = []
-    for name, so_far in done.items():
-        limit = getattr(budget, name)
-        if limit is not None and so_far > limit * (1.1 if name == "seconds" else 1.0):
-            found.append(
-                f"the run had used {so_far:,.0f} {name} before it went on, more than the {limit:,.0f} it was given "
-                f"now: nothing was added."
-            )
-    return found
+    done = {"evaluations": tally.evaluations, "cases": tally.cases, "queries": tally.queries, "seconds": seconds / 1.1}
+    return [
+        f"the run had used {getattr(tally, name, seconds):,.0f} {name} before it went on, more than the {limit:,.0f} "
+        f"it was given now: nothing was added."
+        for name, so_far in done.items()
+        if (limit := getattr(budget, name)) is not None and so_far > limit
+    ]
 
 
 def _spent(budget: Budget, record: TaskRecord, m: int) -> bool:
-    queries = record.tally.get("queries", 0) + m
-    return (
-        (budget.seconds is not None and record.seconds >= budget.seconds)
-        or (budget.evaluations is not None and record.evaluations >= budget.evaluations)
-        or (budget.cases is not None and record.rows >= budget.cases)
-        or (budget.queries is not None and queries > budget.queries)
-    )
-
-
-def _as_list(limit: Any) -> Any:
-    return list(limit) if isinstance(limit, Iterable) else limit
+    done = {"seconds": record.seconds, "evaluations": record.evaluations, "cases": record.rows}
+    done["queries"] = record.tally.get("queries", 0) + m - 1  # a person is asked about with all twins, or not at all
+    return any((limit := getattr(budget, name)) is not None and so_far >= limit for name, so_far in done.items())
 
 
 #: A clock may be missed by this share of the budget, or by so many seconds; and what part of that a batch may take.
@@ -357,11 +331,10 @@ def perform(
         oracle.findings |= (record.state or {}).get("findings", {}) if record is not None else {}
         ended = _rounds(setup.strategy, oracle, task, writer, done)
         oracle.close_round(finished=False)
-        seconds = oracle.seconds
         found = writer.commit(
             ended,
             evaluations=oracle.tally.evaluations,
-            seconds=seconds,
+            seconds=oracle.seconds,
             tally=asdict(oracle.tally),
             findings=oracle.findings,
         )

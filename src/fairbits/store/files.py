@@ -50,17 +50,14 @@ def folder_name(text: str) -> str:
 
 def new_folder(*words: str) -> Path:
     """A folder below ``runs`` named after what is done, and when."""
-    now = datetime.now().strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / "-".join([*map(folder_name, words), now])
+    return Path("runs") / "-".join([*map(folder_name, words), datetime.now().strftime("%Y%m%d-%H%M%S")])
 
 
 def place_of(text: str | Path) -> Path:
     """The place that a text names: a path of this machine, or a path-like object for an address."""
     if not isinstance(text, str):
         return text
-    if MARK not in text:
-        return Path(text)
-    if text.startswith("file://"):
+    if MARK not in text or text.startswith("file://"):
         return Path(text.removeprefix("file://"))
     try:
         from upath import UPath

@@ -6,13 +6,13 @@ import errno
 import getpass
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fairbits._version import __version__
 from fairbits.domain import Schema
@@ -21,11 +21,7 @@ from fairbits.shape import check_fields, check_record, reading
 from fairbits.store.files import TEMPORARY, is_local, plain, read_json, write_json
 from fairbits.store.parts import CASES, DOUBLES, PART, SET_ASIDE
 from fairbits.store.tasks import RECORD, TASKS
-from fairbits.subject import Quality, document_of_schema, schema_of_document
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
+from fairbits.subject import Quality, document_of_schema
 
 #: Held while somebody writes; it belongs to no run, and may be left over.
 LOCK = ".lock"
@@ -81,24 +77,12 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink()
 
 
-class Lock:
-    """Keeps other writers out of a folder until it is released, or the process is gone."""
-
-    def __init__(self, held: BaseFileLock, path: Path):
-        self._held, self._path = held, path
-
-    def release(self) -> None:
-        """Let other writers in. The file goes first: whoever got hold of it looks whether it is still there."""
-        if self._held.is_locked:
-            with suppress(OSError):  # the folder may be gone, or (on Windows) the file in use till the next line
-                self._path.unlink()
-            self._held.release()
-
-
-def lock(folder: Path) -> Lock | None:
-    """Keep other writers out; there is no lock where the file system has none, or the run is an address."""
+def lock(folder: Path) -> Callable[[], None]:
+    """Keep other writers out until what is returned is called, or the process is gone; there is no lock where the file
+    system has none, or the run is an address.
+    """
     if not is_local(folder):
-        return None
+        return lambda: None
     from filelock import FileLock, Timeout
 
     path = folder / LOCK
@@ -110,12 +94,20 @@ def lock(folder: Path) -> Lock | None:
             f"another process is writing the run in {str(folder)!r}; wait for it, or choose another folder."
         ) from None
     except NotImplementedError:  # some network file systems know no locks; the run is still worth having
-        return None
+        return lambda: None
     except OSError as error:
         if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
-            return None
+            return lambda: None
         raise unwritable(folder, error) from None
-    return Lock(held, path)
+
+    def release() -> None:
+        # The file goes first: whoever got hold of it looks whether it is still there.
+        if held.is_locked:
+            with suppress(OSError):  # the folder may be gone, or (on Windows) the file in use till the next line
+                path.unlink()
+            held.release()
+
+    return release
 
 
 def check_present(folder: Path) -> None:
@@ -165,11 +157,10 @@ def _check_own(folder: Path, files: list[Path]) -> None:
             f"{str(folder)!r} holds {str(foreign.relative_to(folder))!r}, which is not part of a run, "
             f"so --force removes nothing; choose another --out."
         )
-    bare = (path for path in files if path.parent == folder and not path.name.endswith(TEMPORARY))
-    first = next(bare, None)
-    if first is not None and not (folder / RUN).is_file():
+    bare = [path.name for path in files if path.parent == folder and not path.name.endswith(TEMPORARY)]
+    if bare and not (folder / RUN).is_file():
         raise OptionError(
-            f"{str(folder)!r} holds {first.name!r} but no {RUN}, so it is not a run and --force removes nothing; "
+            f"{str(folder)!r} holds {bare[0]!r} but no {RUN}, so it is not a run and --force removes nothing; "
             f"choose another --out."
         )
 
@@ -182,7 +173,6 @@ def _is_own(path: Path, folder: Path) -> bool:
 
 
 FORMAT = 3
-STATUSES = ("running", "finished", "interrupted", "failed")
 #: What the store itself says in run.json, beside the manifest.
 OWN = ("format", "status", "created", "updated", "parts", "cases", "content", "versions", "schema", "scale")
 #: What the values of run.json are, where anything depends on it.
@@ -219,9 +209,6 @@ SCORES_RECORD = "scores.json"
 
 def new_record(manifest: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """The first run.json of a run."""
-    taken = sorted(set(manifest) & set(OWN))
-    if taken:
-        raise ValueError(f"the manifest must not use the names {', '.join(taken)}")
     made = provenance()
     return {
         "format": FORMAT,
@@ -297,11 +284,6 @@ def note_checks(folder: Path, **checks: Any) -> None:
             write_json(folder / RUN, record | {"checks": known})
 
 
-def schema_of(record: Mapping[str, Any]) -> Schema:
-    """The schema that the run was made with."""
-    return schema_of_document(record["schema"])
-
-
 def check_same(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     """Refuse to go on with other settings."""
     differences = list(_differences(stored, plain(asked)))
@@ -333,5 +315,4 @@ def _shown(value: Any) -> str:
         return "nothing"
     if isinstance(value, list):
         return ", ".join(_shown(item) for item in value) or "nothing"
-    text = str(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return str(value) if len(str(value)) <= 60 else str(value)[:59] + "…"

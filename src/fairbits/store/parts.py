@@ -59,7 +59,6 @@ FIGURES: dict[str, pa.DataType] = {
 BUCKET = "fairbits:bucket"
 #: Columns that reading adds: which protected values get the lowest and the highest score.
 WORDS = ("worst", "best")
-_GIVEN = tuple(name for name in FIGURES if name not in ("origin", "q_inf", "span"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +147,15 @@ class Layout:
         figures = (pa.field(name, kind) for name, kind in FIGURES.items())
         return pa.schema([*codes, *figures, pa.field(BUCKET, pa.int16())])
 
-    def batch(self, codes: Codes, figures: Mapping[str, Any], origin: Any, bucket: Any = 0) -> pa.RecordBatch:
-        """Rows to be stored; everything is copied, so the caller may use its arrays again."""
-        rows, width = codes.shape
-        if width != len(self.schema):
-            raise ValueError(f"codes need {len(self.schema)} columns, but have {width}")
-        strange = (set(figures) - {"q_inf", "span"}) ^ set(_GIVEN)
-        if strange:
-            raise ValueError(f"figures are {', '.join(_GIVEN)}; missing or unknown: {', '.join(sorted(strange))}")
+    def batch(self, codes: Codes, figures: Mapping[str, npt.NDArray[Any]]) -> pa.RecordBatch:
+        """Rows to be stored, from codes, (n, attributes), and a column for each figure and the bucket, (n,)."""
         arrays = [_codes(codes[:, i], field) for i, field in zip(self.schema.person_columns, self.arrow, strict=False)]
-        known = dict(figures)
-        if "q_inf" not in known:
-            known["q_inf"] = np.log2(known["k"])
-        if "span" not in known:
-            known["span"] = np.subtract(known["high"], known["low"])
-        for name, kind in FIGURES.items():
-            arrays.append(_origins(origin, rows) if name == "origin" else _figure(known[name], rows, kind))
-        arrays.append(_figure(bucket, rows, pa.int16()))
+        known = {"q_inf": np.log2(figures["k"]), "span": np.subtract(figures["high"], figures["low"]), **figures}
+        names, index = np.unique(figures["origin"], return_inverse=True)
+        known["origin"] = pa.DictionaryArray.from_arrays(index.astype(np.int32), pa.array(names.tolist(), pa.string()))
+        for field in list(self.arrow)[len(arrays) :]:
+            values, kind = known[field.name], field.type.to_pandas_dtype()
+            arrays.append(values if field.name == "origin" else pa.array(np.asarray(values, dtype=kind)))
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def codes_of(self, batch: pa.RecordBatch) -> Codes:
@@ -193,18 +184,6 @@ def _codes(column: Codes, field: pa.Field) -> pa.Array:
     if not np.array_equal(whole, column):
         raise ValueError(f"attribute {field.name!r} has codes that are no {field.type}")
     return pa.array(whole)
-
-
-def _figure(values: Any, rows: int, kind: pa.DataType) -> pa.Array:
-    array = np.asarray(values, dtype=kind.to_pandas_dtype())
-    return pa.array(np.array(np.broadcast_to(array, (rows,))))
-
-
-def _origins(origin: Any, rows: int) -> pa.DictionaryArray:
-    if isinstance(origin, str):
-        return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([origin], pa.string()))
-    names, index = np.unique(np.asarray(origin, dtype=np.str_), return_inverse=True)
-    return pa.DictionaryArray.from_arrays(index.astype(np.int32), pa.array(names.tolist(), pa.string()))
 
 
 CASES = "cases"
@@ -283,14 +262,9 @@ def check_parts(folder: Path, names: Sequence[str], layout: Layout, *, deep: boo
     there = {path.name for path in place.iterdir()} if place.is_dir() else set()
     damaged = {name: "it is missing" for name in names if name not in there}
     paths = [place / name for name in names if name in there]
-    faults = spread(lambda path: fault_of(path, layout, deep=deep), paths)
-    good = []
-    for path, (fault, rows) in zip(paths, faults, strict=True):
-        if fault:
-            damaged[path.name] = fault
-        else:
-            good.append(Part(path, rows))
-    return good, damaged
+    found = list(zip(paths, spread(lambda path: fault_of(path, layout, deep=deep), paths), strict=True))
+    damaged |= {path.name: fault for path, (fault, _) in found if fault}
+    return [Part(path, rows) for path, (fault, rows) in found if not fault], damaged
 
 
 def spread(work: Callable[[Path], Any], paths: list[Path]) -> list[Any]:
@@ -303,13 +277,11 @@ def spread(work: Callable[[Path], Any], paths: list[Path]) -> list[Any]:
 
 def codes_in(parts: list[Part], layout: Layout, *, rows: int = 65_536) -> Iterator[Codes]:
     """Codes of the cases in some parts, batch after batch."""
-    positions = list(range(len(layout.names)))
     for part in parts:
         with opened(part.path) as source, pq.ParquetFile(source) as file:
             # By position, because a name with a dot would be read as a path into a nested column.
-            names = [file.schema.column(i).path for i in positions]
-            for batch in file.iter_batches(batch_size=rows, columns=names):
-                yield layout.codes_of(batch)
+            names = [file.schema.column(i).path for i in range(len(layout.names))]
+            yield from map(layout.codes_of, file.iter_batches(batch_size=rows, columns=names))
 
 
 def fault_of(path: Path, layout: Layout, *, deep: bool) -> tuple[str, int]:
@@ -318,8 +290,7 @@ def fault_of(path: Path, layout: Layout, *, deep: bool) -> tuple[str, int]:
         return "it is empty", 0
     try:
         with opened(path) as source, pq.ParquetFile(source, page_checksum_verification=deep) as file:
-            found = file.schema_arrow
-            if not _fits(found, layout.arrow):
+            if not _fits(file.schema_arrow, layout.arrow):
                 return "its columns are not those of this run", 0
             if deep:
                 for _ in file.iter_batches(batch_size=ROW_GROUP):
@@ -377,8 +348,7 @@ def kept_doubles(folder: Path, parts: Sequence[Part]) -> pa.Table | None:
         table = read_parquet(path, remedy="delete it")
     except OptionError:
         return None  # it can be found again
-    kept = (table.schema.metadata or {}).get(_PARTS)
-    return table if kept == _digest(parts) else None
+    return table if (table.schema.metadata or {}).get(_PARTS) == _digest(parts) else None
 
 
 def _digest(parts: Sequence[Part]) -> bytes:
@@ -438,7 +408,5 @@ def write_rows(folder: Path, schema: Schema, people: Codes) -> None:
 
 def read_rows(folder: Path) -> pa.Table | None:
     """The protected values that ``write_rows`` kept."""
-    file = folder / ROWS
-    if not file.is_file():
-        return None
-    return read_parquet(file, remedy="restore it from a copy, or search again")
+    file, remedy = folder / ROWS, "restore it from a copy, or search again"
+    return read_parquet(file, remedy=remedy) if file.is_file() else None

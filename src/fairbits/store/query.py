@@ -89,7 +89,11 @@ def condition(connection: duckdb.DuckDBPyConnection, where: str) -> str:
     # A line of its own, so that a comment in the filter does not swallow the bracket.
     clause = f"WHERE (\n{where}\n)"
     found = _parse(connection, f"SELECT * FROM {VIEW} {clause}", where)
-    if len(found) != 1 or not _is_plain(found[0]["node"]):
+    # Whether the statement is what we wrote around the filter: no union, group, order or limit crept in.
+    node = found[0]["node"]
+    extras = ("modifiers", "group_expressions", "having", "sample", "qualify")
+    whole = node["type"] == "SELECT_NODE" and node.get("where_clause") is not None and not any(map(node.get, extras))
+    if len(found) != 1 or not whole:
         raise OptionError(f'the filter {_short(where)} is more than one condition; write e.g. "k >= 8 and flips".')
     for part in _dicts(found[0]):
         _check_known(part, where)
@@ -139,16 +143,14 @@ def in_time(connection: duckdb.DuckDBPyConnection, where: str) -> Iterator[None]
 def explain_filter(error: Exception, where: str, columns: Sequence[str], labels: Sequence[str]) -> OptionError:
     """One sentence about what is wrong with a filter."""
     message = str(error)
-    unknown = _UNKNOWN_COLUMN.search(message)
-    if unknown:
+    if unknown := _UNKNOWN_COLUMN.search(message):
         name = unknown[1]
         if name in labels:
             return OptionError(
                 f"the filter {_short(where)} uses {name!r} as a column; put text in single quotes: '{name}'."
             )
         return OptionError(f"the run has no column {name!r}; {choose_from(name, columns, max_shown=60)}")
-    missing = _UNKNOWN_FUNCTION.search(message)
-    if missing:
+    if missing := _UNKNOWN_FUNCTION.search(message):
         return OptionError(f"the filter {_short(where)} uses the function {missing[1]!r}, which does not exist.")
     return OptionError(f"the filter {_short(where)} cannot be used: {_one_line(message)}")
 
@@ -169,16 +171,6 @@ def _parse(connection: duckdb.DuckDBPyConnection, statement: str, where: str) ->
             raise OptionError(f'the filter {_short(where)} is more than one condition; write e.g. "k >= 8 and flips".')
         raise OptionError(f"the filter {_short(where)} is not valid SQL: {reason}")
     return list(found["statements"])
-
-
-def _is_plain(node: dict[str, Any]) -> bool:
-    """Whether the statement is what we wrote around the filter: no union, group, order or limit crept in."""
-    extras = ("modifiers", "group_expressions", "having", "sample", "qualify")
-    return (
-        node["type"] == "SELECT_NODE"
-        and node.get("where_clause") is not None
-        and not any(node.get(extra) for extra in extras)
-    )
 
 
 def _reads_elsewhere(part: dict[str, Any]) -> bool:
@@ -220,8 +212,7 @@ def _dicts(tree: Any) -> Iterator[dict[str, Any]]:
 def _one_line(message: str) -> str:
     """The first line, without the kind of error before it and the help after it."""
     first = message.strip().splitlines()[0] if message.strip() else "no reason given"
-    first = re.sub(r"^[A-Z][A-Za-z ]* Error:\s*", "", first)
-    return f"{first[:160].rstrip('. ')}."
+    return re.sub(r"^[A-Z][A-Za-z ]* Error:\s*", "", first)[:160].rstrip(". ") + "."
 
 
 def _short(where: str) -> str:
@@ -306,12 +297,9 @@ class Questions:
     @cached_property
     def columns(self) -> list[str]:
         """The names that a filter may use."""
-        found = []
-        for name, attribute in zip(self.layout.names, self.layout.attributes, strict=True):
-            found.append(name)
-            if attribute.kind == "integer" and attribute.labels:
-                found.append(self._label_name(name))
-        return [*found, *FIGURES, *self._row_names]
+        named = zip(self.layout.names, self.layout.attributes, strict=True)
+        own = [(name, self._label_name(name)) if a.kind == "integer" and a.labels else (name,) for name, a in named]
+        return [*itertools.chain.from_iterable(own), *FIGURES, *self._row_names]
 
     def ask(self, sql: str) -> pa.Table:
         """The answer to a query of our own."""
@@ -350,10 +338,8 @@ class Questions:
         run = self._connection.execute
         self._connection.register("rows_given", self._rows)
         run("CREATE TABLE rows_kept AS SELECT * FROM rows_given")
-        names = [f"rows_kept.{sql_name(name)}" for name in self._row_names]
-        shown = ", ".join([*self._shown(), *names])
-        joined = "stored LEFT JOIN rows_kept USING (seed_row)"
-        run(f"CREATE OR REPLACE VIEW {VIEW} AS SELECT {shown} FROM {joined}")
+        shown = ", ".join([*self._shown(), *(f"rows_kept.{sql_name(name)}" for name in self._row_names)])
+        run(f"CREATE OR REPLACE VIEW {VIEW} AS SELECT {shown} FROM stored LEFT JOIN rows_kept USING (seed_row)")
         self._joined = True
 
     def seed_rows(self, people: pa.Table) -> pa.Table:
@@ -378,7 +364,8 @@ class Questions:
 
     def explain(self, error: Exception, where: str) -> OptionError:
         """One sentence about what is wrong with a filter."""
-        return explain_filter(error, where, self.columns, self._labels)
+        labels = [label for attribute in self.layout.attributes for label in attribute.labels]
+        return explain_filter(error, where, self.columns, labels)
 
     def _stream(self, sql: str) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(self._cursor().sql(sql))
@@ -399,16 +386,13 @@ class Questions:
                 codes = pa.compute.if_else(gone, pa.scalar(None, codes.type), codes)
                 table = table.set_column(position, field.name, codes)
             if attribute.labels:
-                codes = table.column(position).cast(pa.int64())
-                index = pa.compute.subtract(codes, int(attribute.low)).cast(pa.int32())
+                index = pa.compute.subtract(table.column(position).cast(pa.int64()), int(attribute.low)).cast(
+                    pa.int32()
+                )
                 table = table.set_column(position, table.field(position).name, _dictionary(index, attribute.labels))
         for name, source in zip(WORDS, ("low_twin", "high_twin"), strict=True):
             table = table.append_column(name, _dictionary(table[source], twins))
         return table
-
-    @cached_property
-    def _labels(self) -> list[str]:
-        return [label for attribute in self.layout.attributes for label in attribute.labels]
 
     def _shown(self) -> list[str]:
         shown = []
@@ -423,9 +407,8 @@ class Questions:
             if attribute.kind == "integer" and attribute.labels:
                 shown.append(f"{labels} AS {sql_name(self._label_name(name))}")
             shown.append(f"{quoted} AS {sql_name(_hidden(i))}")
-        for name, kind in FIGURES.items():
-            shown.append(f"{name}::INTEGER AS {name}" if kind == pa.int16() else name)
-        return shown
+        figures = (f"{name}::INTEGER AS {name}" if kind == pa.int16() else name for name, kind in FIGURES.items())
+        return [*shown, *figures]
 
     def _label_name(self, name: str) -> str:
         taken = {other.casefold() for other in (*self.layout.names, *FIGURES, *WORDS)}
@@ -441,8 +424,7 @@ def elsewhere(parts: Sequence[Part], layout: Layout) -> Dataset:
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
     place: Any = parts[0].path
-    origin = layout.arrow.get_field_index("origin")
-    schema = layout.arrow.set(origin, pa.field("origin", pa.string()))
+    schema = layout.arrow.set(layout.arrow.get_field_index("origin"), pa.field("origin", pa.string()))
     paths = [str(getattr(part.path, "path")) for part in parts]  # noqa: B009 - fsspec's, unknown to pathlib
     return dataset(paths, schema=schema, format="parquet", filesystem=PyFileSystem(FSSpecHandler(place.fs)))
 
@@ -454,7 +436,6 @@ def _hidden(position: int) -> str:
 
 def _dictionary(index: pa.ChunkedArray, values: tuple[str, ...]) -> pa.ChunkedArray:
     words = pa.array(list(values), pa.string())
-    kind = pa.dictionary(pa.int32(), pa.string())
     try:
         chunks = [pa.DictionaryArray.from_arrays(chunk, words) for chunk in index.chunks]
     except pa.ArrowIndexError:
@@ -462,4 +443,4 @@ def _dictionary(index: pa.ChunkedArray, values: tuple[str, ...]) -> pa.ChunkedAr
             "a case has a value that the schema in run.json does not know: one of the two is damaged; restore both "
             "from a copy."
         ) from None
-    return pa.chunked_array(chunks, type=kind)
+    return pa.chunked_array(chunks, type=pa.dictionary(pa.int32(), pa.string()))

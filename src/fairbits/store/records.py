@@ -34,9 +34,7 @@ def record_to_json(record: Any) -> Any:
         return record.value
     if isinstance(record, Mapping):
         return {str(key): record_to_json(value) for key, value in record.items()}
-    if isinstance(record, list | tuple):
-        return [record_to_json(value) for value in record]
-    return plain(record)
+    return [record_to_json(value) for value in record] if isinstance(record, list | tuple) else plain(record)
 
 
 def record_from_json(kind: type[Record], document: Any) -> Record:
@@ -82,8 +80,7 @@ def _value(kind: Any, value: Any, place: str) -> Any:  # noqa: PLR0911 - one lin
     if is_dataclass(kind):
         return _record(kind, value, place)  # type: ignore[arg-type]
     if origin is tuple and isinstance(value, list):
-        many = len(inner) == 2 and inner[1] is Ellipsis
-        kinds = (inner[0],) * len(value) if many else inner
+        kinds = (inner[0],) * len(value) if inner[1:] == (Ellipsis,) else inner
         return tuple(_value(each, item, place) for each, item in zip(kinds, value, strict=True))
     if origin in (list, frozenset) and isinstance(value, list):
         return origin(_value(inner[0], item, place) for item in value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from fairbits.data import load_subject
 from fairbits.domain import Codes, GrantOptions, Schema, Twins
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.store.files import place_of, reaching, read_json
-from fairbits.store.folder import SUMMARY, manifest_of, read_record, schema_of
+from fairbits.store.folder import SUMMARY, manifest_of, read_record
 from fairbits.store.parts import (
     FIGURES,
     Case,
@@ -33,7 +34,7 @@ from fairbits.store.parts import (
 )
 from fairbits.store.query import PLACE, Questions
 from fairbits.store.tasks import TaskRecord, read_records
-from fairbits.subject import Quality, Subject, check_identity, document_of_schema
+from fairbits.subject import Quality, Subject, check_identity, document_of_schema, schema_of_document
 
 _OVERVIEW = """
     SELECT k, least(changed, 4) AS changed, count(*) AS cases, count(*) FILTER (flips) AS id_cases,
@@ -71,7 +72,7 @@ class Run(Shown):
         #: Who ran the search, as the system called them; runs of earlier versions do not say.
         self.made_by = str(record.get("made_by") or "unknown")
         self._content: str | None = record["content"] if record["status"] != "running" else None
-        self.schema: Schema = schema_of(record)
+        self.schema: Schema = schema_of_document(record["schema"])
         self.layout = Layout(self.schema)
         self.scale: dict[str, Any] = record["scale"]
         self.tasks: dict[int, TaskRecord] = read_records(folder)
@@ -114,13 +115,9 @@ class Run(Shown):
     @cached_property
     def _doubles(self) -> pa.Table:
         """The evaluations that found somebody a second time: none where one task knew everybody."""
-        if self.buckets > 1:
-            kept = kept_doubles(self.folder, self._parts)
-            if kept is not None:
-                return kept
-            found = find_doubles(self._parts, self.layout, buckets=self.buckets)
-        else:
-            found = np.empty(0, np.int64)
+        if self.buckets > 1 and (kept := kept_doubles(self.folder, self._parts)) is not None:
+            return kept
+        found = find_doubles(self._parts if self.buckets > 1 else (), self.layout, buckets=self.buckets)
         return pa.table({"evaluation": pa.array(found, pa.int64())})
 
     def _find_parts(self, *, deep: bool = False) -> tuple[list[Part], dict[str, str]]:
@@ -152,9 +149,8 @@ class Run(Shown):
         Opening a run looks at the ends of its parts only. A byte that has changed inside one need not stop a reader,
         and would change figures without a word: so whatever is said about a run is said after this.
         """
-        if self._verified:
-            return
-        self._skip_damaged()
+        if not self._verified:
+            self._skip_damaged()
 
     def _skip_damaged(self) -> bool:
         """Look into every part; whether more of them are damaged than was known."""
@@ -260,18 +256,17 @@ class Run(Shown):
         OptionError
             If the condition is no condition on the cases.
         """
-        table = self.cases(where=where, top=top, labels=False)
         figures = [name for name in FIGURES if name not in ("low_twin", "high_twin")]
-        labels = self.twins.all_labels
-        found = []
-        for row in table.to_pylist():
-            person = {
-                attribute.name: attribute.read(row[name])
-                for name, attribute in zip(self.layout.names, self.layout.attributes, strict=True)
-            }
-            words = {"worst": labels[row["low_twin"]], "best": labels[row["high_twin"]]}
-            found.append(Case(attributes=person, **words, **{name: row[name] for name in figures}))
-        return found
+        named = list(zip(self.layout.names, self.layout.attributes, strict=True))
+        return [
+            Case(
+                attributes={attribute.name: attribute.read(row[name]) for name, attribute in named},
+                worst=self.twins.all_labels[row["low_twin"]],
+                best=self.twins.all_labels[row["high_twin"]],
+                **{name: row[name] for name in figures},
+            )
+            for row in self.cases(where=where, top=top, labels=False).to_pylist()
+        ]
 
     def codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
         """Codes of all cases in the order in which they were found.
@@ -288,7 +283,7 @@ class Run(Shown):
         """
         if self.buckets > 1:
             reader = self._safely(lambda: self._questions.codes())  # noqa: PLW0108 - asked anew, the questions are others
-            return (self.layout.codes_of(batch) for batch in reader)
+            return map(self.layout.codes_of, reader)
         return codes_in(self._parts, self.layout, rows=rows)
 
     def codes_at(self, places: npt.NDArray[np.int64]) -> Codes:
@@ -352,22 +347,15 @@ class Run(Shown):
         """The figures of ``summary.json`` that follow from the cases alone."""
         groups = self.query(_OVERVIEW).to_pylist()
         ids = sum(group["id_cases"] for group in groups)
-        severities: dict[int, int] = {}
+        severities = Counter[int]()
         for group in groups:
-            severities[group["k"]] = severities.get(group["k"], 0) + group["cases"]
-
-        def k_max(max_changed: int | None = None) -> int | None:
-            near = (g["k"] for g in groups if max_changed is None or 0 <= g["changed"] <= max_changed)
-            return max(near, default=None)
-
+            severities[group["k"]] += group["cases"]
+        near = [max((g["k"] for g in groups if 0 <= g["changed"] <= most), default=None) for most in range(4)]
         return {
-            "cases": sum(severities.values()),
+            "cases": severities.total(),
             "id_cases": ids,
-            "k_max": k_max(),
-            "k_max_on_data": k_max(0),
-            "k_max_within_1": k_max(1),
-            "k_max_within_2": k_max(2),
-            "k_max_within_3": k_max(3),
+            "k_max": max(severities, default=None),
+            **dict(zip(("k_max_on_data", "k_max_within_1", "k_max_within_2", "k_max_within_3"), near, strict=True)),
             "q_inf_mean_id": sum(group["q_inf"] for group in groups) / ids if ids else None,
             "q_1_mean_id": sum(group["q_1"] for group in groups) / ids if ids else None,
             "top": [{"k": k, "cases": severities[k]} for k in sorted(severities, reverse=True)],
@@ -387,8 +375,7 @@ class Run(Shown):
         if not anew and not self.damaged and self._content is not None and self._content.startswith(version):
             return self._content
         cases, total, mixed = self._safely(lambda: self._questions.content())  # noqa: PLW0108 - asked anew after damage
-        digest = hashlib.sha256(f"{cases}:{total}:{mixed}".encode()).hexdigest()[:32]
-        return version + digest
+        return version + hashlib.sha256(f"{cases}:{total}:{mixed}".encode()).hexdigest()[:32]
 
     @cached_property
     def _questions(self) -> Questions:

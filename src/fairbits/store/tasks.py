@@ -52,8 +52,7 @@ class TaskRecord:
     def read(cls, path: Path) -> Self:
         """Read the record in a file."""
         document = read_json(path)
-        known = {one.name for one in fields(cls)}
-        if set(document) != known:
+        if set(document) != {one.name for one in fields(cls)}:
             raise OptionError(f"{str(path)!r} is damaged (it is no record of a task); restore it from a copy.")
         with reading(path, "restore it from a copy"):
             record = record_from_json(cls, document)
@@ -64,12 +63,8 @@ class TaskRecord:
 
 def read_records(folder: Path, number: int | None = None) -> dict[int, TaskRecord]:
     """The furthest record of every task, or of one."""
-    best: dict[int, TaskRecord] = {}
-    for record in all_records(folder, number):
-        known = best.get(record.number)
-        if known is None or _rank(record) > _rank(known):
-            best[record.number] = record
-    return dict(sorted(best.items()))
+    ranked = sorted(all_records(folder, number), key=lambda one: (one.number, *_rank(one)))
+    return {record.number: record for record in ranked}  # the last of each stays
 
 
 def all_records(folder: Path, number: int | None = None) -> list[TaskRecord]:

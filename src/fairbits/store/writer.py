@@ -25,9 +25,7 @@ from fairbits.store.files import place_of, reaching, write_json
 from fairbits.store.folder import (
     MAY_DIFFER,
     RUN,
-    STATUSES,
     SUMMARY,
-    Lock,
     check_present,
     check_same,
     clear,
@@ -37,12 +35,12 @@ from fairbits.store.folder import (
     prepare,
     read_record,
     remove_leftovers,
-    schema_of,
     timestamp,
     unwritable,
 )
-from fairbits.store.parts import CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, write_part, write_rows
+from fairbits.store.parts import BUCKET, CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, write_part, write_rows
 from fairbits.store.tasks import TASKS, TaskRecord, read_records, redo
+from fairbits.subject import schema_of_document
 from fairbits.text import spoken
 
 Figures = Mapping[str, Any]
@@ -59,30 +57,23 @@ class Block:
 
     def __init__(self, layout: Layout, complete: Complete):
         self.rows = 0
-        self._layout = layout
-        self._complete = complete
-        self._pieces: list[tuple[Codes, dict[str, npt.NDArray[Any]], npt.NDArray[np.str_], npt.NDArray[Any]]] = []
+        self._layout, self._complete = layout, complete
+        self._pieces: list[tuple[Codes, dict[str, npt.NDArray[Any]]]] = []
         self._batch: pa.RecordBatch | None = None
 
-    def add(self, codes: Codes, figures: Figures, origin: Any, bucket: Any = 0) -> None:
-        """Copy some rows; a single figure, origin or bucket counts for all of them."""
-        rows = len(codes)
-        columns = {name: np.array(np.broadcast_to(value, rows)) for name, value in figures.items()}
-        buckets = np.array(np.broadcast_to(np.asarray(bucket, dtype=np.int16), rows))
-        self._pieces.append((np.array(codes), columns, np.array(origin, dtype=np.str_), buckets))
-        self.rows += rows
+    def add(self, codes: Codes, figures: Figures) -> None:
+        """Copy some rows; a single figure counts for all of them."""
+        columns = {name: np.array(np.broadcast_to(value, len(codes))) for name, value in figures.items()}
+        self._pieces.append((np.array(codes), columns))
+        self.rows += len(codes)
 
     def settle(self) -> None:
         """Make the batch, unless it is made already."""
-        if self._batch is not None:
-            return
-        codes = np.concatenate([piece[0] for piece in self._pieces])
-        names = self._pieces[0][1]
-        figures = {name: np.concatenate([piece[1][name] for piece in self._pieces]) for name in names}
-        origins = np.concatenate([np.broadcast_to(piece[2], len(piece[0])) for piece in self._pieces])
-        buckets = np.concatenate([piece[3] for piece in self._pieces])
-        self._batch = self._layout.batch(codes, {**figures, **self._complete(codes)}, origins, buckets)
-        self._pieces = []
+        if self._batch is None:
+            codes = np.concatenate([piece for piece, _ in self._pieces])
+            names = self._pieces[0][1]
+            figures = {name: np.concatenate([columns[name] for _, columns in self._pieces]) for name in names}
+            self._batch, self._pieces = self._layout.batch(codes, {**figures, **self._complete(codes)}), []
 
     def batch(self) -> pa.RecordBatch:
         """The rows as they are stored."""
@@ -142,8 +133,7 @@ class TaskWriter:
         self._state: dict[str, Any] | None = None
         self._reached = (self.record.evaluations, self.record.seconds)
         self._job: Callable[[], None] | None = None
-        self._number = 0
-        self._flushed_at = clock()
+        self._number, self._flushed_at = 0, clock()
         # Jobs are done in order; after the first that fails, whose error is kept, the others are dropped.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fairbits-store")
         self._jobs: deque[Future[None]] = deque()
@@ -157,8 +147,7 @@ class TaskWriter:
     def stored_codes(self, *, rows: int = 65_536) -> Iterator[Codes]:
         """Codes of the cases that the attempt before left."""
         names = () if self.before is None else self.before.parts
-        found = [Part(self.folder / CASES / name, 0) for name in names]
-        return codes_in(found, self.layout, rows=rows)
+        return codes_in([Part(self.folder / CASES / name, 0) for name in names], self.layout, rows=rows)
 
     def append(
         self,
@@ -173,12 +162,17 @@ class TaskWriter:
         if len(codes):
             if not self._buffer or self._buffer[-1].rows >= BLOCK_ROWS:
                 self._buffer.append(Block(self.layout, self._complete))
-            block = self._buffer[-1]
-            numbers = np.asarray(figures["evaluation"])
-            moved = {**figures, "evaluation": numbers + self.offset} if self.offset else figures
-            block.add(codes, moved, origin, self._bucket_of(keys))
+            block, numbers = self._buffer[-1], np.asarray(figures["evaluation"])
+            own = {
+                "evaluation": numbers + self.offset,
+                "origin": np.asarray(origin, dtype=np.str_),
+                BUCKET: self._bucket_of(keys),
+            }
+            block.add(codes, {**figures, **own})
             self._rows += len(codes)
-            self._reach(int(numbers.max()) + 1, float(np.max(figures["seconds"])))
+            evaluations, seconds = self._reached
+            if numbers.max() >= evaluations:
+                self._reached = int(numbers.max()) + 1, max(float(np.max(figures["seconds"])), seconds)
             if block.rows >= BLOCK_ROWS:
                 self._do(block.settle)
         self.tick()
@@ -190,10 +184,6 @@ class TaskWriter:
             raise ValueError("cases of several buckets need the hashes of their people")
         # The high bits, which the filter of those seen before does not share out by.
         return ((keys >> np.uint64(48)) % np.uint64(self._buckets)).astype(np.int16)
-
-    def _reach(self, evaluations: int, seconds: float) -> None:
-        if evaluations > self._reached[0]:
-            self._reached = evaluations, max(seconds, self._reached[1])
 
     def checkpoint(self, state: Mapping[str, Any]) -> None:
         """Note the state of the search at the end of a round; it reaches the disk with the next flush, after
@@ -321,12 +311,12 @@ class TaskWriter:
 class RunWriter:
     """The record of one run, held by whoever coordinates it. Make it with ``create`` or ``resume``."""
 
-    def __init__(self, folder: Path, record: dict[str, Any], handle: Lock | None, *, new: bool):
-        self.folder, self.new = folder, new
-        self.schema = schema_of(record)
+    def __init__(self, folder: Path, record: dict[str, Any], release: Callable[[], None], *, new: bool):
+        self.folder, self.new, self.schema = folder, new, schema_of_document(record["schema"])
         self.records: dict[int, TaskRecord] = {}
         self._record = record
-        self._handle = handle
+        #: Lets go of the lock: another writer may open the run.
+        self.close = release
 
     @classmethod
     def create(
@@ -414,8 +404,6 @@ class RunWriter:
 
     def finish(self, status: str, summary: Mapping[str, Any] | None = None) -> None:
         """Write the summary and, last, the status."""
-        if status not in STATUSES:
-            raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
         try:
             if summary is not None:
                 self._record["cases"] = summary.get("cases", 0)
@@ -434,12 +422,6 @@ class RunWriter:
                     (self.folder / name).rmdir()
         finally:
             self.close()
-
-    def close(self) -> None:
-        """Release the lock: another writer may open the run."""
-        if self._handle is not None:
-            self._handle.release()
-            self._handle = None
 
 
 @contextmanager

@@ -52,8 +52,8 @@ class Adf(Strategy):
         def direction(people: Codes, figures: Evaluation, who: Indices) -> Codes:  # noqa: ARG001
             return to_boundary(oracle, figures) * agreed(*pair_of_slopes(oracle, people, figures))
 
-        count = self.seeds or population(oracle.evaluator.m)
-        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
+        seeds = self.seeds or population(oracle.evaluator.m)
+        start = approach(oracle, rng, seeds=seeds, moves=self.global_moves, direction=direction)
         walk_slopes(oracle, start, rng, steps=self.local_moves)
 
 
@@ -77,8 +77,7 @@ class SlopeGuide(Guide):
 def walk_slopes(oracle: Oracle, start: Start, rng: np.random.Generator, *, steps: int) -> None:
     """The local phase, from people whose figures are known already."""
     if len(start):
-        figures = oracle.again(start.people)
-        walk(oracle, start, SlopeGuide(oracle, start.people, figures), rng, steps=steps)
+        walk(oracle, start, SlopeGuide(oracle, start.people, oracle.again(start.people)), rng, steps=steps)
 
 
 def pair_of_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:

@@ -33,6 +33,7 @@ from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outloo
 from fairbits.measure import Measure, effective_classes
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem, across
+from fairbits.search.strategies.walks import opened
 from fairbits.search.strategy import ABOVE_0, AT_LEAST_1, Limit, Strategy, metropolis, population
 
 #: Chance of a proposal to be a mix with a better member; as long as all twins get the same decision, more often.
@@ -79,30 +80,27 @@ class Climb(Strategy):
 
     def prepare(self, problem: Problem) -> None:
         """Compile the kernel that makes proposals."""
-        contributions = problem.evaluator.contributions(problem.free)
-        rng = np.random.default_rng(0)  # nothing is drawn: the population is empty
-        change_some(domain_of(problem), problem.rows[:0], contributions, NOTHING_KNOWN, rng, twins=2, threads=1)
+        given = domain_of(problem), problem.rows[:0], problem.evaluator.contributions(problem.free), NOTHING_KNOWN
+        change_some(*given, np.random.default_rng(0), twins=2, threads=1)  # nothing is drawn: there is nobody
 
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """One population, from its seeds to the end of its generations."""
         problem = oracle.problem
-        rows = problem.pick_rows(rng, self.seeds or MAX_SEEDS)
-        numbers, figures = oracle.open_seeds(rows)
-        member = np.tile(np.arange(len(rows)), self.chains or 1)  # the seed of each
-        anchors, numbers, figures = problem.rows[rows[member]], numbers[member], figures.rows(member)
-        members = Members(oracle, anchors.copy(), figures)
+        start, figures = opened(oracle, rng, self.seeds or MAX_SEEDS)
+        member = np.tile(np.arange(len(start)), self.chains or 1)  # the seed of each
+        start = start.rows(member)
+        members = Members(oracle, start.people.copy(), figures.rows(member))
         looked: set[bytes] = set()
         for generation in range(1, self.generations + 1):
             proposed = members.propose(rng)
             members.step_to_boundary(proposed, rng)
-            proposed = problem.limit(proposed, anchors, rng, current=members.people)
-            found = oracle.ask(proposed, seeds=numbers, origin="climb")
-            kept = np.flatnonzero(
-                metropolis(members.height(found) - members.heights, rng, temperature=self.temperature)
-            )
+            proposed = problem.limit(proposed, start.anchors, rng, current=members.people)
+            found = oracle.ask(proposed, seeds=start.seeds, origin="climb")
+            gain = members.height(found) - members.heights
+            kept = np.flatnonzero(metropolis(gain, rng, temperature=self.temperature))
             members.move(kept, proposed[kept], found.rows(kept))
             if generation % LOOK_EVERY == 0 and problem.within is None:
-                look_around(oracle, members, numbers, looked)
+                look_around(oracle, members, np.asarray(start.seeds), looked)
 
 
 def height(
@@ -143,8 +141,7 @@ class Members:
         self._contributions = oracle.evaluator.contributions(problem.free)
         self._moved = np.zeros(len(people), dtype=np.int64)
         free = set(problem.free.tolist())
-        known = oracle.evaluator.thresholds
-        self._thresholds = {column: at for column, at in known.items() if column in free}
+        self._thresholds = {column: at for column, at in oracle.evaluator.thresholds.items() if column in free}
         self._discrete = np.array([attribute.discrete for attribute in problem.schema.attributes])
         if self._foresees:
             self._below = oracle.foresight(people, figures.low_twin)
@@ -172,8 +169,7 @@ class Members:
         agreed = self.figures.k == 1 if self._problem.schema.regression else ~self.figures.flips
         mixing = np.flatnonzero(rng.random(len(proposed)) < np.where(agreed, MIX_AGREED, MIX))
         rivals = rng.integers(0, len(proposed), (len(mixing), 2))
-        first = self.heights[rivals[:, 0]] >= self.heights[rivals[:, 1]]
-        donors = np.where(first, rivals[:, 0], rivals[:, 1])
+        donors = rivals[np.arange(len(mixing)), self.heights[rivals].argmax(axis=1)]  # the first of two equals
         taken = rng.random((len(mixing), len(free))) < rng.random((len(mixing), 1))
         mine, theirs = (self.people[np.ix_(who, free)] for who in (mixing, donors))
         proposed[np.ix_(mixing, free)] = np.where(taken, theirs, mine)
@@ -186,12 +182,11 @@ class Members:
         stuck = np.flatnonzero((self.figures.k == 1) & (rng.random(len(self.people)) < 0.5))
         if len(stuck) == 0:
             return
-        problem, figures = self._problem, self.figures
-        slope = self._oracle.gradients(self.people[stuck], figures.high_twin[stuck])
+        people, figures = self.people[stuck], self.figures
+        slope = self._oracle.gradients(people, figures.high_twin[stuck])
         uphill = np.where(figures.high[stuck] < self._oracle.evaluator.threshold, 1.0, -1.0)[:, None] * np.sign(slope)
-        length = rng.geometric(SHORTNESS, (len(stuck), 1)) * problem.stride
-        moved = self.people[np.ix_(stuck, problem.free)] + length * uphill
-        proposed[np.ix_(stuck, problem.free)] = np.clip(moved, problem.low, problem.high)
+        length = rng.geometric(SHORTNESS, (len(stuck), 1)) * self._problem.stride
+        proposed[stuck] = self._problem.moved(people, length * uphill)
 
     def move(self, who: Indices, people: Codes, figures: Evaluation) -> None:
         """Replace some members of the population."""
@@ -206,8 +201,7 @@ class Members:
         due = np.flatnonzero(self._moved >= PATIENCE)
         people, figures = self.people[due], self.figures
         for known, twins in ((self._below, figures.low_twin), (self._above, figures.high_twin)):
-            fresh = self._oracle.foresight(people, twins[due])
-            known.slopes[due], known.inner[due] = fresh
+            known.slopes[due], known.inner[due] = self._oracle.foresight(people, twins[due])
         self._moved[due] = 0
         return Outlook(margins(figures.low), margins(figures.high), self._below, self._above)
 

@@ -26,7 +26,7 @@ Where Algorithm 1 leaves something open, and what is done here (docs/method.md h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -37,8 +37,8 @@ from fairbits.engine import Evaluation
 from fairbits.errors import OptionError, choose_from
 from fairbits.measure import Measure, assign, effective_classes, grid_bins
 from fairbits.search.oracle import Oracle
-from fairbits.search.problem import Indices, Problem
-from fairbits.search.strategies.walks import nudged
+from fairbits.search.problem import Indices
+from fairbits.search.strategies.walks import Start, nudged, opened
 from fairbits.search.strategy import ABOVE_0, AT_LEAST_0, AT_LEAST_1, Limit, Strategy, metropolis, population
 
 #: Seeds that advance together, at most: with more, a short search would end before their hops lead anywhere.
@@ -73,21 +73,21 @@ class Dice(Strategy):
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """The global phase from some seeds, each with its local phases."""
         problem = oracle.problem
-        rows = problem.pick_rows(rng, self.seeds or min(LARGEST, population(oracle.evaluator.m)))
-        anchors = problem.rows[rows]
-        people = anchors.copy()
-        numbers, figures = oracle.open_seeds(rows)
-        best = self._nothing(len(rows))
+        start, figures = opened(oracle, rng, self.seeds or min(LARGEST, population(oracle.evaluator.m)))
+        people = start.people
+        # Before anybody was judged: one class, no distance; or decisions that are all the same.
+        best = np.tile([0.0 if self.feedback == "binary" else 1.0, 0.0], (len(start), 1))
         for move in range(self.global_moves):
             if move:
-                figures = oracle.ask(people, seeds=numbers, origin="global")
+                figures = oracle.ask(people, seeds=start.seeds, origin="global")
             worth = self._worth(figures, problem.measure)
             better = grew(worth, best)
             best = np.where(better[:, None], worth, best)
             direction = self._direction(oracle, people, rng)
             if better.any():
-                self._local(oracle, people[better], anchors[better], numbers[better], figures.rows(better), rng)
-            people = problem.limit(self._moved(problem, people, direction), anchors, rng, current=people)
+                self._local(oracle, replace(start, people=people).rows(better), figures.rows(better), rng)
+            moved = problem.moved(people, self.global_step * direction * problem.stride)
+            people = problem.limit(moved, start.anchors, rng, current=people)
 
     def _direction(self, oracle: Oracle, people: Codes, rng: np.random.Generator) -> Codes:
         """Signs on which the gradients of two twins in the largest class agree; never zero everywhere."""
@@ -105,40 +105,20 @@ class Dice(Strategy):
             second = loss_slopes(second, favourable[person, other])
         return nudged(agreed(first, second), rng)
 
-    def _moved(self, problem: Problem, people: Codes, direction: Codes) -> Codes:
-        moved = people.copy()
-        steps = self.global_step * direction * problem.stride
-        moved[:, problem.free] = np.clip(people[:, problem.free] + steps, problem.low, problem.high)
-        return moved
-
-    def _local(
-        self,
-        oracle: Oracle,
-        people: Codes,
-        anchors: Codes,
-        seeds: Indices,
-        figures: Evaluation,
-        rng: np.random.Generator,
-    ) -> None:
+    def _local(self, oracle: Oracle, start: Start, figures: Evaluation, rng: np.random.Generator) -> None:
         """Basin hopping from these people: one attribute a hop, Metropolis acceptance at temperature 1."""
         problem = oracle.problem
-        current, score = people.copy(), self._spread(oracle, figures)
+        current, score = start.people.copy(), self._spread(oracle, figures)
         weights, wider = hop_plan(oracle, current, figures)
         for _ in range(self.local_moves):
-            hopped = current.copy()
-            hopped[:, problem.free] = np.clip(current[:, problem.free] + wider, problem.low, problem.high)
             signs = rng.choice([-1.0, 1.0], len(current))
-            hopped = problem.step(hopped, draw(weights, rng), self.local_step * signs)
-            hopped = problem.limit(hopped, anchors, rng, current=current)
-            found = oracle.ask(hopped, seeds=seeds, origin="local")
+            hopped = problem.step(problem.moved(current, wider), draw(weights, rng), self.local_step * signs)
+            hopped = problem.limit(hopped, start.anchors, rng, current=current)
+            found = oracle.ask(hopped, seeds=start.seeds, origin="local")
             reached = self._spread(oracle, found)
             accepted = metropolis(reached - score, rng)
             current[accepted], score[accepted] = hopped[accepted], reached[accepted]
             weights[accepted], wider[accepted] = hop_plan(oracle, hopped[accepted], found.rows(accepted))
-
-    def _nothing(self, seeds: int) -> Codes:
-        """What is best before anybody was judged: one class, no distance; or decisions that are all the same."""
-        return np.tile([0.0 if self.feedback == "binary" else 1.0, 0.0], (seeds, 1))
 
     def _worth(self, figures: Evaluation, measure: Measure = "q_inf") -> Codes:
         """What a person is judged by in the global phase, (n, 2): k (or 2 to the power of Q1, where that is the
@@ -147,8 +127,7 @@ class Dice(Strategy):
         """
         if self.feedback == "binary":
             return np.column_stack([figures.flips.astype(np.float64), np.zeros(len(figures.k))])
-        distance = np.where(figures.k > 1, figures.span, 0.0)
-        return np.column_stack([effective_classes(figures, measure), distance.astype(np.float64)])
+        return np.column_stack([effective_classes(figures, measure), np.where(figures.k > 1, figures.span, 0.0)])
 
     def _spread(self, oracle: Oracle, figures: Evaluation) -> npt.NDArray[np.float64]:
         """Δ, what a local phase widens: the index of the highest-scoring class less that of the lowest.
@@ -228,13 +207,8 @@ def two_of_largest(
     n, m = members.shape
     classes = int(members.max()) + 1
     flat = (members + classes * np.arange(n)[:, None]).ravel()
-    weights = None if valid is None else valid.ravel().astype(np.float64)
-    sizes = np.bincount(flat, weights, minlength=n * classes).reshape(n, classes)
-    inside = members == sizes.argmax(axis=1)[:, None]
-    if valid is not None:
-        inside &= valid
-    keys = np.where(inside, rng.random((n, m)), 2.0)
-    order = np.argsort(keys, axis=1)
-    one = order[:, 0]
-    other = np.where(inside.sum(axis=1) > 1, order[:, min(1, m - 1)], one)
-    return one, other
+    there = np.ones((n, m), dtype=np.bool_) if valid is None else valid
+    sizes = np.bincount(flat, there.ravel().astype(np.float64), minlength=n * classes).reshape(n, classes)
+    inside = there & (members == sizes.argmax(axis=1)[:, None])
+    order = np.argsort(np.where(inside, rng.random((n, m)), 2.0), axis=1)
+    return order[:, 0], np.where(inside.sum(axis=1) > 1, order[:, min(1, m - 1)], order[:, 0])

@@ -1,4 +1,5 @@
-"""`eidig`: ADF with the gradient of the output, momentum, and gradients that are used several times.
+"""`eidig`: ADF with the gradient of the output, momentum, and gradients that are used several times; `maft`: the same
+with slopes that are guessed from the scores of neighbours.
 
 Zhang, Zhang, Zhang, "Efficient White-Box Fairness Testing through Gradient Search", ISSTA 2021. Where we differ from
 the public code, and why:
@@ -8,6 +9,14 @@ the public code, and why:
 * a person has no protected value of its own here, so the pair is the two twins furthest apart in score;
 * seeds and walkers advance together, each with its own momentum and its own count of successes; categories are moved
   as wholes, and a step at a bound is turned round.
+
+Wang, Zhang, Yang, Shao, Zhang, "MAFT: Efficient Model-Agnostic Fairness Testing for Deep Neural Networks via Zero-Order
+Gradient Search", ICSE 2024: a slope is the difference of two scores one step apart; all attributes of all people are
+asked about in one batch, one query per attribute and twin, all of them counted. Beside the above, we differ in this:
+
+* at the upper bound the neighbour is the one below: the public code asks about people outside the domain;
+* the step is the attribute's own (1 for integers and categories), so that real attributes have slopes as well;
+* scores are what a black box gives, so slopes are those of the score.
 """
 
 from __future__ import annotations
@@ -98,3 +107,36 @@ def walk_from_start(
         due = np.flatnonzero(successes >= patience)
         weights[due] = inverse(*slopes(oracle, hopped[due], found.rows(due)))
         successes[due] = 0
+
+
+class Maft(Eidig):
+    """EIDIG with guessed slopes, under the same parameters."""
+
+    name: ClassVar[str] = "maft"
+    needs_gradients: ClassVar[bool] = False
+
+    def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+        """Slopes at the twins with the lowest and the highest score, guessed from the scores of neighbours."""
+        return guessed_slopes(oracle, people, figures)
+
+
+def guessed_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+    """Change of the score per stride of each free attribute, at the twins with the lowest and the highest score."""
+    problem = oracle.problem
+    n, free = len(people), len(problem.free)
+    values = people[:, problem.free]
+    ahead = np.where(values + problem.stride <= problem.high, 1.0, -1.0)
+    near = np.clip(values + ahead * problem.stride, problem.low, problem.high)
+    neighbours = np.repeat(people[:, None, :], free, axis=1)
+    neighbours[:, np.arange(free), problem.free] = near
+    flat = neighbours.reshape(n * free, people.shape[1])
+
+    def slopes(twins: Indices, scores: Codes) -> Codes:
+        reached = oracle.scores_at(flat, np.repeat(twins, free)).reshape(n, free)
+        return ahead * (reached - scores[:, None])
+
+    # The scores of the people themselves are known: they are the lowest and the highest of their twins'.
+    return (
+        slopes(figures.low_twin.astype(np.int64), figures.low.astype(np.float64)),
+        slopes(figures.high_twin.astype(np.int64), figures.high.astype(np.float64)),
+    )

@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.search.oracle import Oracle
-from fairbits.search.problem import Problem
 from fairbits.search.strategies.walks import Flags, apart, drawn_people
 from fairbits.search.strategy import AT_LEAST_1, AT_LEAST_2, SHARE, Limit, Strategy, population
 
@@ -112,7 +111,7 @@ def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generato
     own = rng.integers(0, twins.m, size=(n,))
     gram, target = np.zeros((n, d, d)), np.zeros((n, d))
     spread = np.zeros((n, d))
-    range_ = scale_of(problem, d)
+    range_ = np.array([attribute.upper - attribute.low or 1.0 for attribute in problem.schema.attributes])
     block = max(1, 50_000 // samples)
     for start in range(0, n, block):
         rows = slice(start, min(start + block, n))
@@ -136,10 +135,3 @@ def explain(oracle: Oracle, people: Codes, samples: int, rng: np.random.Generato
         spread[rows] = centred.std(axis=1)
     gram += RIDGE * samples * np.eye(d)
     return spread, np.asarray(np.linalg.solve(gram, target[:, :, None])[:, :, 0], dtype=np.float64)
-
-
-def scale_of(problem: Problem, attributes: int) -> npt.NDArray[np.float64]:
-    """The range of every attribute, 1 where it has none."""
-    schema = problem.schema
-    found = np.array([schema.attributes[i].upper - schema.attributes[i].low for i in range(attributes)])
-    return np.where(found > 0, found, 1.0)

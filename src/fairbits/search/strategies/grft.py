@@ -25,7 +25,7 @@ import numpy.typing as npt
 from fairbits.domain import Codes
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Problem
-from fairbits.search.strategies.walks import Aimless, Start, apart, walk
+from fairbits.search.strategies.walks import Aimless, Start, apart, opened, walk
 from fairbits.search.strategy import AT_LEAST_0, AT_LEAST_1, AT_LEAST_2, Limit, Strategy, population
 
 
@@ -53,11 +53,9 @@ class Grft(Strategy):
 
     def _bred(self, oracle: Oracle, rng: np.random.Generator, seeds: int) -> Start:
         """ID cases of all seeds' crowds."""
-        problem = oracle.problem
-        rows = problem.pick_rows(rng, seeds)
-        numbers, _ = oracle.open_seeds(rows)
-        anchors = np.repeat(problem.rows[rows], self.crowd, axis=0)
-        crowd, found = Start(anchors, anchors, np.repeat(numbers, self.crowd)), []
+        problem, found = oracle.problem, []
+        start, _ = opened(oracle, rng, seeds)
+        crowd = start.rows(np.repeat(np.arange(seeds), self.crowd))
         people = problem.limit(changed(problem, crowd.people, rng), crowd.anchors, rng)
         for generation in range(self.generations + 1):
             crowd = Start(people, crowd.anchors, crowd.seeds)
@@ -67,12 +65,8 @@ class Grft(Strategy):
             if generation == self.generations or not barren.any():
                 break
             crowd = crowd.rows(barren)
-            people, parents = self._children(
-                problem,
-                crowd.people,
-                fitness(oracle.scores(crowd.people), oracle.evaluator.valid_twins(crowd.people)),
-                rng,
-            )
+            heights = fitness(oracle.scores(crowd.people), oracle.evaluator.valid_twins(crowd.people))
+            people, parents = self._children(problem, crowd.people, heights, rng)
             people = problem.limit(people, crowd.anchors, rng, current=parents)
         return Start.joined(found)
 
@@ -81,10 +75,8 @@ class Grft(Strategy):
     ) -> tuple[Codes, Codes]:
         """A new crowd for every seed, of two parents from the same crowd each; and the first parents."""
         n = len(people)
-        first = (np.arange(n) // self.crowd)[:, None] * self.crowd
-        rivals = first + rng.integers(0, self.crowd, (n, 4))
-        one = np.where(heights[rivals[:, 0]] >= heights[rivals[:, 1]], rivals[:, 0], rivals[:, 1])
-        two = np.where(heights[rivals[:, 2]] >= heights[rivals[:, 3]], rivals[:, 2], rivals[:, 3])
+        rivals = (np.arange(n) // self.crowd)[:, None] * self.crowd + rng.integers(0, self.crowd, (n, 4))
+        one, two = (pair[np.arange(n), heights[pair].argmax(axis=1)] for pair in (rivals[:, :2], rivals[:, 2:]))
         mixed = np.where(rng.random(people.shape) < 0.5, people[one], people[two])
         return changed(problem, mixed, rng), people[one]
 

@@ -52,8 +52,8 @@ class NeuronFair(Strategy):
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Move some seeds along their biased neurons, and walk from each whose twins get different decisions."""
         count = self.seeds or min(LARGEST, population(oracle.evaluator.m))
-        direction = BiasedNeurons(oracle, count, rng)
-        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
+        neurons = BiasedNeurons(oracle, count, rng)
+        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=neurons)
         walk_slopes(oracle, start, rng, steps=self.local_moves)
 
 
@@ -98,5 +98,4 @@ def biased_neurons(
     gaps = [np.abs(a - b).mean(axis=0) for a, b in zip(one[:hidden], other[:hidden], strict=True)]
     sizes = [max(float(np.abs(a).mean()), 1e-12) for a in one[:hidden]]
     layer = int(np.argmax([gap.mean() / size for gap, size in zip(gaps, sizes, strict=True)]))
-    half = max(1, len(gaps[layer]) // 2)
-    return layer, np.sort(np.argsort(-gaps[layer], kind="stable")[:half])
+    return layer, np.sort(np.argsort(-gaps[layer], kind="stable")[: max(1, len(gaps[layer]) // 2)])

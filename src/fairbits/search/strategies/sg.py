@@ -26,7 +26,7 @@ from fairbits.domain import Codes
 from fairbits.engine import Seen, keys_of
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem
-from fairbits.search.strategies.walks import Flags, Start, apart
+from fairbits.search.strategies.walks import Flags, Start, apart, opened
 from fairbits.search.strategy import AT_LEAST_1, SHARE, Limit, Strategy, population
 
 #: Inputs that share a tree, at most; and how long the queue may grow, in batches.
@@ -54,9 +54,8 @@ class Sg(Strategy):
     def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
         """Ask about seeds, and about people on the paths of decision trees around them."""
         problem, count = oracle.problem, self.seeds or min(SHARING, population(oracle.evaluator.m))
-        rows = problem.pick_rows(rng, count)
-        numbers, figures = oracle.open_seeds(rows)
-        queue = Queue(Start(problem.rows[rows], problem.rows[rows], numbers), problem)
+        start, figures = opened(oracle, rng, count)
+        queue = Queue(start, problem)
         taken, hit = queue.all, apart(oracle, figures)
         for _ in range(self.batches):
             tree = self._tree(oracle, taken.people, rng)
@@ -136,10 +135,8 @@ def constraints(
             if other == place:
                 continue
             # Paths only get shorter: whoever is at a later step is at all before it.
-            mine = np.searchsorted(whom, person)
-            there = (mine < len(whom)) & (whom[np.minimum(mine, len(whom) - 1)] == person)
-            mine = np.minimum(mine, len(whom) - 1)
-            same = there & (which[mine] == attribute)
+            mine = np.minimum(np.searchsorted(whom, person), len(whom) - 1)
+            same = (whom[mine] == person) & (which[mine] == attribute)
             high = np.where(same & below[mine], np.minimum(high, threshold[mine]), high)
             low = np.where(same & ~below[mine], np.maximum(low, above(threshold[mine])), low)
         low = np.where(left, np.maximum(low, above(cut)), low)
@@ -171,9 +168,8 @@ class Queue:
     def add(self, more: Start, ranks: Codes) -> None:
         """Add people who have not been in the queue before."""
         new = self._seen.add(keys_of(more.people, self._problem.person))
-        more, ranks = more.rows(new), ranks[new]
-        joined = Start.joined([self._waiting, more])
-        ranks = np.concatenate([self._ranks, ranks])
+        joined = Start.joined([self._waiting, more.rows(new)])
+        ranks = np.concatenate([self._ranks, ranks[new]])
         order = np.argsort(-ranks, kind="stable")[: self._longest]
         self._waiting, self._ranks = joined.rows(order), ranks[order]
 

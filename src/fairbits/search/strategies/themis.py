@@ -1,4 +1,5 @@
-"""`themis`: uniform draws until the rate of discrimination is known well enough.
+"""`random`: people drawn uniformly from the valid domain, the honest baseline for every search; `themis`: the same
+until the rate of discrimination is known well enough.
 
 Galhotra, Brun, Meliou, "Fairness Testing: Testing Software for Discrimination", ESEC/FSE 2017. A person is drawn
 uniformly, and counts for a set of protected attributes when changing only these can change the decision. Draws go on
@@ -27,8 +28,23 @@ from fairbits.search.oracle import Oracle
 from fairbits.search.strategies.walks import drawn_people
 from fairbits.search.strategy import INSIDE, SHARE, Limit, Strategy, population
 
+#: Batches in a round of `random`.
+BATCHES = 100
 #: Standard deviations of a 95 % interval.
 Z_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Random(Strategy):
+    """Uniform draws; with ``within``, a real row with that many attributes drawn anew."""
+
+    name: ClassVar[str] = "random"
+
+    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
+        """Draw a hundred batches of people."""
+        count = population(oracle.evaluator.m)
+        for _ in range(BATCHES):
+            oracle.ask(drawn_people(oracle, rng, count).people, origin="random")
 
 
 @dataclass(frozen=True)
@@ -87,9 +103,8 @@ class Rates:
         for place, chosen in enumerate(self.sets):
             fixed = [axis for axis in range(len(self.sizes)) if axis not in chosen]
             index = tuple(own[axis] if axis in fixed else slice(None) for axis in range(len(self.sizes)))
-            mine = cube[(np.arange(len(cube)), *index)] if fixed else cube
             # NumPy puts the people first when an index array and slices alternate, and leaves them first otherwise.
-            flat = mine.reshape(len(cube), -1)
+            flat = (cube[(np.arange(len(cube)), *index)] if fixed else cube).reshape(len(cube), -1)
             # fmax and fmin pass over NaN; a person without any twin there compares as False.
             gap = np.fmax.reduce(flat, axis=1) - np.fmin.reduce(flat, axis=1)
             self._hits[place] += np.count_nonzero(gap > self._tolerance)

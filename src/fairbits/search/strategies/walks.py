@@ -115,6 +115,13 @@ def walk(
         guide.learn(WalkStep(attribute, sign, hopped, found, hit, kept))
 
 
+def opened(oracle: Oracle, rng: np.random.Generator, count: int) -> tuple[Start, Evaluation]:
+    """Some rows of the table, opened as seeds, with their figures."""
+    rows = oracle.problem.pick_rows(rng, count)
+    seeds, figures = oracle.open_seeds(rows)
+    return Start(oracle.problem.rows[rows], oracle.problem.rows[rows], seeds), figures
+
+
 def approach(
     oracle: Oracle,
     rng: np.random.Generator,
@@ -128,11 +135,9 @@ def approach(
     Whoever gets no direction moves one attribute at random.
     """
     problem = oracle.problem
-    rows = problem.pick_rows(rng, seeds)
-    numbers, figures = oracle.open_seeds(rows)
-    anchors = problem.rows[rows]
-    people, moving = anchors.copy(), np.arange(len(rows))
-    arrived = np.zeros(len(rows), dtype=np.bool_)
+    start, figures = opened(oracle, rng, seeds)
+    people, moving = start.people.copy(), np.arange(len(start))
+    arrived = np.zeros(len(start), dtype=np.bool_)
     for move in range(moves + 1):
         hit = apart(oracle, figures)
         arrived[moving[hit]] = True
@@ -140,10 +145,10 @@ def approach(
         if move == moves or len(moving) == 0:
             break
         signs = nudged(direction(people[moving], figures, moving), rng)
-        reached = stepped(oracle, people[moving], signs)
-        people[moving] = problem.limit(reached, anchors[moving], rng, current=people[moving])
-        figures = oracle.ask(people[moving], seeds=numbers[moving], origin="global")
-    return Start(people, anchors, numbers).rows(arrived)
+        reached = problem.moved(people[moving], signs * problem.stride)
+        people[moving] = problem.limit(reached, start.anchors[moving], rng, current=people[moving])
+        figures = oracle.ask(people[moving], seeds=start.rows(moving).seeds, origin="global")
+    return Start(people, start.anchors, start.seeds).rows(arrived)
 
 
 def nudged(direction: Codes, rng: np.random.Generator) -> Codes:
@@ -151,14 +156,6 @@ def nudged(direction: Codes, rng: np.random.Generator) -> Codes:
     still = np.flatnonzero(~direction.any(axis=1))
     direction[still, rng.integers(0, direction.shape[1], len(still))] = rng.choice([-1.0, 1.0], len(still))
     return direction
-
-
-def stepped(oracle: Oracle, people: Codes, signs: Codes) -> Codes:
-    """Copies of people, each free attribute one stride further along its sign, inside the domain."""
-    problem = oracle.problem
-    moved = people.copy()
-    moved[:, problem.free] = np.clip(people[:, problem.free] + signs * problem.stride, problem.low, problem.high)
-    return moved
 
 
 def to_boundary(oracle: Oracle, figures: Evaluation) -> Codes:

@@ -10,8 +10,7 @@ from typing import Any
 from fairbits import paper as experiments
 from fairbits import report
 from fairbits.blocks import Block, Bullets, Paragraph, Strong, TableBlock, label, shown
-from fairbits.cli.arguments import JSON, audit_of
-from fairbits.cli.flags import argument
+from fairbits.cli.flags import JSON, argument, audit_of
 from fairbits.cli.output import answer
 from fairbits.cli.progress import steps
 from fairbits.errors import OptionError, choose_from

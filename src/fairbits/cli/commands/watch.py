@@ -1,20 +1,23 @@
-"""`fairbits gate`: pass, fail or inconclusive, against a policy, frozen people and an earlier model."""
+"""`fairbits gate` and `fleet`: one model against a policy and an earlier one, and many models ranked."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairbits import gates, report
-from fairbits.cli.arguments import JSON, check_subject
-from fairbits.cli.flags import argument
+from fairbits import audit, gates, report
+from fairbits.cli.flags import JSON, argument, check_subject
 from fairbits.cli.output import answer, print_json
 from fairbits.cli.progress import progress_bar
+from fairbits.cli.signals import FAILED, INTERRUPTED, gentle_stop
 from fairbits.errors import OptionError
 from fairbits.options import (
+    AcceptOptions,
+    AuditOptions,
     FreezeOptions,
     GateOptions,
     LoadingOptions,
@@ -22,6 +25,9 @@ from fairbits.options import (
     arguments_of,
     option,
 )
+
+if TYPE_CHECKING:
+    from fairbits.report import FleetMember
 
 
 def gate(
@@ -103,3 +109,49 @@ def _waivers(policy: str | None, *, as_json: bool) -> None:
         for one in gates.read_policy(place).waivers
     ]
     answer(as_json, lambda: rows, lambda: report.waiver_blocks(rows), everything=True)
+
+
+def fleet(
+    *,
+    folder: Path = argument(help="A folder with audit files (subject.toml), in it or below."),
+    options: AuditOptions,
+    out: Path | None = option(None, "Folder of the page and all runs.", metavar="FOLDER", shown="runs/…"),
+    rank: str = option(
+        "people", "Order by people affected, found or proved k, or bits: people, found, proved, bits.", metavar="WORD"
+    ),
+    about: AcceptOptions,
+    as_json: bool = JSON,
+    loading: LoadingOptions,
+) -> None:
+    """Audit many models in one go and rank them by severity; one that fails never stops the others.
+
+    A budget is that of each model.
+    """
+    with gentle_stop() as stop:
+        found, page = audit.audit_fleet(
+            folder,
+            options,
+            out,
+            as_is=about.as_is,
+            rank=rank,
+            **loading.given(),
+            progress=None if as_json else _say,
+            stop=stop,
+        )
+        stopped = stop()
+    document = {"page": str(page), **found.document()}
+    answer(as_json, lambda: document, lambda: report.fleet_page(found), f"page  {page}", everything=True)
+    if stopped:
+        raise click.exceptions.Exit(INTERRUPTED)
+    if found.failed:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _say(done: int, total: int, entry: FleetMember | None) -> None:
+    """A line on stderr for every subject that has ended."""
+    if entry is None:
+        print(f"{total} audit files", file=sys.stderr)
+    else:
+        bits = "scores only" if entry.bits is None else f"{entry.bits:.2f} of {entry.bits_limit:.2f} bits"
+        how = "failed" if entry.error is not None else bits
+        print(f"{done:>4} of {total}  {entry.name[:50]}: {how}", file=sys.stderr)

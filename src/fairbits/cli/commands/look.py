@@ -1,22 +1,34 @@
-"""`fairbits report`: one page that a reviewer can open, read, check and sign."""
+"""`fairbits report`, `cases`, `explore` and `diff`: what was found, to read, check, sign, try and compare."""
 
 from __future__ import annotations
 
+import secrets
 import sys
+import webbrowser
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from fairbits import audit as audits
+from fairbits import diff as comparison
+from fairbits import explore as explorers
 from fairbits import report as pages
 from fairbits import store
-from fairbits.cli.arguments import JSON, RUN, open_run, read_place
-from fairbits.cli.output import print_json, warn_of_damage
+from fairbits.cli.flags import JSON, RUN, argument, open_run, read_place
+from fairbits.cli.output import answer, print_json, warn_of_damage
 from fairbits.cli.progress import live, progress_bar
 from fairbits.cli.signals import INTERRUPTED, gentle_stop
 from fairbits.errors import ContradictionError, OptionError
-from fairbits.options import LoadingOptions, ThreadOptions, names_of, option
+from fairbits.options import (
+    DiffOptions,
+    LoadingOptions,
+    ThreadOptions,
+    names_of,
+    option,
+    protected_option,
+    seconds_of,
+)
 
 _SIGNED = "Signed files"
 
@@ -124,3 +136,97 @@ def _check(run: str, threads: int | None, workers: int | None, loading: LoadingO
         print(f"Not the same again: {'; '.join(found.differences)}.")
     if not found.equal:
         raise click.exceptions.Exit(1)
+
+
+#: How many cases a terminal shows when nothing is said. A file gets all of them.
+SHOWN = 20
+
+
+def cases(
+    *,
+    run: str = RUN,
+    top: int | None = option(None, "How many cases.", shown=f"{SHOWN}, in a file all"),
+    where: str | None = option(
+        None, "Only cases for which this SQL condition holds, e.g. \"k >= 8 and occupation = 'Sales'\"."
+    ),
+    out: Path | None = option(None, "Write them to a file: .csv, .parquet or .json.", metavar="FILE"),
+    time_limit: str | None = option(
+        None,
+        "How long the condition of --where may take, e.g. 60s.",
+        metavar="DURATION",
+        shown="15s",
+        rare=True,
+    ),
+    force: bool = option(False, "Replace the file of --out if there is one."),
+    as_json: bool = JSON,
+) -> None:
+    """The cases of a run, ranked by severity: the most classes first, then the widest span."""
+    opened = open_run(run, "cases")
+    if out is not None:
+        rows = opened.export(out, where=where, top=top, time_limit=time_limit, force=force)
+        if as_json:
+            print_json({"cases": rows, "out": str(out)}, indent=None)
+        else:
+            print(f"{rows:,} cases in {out}")
+    else:
+        opened.verify()
+        wanted = SHOWN if top is None else top
+        with store.time_limit(store.SECONDS if time_limit is None else seconds_of(time_limit)):
+            answer(
+                as_json,
+                lambda: opened.cases(where=where, top=wanted).to_pylist(),
+                lambda: pages.cases_look(opened, opened.worst(wanted, where=where), where),
+                f"next  fairbits explore {opened.folder}",
+                everything=top is not None or None,
+            )
+    warn_of_damage(opened)
+
+
+def explore(
+    *,
+    run: str = RUN,
+    out: Path | None = option(
+        None, "Write one file that opens from disk, without a server: networks and trees.", metavar="FILE"
+    ),
+    port: int = option(0, "Port to listen on; 0 takes a free one."),
+    browser: bool | None = option(None, "Open the page.", flag="--browser/--no-browser"),
+    loading: LoadingOptions,
+) -> None:
+    """Serve a page, to this machine alone, where people can be changed and neurons switched. Ctrl-C ends it."""
+    opened = open_run(run, "explore", loading)
+    if out is not None:
+        print(explorers.write_page(explorers.Explorer(opened, subject=opened.subject), out))
+        print("It holds the model and the people listed; open it in any browser.", file=sys.stderr)
+        return
+    with explorers.listen(port) as listening:
+        explorer = explorers.Explorer(opened, subject=opened.subject)
+        explorer.warm_up()
+        token, hosts = secrets.token_urlsafe(24), explorers.hosts_of(listening)
+        address = f"http://{hosts[0]}/?token={token}"
+        print(address, flush=True)
+        print("Only this machine can open it. Ctrl-C ends it; nothing in the run is changed.", file=sys.stderr)
+        wanted = sys.stdout.isatty() if browser is None else browser
+        if wanted and not webbrowser.open(address):
+            print("No browser could be started; open the address yourself.", file=sys.stderr)
+        explorers.serve(explorers.build_app(explorer, token=token, hosts=hosts), listening)
+    print("The explorer has ended.", file=sys.stderr)
+
+
+_WHAT = "A run, an audit file, a built-in name, or a model (file, address, reference)."
+
+
+def diff(
+    *,
+    a: str = argument(help=f"Before. {_WHAT}"),
+    b: str = argument(help=f"After. {_WHAT}"),
+    options: DiffOptions,
+    subject: str | None = option(None, "Whose people and schema models get.", shown="the other side's"),
+    protected: tuple[str, ...] | None = protected_option(),
+    html: Path | None = option(None, "Write a page, too.", metavar="FILE"),
+    as_json: bool = JSON,
+    loading: LoadingOptions,
+) -> None:
+    """What changed from A to B: accuracy, bits, flips, decisions, groups, who got worse, and in which layer."""
+    found = audits.diff_models(a, b, options, subject=subject, protected=protected, html=html, **loading.given())
+    nearby = f"next  fairbits diff {a} {b} --html diff.html" if html is None else f"page  {html}"
+    answer(as_json, lambda: store.plain(found.document()), lambda: comparison.diff_page(found), nearby)

@@ -1,18 +1,37 @@
-"""`fairbits repair`: a model to ship instead, and everything else that could have been, judged on unseen rows."""
+"""`fairbits repair` and `serve`: a model to ship instead, judged on unseen rows, and one behind an address."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
+from fairbits import explore, report
 from fairbits import repair as repairs
-from fairbits import report
-from fairbits.cli.arguments import EITHER, FORCE, JSON, OUT, audit_of, check_subject, is_subject, open_run
+from fairbits.cli.flags import (
+    EITHER,
+    FORCE,
+    JSON,
+    OUT,
+    audit_of,
+    check_subject,
+    is_subject,
+    open_run,
+    subject_argument,
+)
 from fairbits.cli.output import answer, warn_of_damage
 from fairbits.cli.progress import working
 from fairbits.errors import OptionError
-from fairbits.options import LoadingOptions, RegionOptions, RepairOptions, arguments_of, option
+from fairbits.options import (
+    AcceptOptions,
+    LoadingOptions,
+    RegionOptions,
+    RepairOptions,
+    ThreadOptions,
+    arguments_of,
+    option,
+)
 
 
 def repair(
@@ -61,3 +80,25 @@ def repair(
     )
     if result.chosen is None:
         raise click.exceptions.Exit(1)
+
+
+def serve(
+    *,
+    subject: str = subject_argument(),
+    guarantee: int = option(1, "The most classes that anybody may have.", low=1),
+    port: int = option(0, "Port to listen on; 0 takes a free one."),
+    options: ThreadOptions,
+    loading: LoadingOptions,
+) -> None:
+    """Serve a model behind its guard, to this machine alone. Ctrl-C ends it.
+
+    POST /scores takes {"people": [{"age": "30–39", …}]}; GET / says what is proved.
+    """
+    with explore.listen(port) as listening:
+        loaded = audit_of(subject, AcceptOptions(as_is=True), loading).subject
+        guard = repairs.Guard.of(loaded, guarantee=guarantee, threads=options.threads)
+        print(f"http://{explore.hosts_of(listening)[0]}/", flush=True)
+        print(guard.proof, file=sys.stderr)
+        print(f"One decision asks the model about {guard.m:,} twins. Ctrl-C ends it.", file=sys.stderr)
+        explore.serve(explore.guard_app(guard), listening)
+    print("The endpoint has ended.", file=sys.stderr)
