@@ -19,7 +19,7 @@ import numpy as np
 from fairbits.certify.boxes import Question, prove
 from fairbits.certify.exact import Asker
 from fairbits.domain import Attribute, Encoding, Numeric, Schema, Twins
-from fairbits.engine import FLIPPING, STEADY, box_network, classes, margin_cuts
+from fairbits.engine import FLIPPING, STEADY, box_network, margin_cuts
 from fairbits.measure import Evaluator
 from fairbits.models import Activation, Network
 from fairbits.models.native.network import NAMES
@@ -309,8 +309,6 @@ def check(seed, *, rationals=3):  # noqa: PLR0912, PLR0915 - every certificate o
     for scores, table in zip(libraries, tables, strict=True):
         if evaluator.by_vector:
             ks.append(evaluator.figures_of_classes(table, valid).k)
-        elif valid is None:
-            ks.append(classes(scores, epsilon=epsilon, partition="constrained", bounded=not regression, threads=1)[0])
         else:
             ks.append(evaluator.figures_of_scores(np.ascontiguousarray(scores), valid).k)
     ks = np.stack(ks)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Network, Schema, qid
-from fairbits.debug.attribution import attribute_bits
+from fairbits.debug.origin import attribute_bits
 from fairbits.measure import Evaluator
 from fairbits.report.evidence import stakes_of
 from fairbits.report.sections.people import axes_of

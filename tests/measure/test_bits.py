@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from fairbits import qid
 from fairbits.certify.exact import class_bounds
-from fairbits.engine import classes, masked, tolerance_of, vectors
+from fairbits.engine import masked, tolerance_of, vectors
 from fairbits.errors import OptionError
 from fairbits.measure import bits_limit
 from fairbits.measure.bits import constrained
@@ -197,8 +197,6 @@ def test_decimals_exactly_epsilon_apart_are_one_class(kind: type) -> None:
         assert (qid(table + kind(1e-5) * np.array([0, 1], dtype=kind), epsilon=epsilon).k == 2).all()
         ready = table.astype(np.float32)
         everybody = np.ones(table.shape, dtype=bool)
-        k, _ = classes(ready, epsilon=epsilon, partition="constrained", threads=1)
-        assert (k == 1).all()
         assert (masked(ready, everybody, epsilon=epsilon, partition="constrained").k == 1).all()
         both = np.stack([ready, 1 - ready], axis=2)
         assert (vectors(both, epsilon=epsilon, favourable=1).k == 1).all()
@@ -219,10 +217,9 @@ def test_which_class_is_favourable_changes_nothing() -> None:
     for table in (scores, np.float32(1) - scores):
         counted = masked(table, everybody, epsilon=0.025, partition="constrained")
         paired = vectors(np.stack([1 - table, table], axis=2), epsilon=0.025, favourable=1)
-        swept = classes(table, epsilon=0.025, partition="constrained", threads=1)
-        for k, q_1 in (swept, (counted.k, counted.q_1), (paired.k, paired.q_1)):
-            np.testing.assert_array_equal(k, plain.k)
-            np.testing.assert_allclose(q_1, plain.q_1, atol=1e-6)
+        for found in (counted, paired):
+            np.testing.assert_array_equal(found.k, plain.k)
+            np.testing.assert_allclose(found.q_1, plain.q_1, atol=1e-6)
     shares = np.arange(1.0, 10.0)
     np.testing.assert_allclose(qid(scores, weights=shares).q_1, qid(1 - scores, weights=shares).q_1, atol=1e-6)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fairbits import Schema
-from fairbits.engine import classes, masked, vectors
+from fairbits.engine import masked, vectors
 from fairbits.errors import CapabilityError, OptionError
 from fairbits.measure import Evaluator, qid
 
@@ -40,7 +40,7 @@ def test_a_masked_person_is_the_valid_twins_alone(scores, partition, seed) -> No
         assert row[found.high_twin[i]] == found.high[i]
         assert found.flips[i] == (len(set(row[mask] >= 0.5)) == 2)
     everyone = masked(scores, np.ones_like(valid), epsilon=0.0625, partition=partition)
-    np.testing.assert_array_equal(everyone.k, classes(scores, epsilon=0.0625, partition=partition)[0])
+    np.testing.assert_array_equal(everyone.k, qid(scores, epsilon=0.0625, partition=partition).k)
 
 
 @given(scores_of, st.integers(0, 2**32 - 1))

@@ -225,9 +225,9 @@ def test_refusals() -> None:
 def test_few_rows_promise_little() -> None:
     right = np.ones(74, np.bool_)
     assert accuracy_loss(right, right).value == 0
-    assert 0.016 < accuracy_loss(right, right).upper < 0.018
+    assert 0.016 < accuracy_loss(right, right).high < 0.018
     many = np.ones(5000, np.bool_)
-    assert accuracy_loss(many, many).upper < 0.001
+    assert accuracy_loss(many, many).high < 0.001
     labels = (np.arange(5000) < 50).astype(float)
     rare = np.where(labels == 1, False, True)
     assert balanced_loss(many, rare, labels).value == pytest.approx(0.5)

@@ -258,7 +258,7 @@ def test_tables_that_are_too_small(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_names_the_command(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package, proposer in (("fairlearn", ExponentiatedGradients()), ("optuna", Tuning(trials=1))):
+    for package, proposer in (("fairlearn.reductions", ExponentiatedGradients()), ("optuna", Tuning(trials=1))):
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingDependencyError, match=r"pip install 'fairlearn>=.* 'optuna>="):
             list(proposer.propose(planner))

@@ -17,11 +17,10 @@ import pytest
 from fairbits import Audit, Network, Subject, Table, load_model, load_subject, open_run
 from fairbits.debug import debug_run
 from fairbits.errors import MissingDependencyError, OptionError, TableError
-from fairbits.measure import Evaluator
+from fairbits.measure import Estimate, Evaluator
 from fairbits.models.onnx import writer as onnx_writing
 from fairbits.repair import Proof, RepairCandidate, RepairResult, read_repair, repair_run
 from fairbits.repair.choice import keeps_budget, pick, undominated
-from fairbits.repair.judgement import Loss
 from fairbits.repair.proposals import weights as retraining_module
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.run import cautions
@@ -434,10 +433,10 @@ def test_a_guarantee(run: Run, guarantee: int) -> None:
 
 def test_deciding_for_the_majority_is_no_repair() -> None:
     """Hardly any accuracy, and most of the balanced accuracy: one rule has a limit for both."""
-    fine = Loss(0.005, 0.01)
-    assert keeps_budget(fine, Loss(0.02, 0.04), 0.02)
-    assert not keeps_budget(fine, Loss(0.02, 0.041), 0.02)
-    assert not keeps_budget(Loss(0.0, 0.021), None, 0.02)
+    fine = Estimate(0.005, 0.0, 0.01)
+    assert keeps_budget(fine, Estimate(0.02, 0.0, 0.04), 0.02)
+    assert not keeps_budget(fine, Estimate(0.02, 0.0, 0.041), 0.02)
+    assert not keeps_budget(Estimate(0.0, -0.01, 0.021), None, 0.02)
 
 
 def _do():  # type: ignore[no-untyped-def]

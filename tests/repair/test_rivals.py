@@ -11,11 +11,9 @@ import pytest
 from fairbits import Attribute, Network, Schema, Table
 from fairbits.errors import CapabilityError
 from fairbits.repair.judgement import Setting, judge
-from fairbits.repair.proposals.care import Care, causal_effects
-from fairbits.repair.proposals.finetune import FairnessFinetune
-from fairbits.repair.proposals.neufair import EqualisedOdds, NeuFair, Scales
 from fairbits.repair.proposals.proposer import Planner, Proposer
 from fairbits.repair.proposals.registry import PROPOSERS
+from fairbits.repair.proposals.rivals import Care, EqualisedOdds, FairnessFinetune, NeuFair, Scales, causal_effects
 from fairbits.repair.run import Study, study
 from fairbits.subject import Subject, make_subject
 from tests.repair import planted

@@ -18,7 +18,7 @@ from fairbits.measure import evaluator_of
 from fairbits.models import save_estimator
 from fairbits.repair import repair_run
 from fairbits.repair.proposals.thresholds import GroupThresholds, coding_of
-from fairbits.repair.writers import Export, graphs
+from fairbits.repair.writers import Export, wrappers
 from fairbits.repair.writers import export as write
 from fairbits.repair.writers import files as writing
 from fairbits.repair.writers.checker import in_fresh_process
@@ -451,7 +451,7 @@ def test_files_about_a_table_of_zeros_and_ones(tmp_path: Path, bare: BareInterpr
 
 def test_too_many_twins_for_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence, and the Python file is left."""
-    monkeypatch.setattr(graphs, "MAX_TERMS", 5)
+    monkeypatch.setattr(wrappers, "MAX_TERMS", 5)
     subject = make_subject("files", wired(), SCHEMA, people(), original=wired())
     written = write(Guard.of(subject, guarantee=2, threads=1), subject, tmp_path, people().codes)
     assert [path.name for path in written.files] == ["repaired.py"]

@@ -281,7 +281,7 @@ class _Proof:
         self.rng = rng
         self.volumes = Volumes(network.people)
         self.kind: Any = np.int64 if network.people < WHOLE else object
-        self.neurons = int(network.layers.widths.sum())
+        self.neurons = len(network.layers.kinds)
         self.n = 0
         self.pool = self._empty(1024)
 

@@ -171,7 +171,7 @@ class _Rates:
         self.boxes = 0
         first, last, masks = network.whole()
         self.first, self.last, self.masks = first[:0], last[:0], masks[:0]
-        self.states = np.zeros((0, int(network.layers.widths.sum())), np.int8)
+        self.states = np.zeros((0, len(network.layers.kinds)), np.int8)
         self.split, self.weight = np.zeros(0, np.int64), np.zeros((0, groups))
         self._add(first, last, masks, np.zeros((1, self.states.shape[1]), np.int8))
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import NetworkTrainer, Trainer
-from fairbits.debug.attribution import MAX_ATTRIBUTES, attribute_bits
 from fairbits.debug.layers import (
     SPREAD_ROWS,
     amplification,
@@ -27,9 +26,11 @@ from fairbits.debug.layers import (
 )
 from fairbits.debug.neurons import MAX_LOSS, TryOut, accuracy_of, layer_holds, neuron_effects, neuron_sets
 from fairbits.debug.origin import (
+    MAX_ATTRIBUTES,
     MIN_ROWS,
     QUICK_TRAININGS,
     TrainOut,
+    attribute_bits,
     label_bits,
     origin_shares,
     origin_trainer,

@@ -398,18 +398,20 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
     exact += [not smooth] * (len(weights) - len(exact))  # what we add ourselves are few numbers of few digits
     gammas = [gamma(terms_of(encoding)), *(gamma(len(w)) for w in network.weights[1:])]
     gammas += [0.0] * (len(weights) - len(gammas))
+    gammas[-1] *= 2.0  # the logits, and their difference
     steps = [one.slope[:, None] for one in numeric] + [rows.T for _, _, rows, _ in lookups]
     spans = [np.abs(first_sizes[encoding.parts[one.column].columns[0]])[:, None] for one in numeric]
     spans += [some.T for *_, some in lookups]
     ends_at = np.cumsum([len(numeric), *(len(values) for _, values, _, _ in lookups)])
     slacks = _slacks(magnitude, margin, sum(step.shape[1] for step in steps) + twins.m)
     up = np.concatenate([w.ravel() for w in weights[1:]])
-    nothing = np.empty((len(bias), 0))
+    nothing, widths = np.empty((len(bias), 0)), np.array([len(b) for b in biases], dtype=np.int64)
     layers = Layers(
-        np.array([len(b) for b in biases[:-1]], dtype=np.int64),
+        widths,
+        np.cumsum(widths) - widths,
+        np.cumsum([0, 0, *(w.size for w in weights[1:-1])]),
         np.concatenate([[one.kind for one in curves] for curves in margin.curves]).astype(np.int64),
         np.concatenate([[one.row for one in curves] for curves in margin.curves]),
-        bias,
         np.ascontiguousarray(added),
         np.stack([added.min(axis=0), added.max(axis=0)]),
         np.ascontiguousarray(np.concatenate(steps, axis=1) if steps else nothing),
@@ -418,17 +420,15 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
         np.concatenate([w.T.ravel() for w in weights[1:]]),
         np.maximum(up, 0.0),
         np.minimum(up, 0.0),
-        np.concatenate(biases[1:]),
-        float(slacks[-1]),
-        slacks[:-1],
+        np.concatenate([np.abs(up[: len(up) - len(margin.final)]), margin.final]),
+        np.concatenate([bias, *biases[1:]]),
+        slacks,
         np.array([one.wide for one in numeric], dtype=np.float64),
         np.array([[one.origin, one.gauge] for one in numeric], dtype=np.float64).reshape(-1, 2),
         np.ascontiguousarray(np.concatenate(spans, axis=1) if spans else nothing),
-        still,
+        np.concatenate([still, *(np.abs(b) for b in biases[1:-1]), [margin.final_bias]]),
         sum((one.drift * spans[i][:, 0] for i, one in enumerate(numeric)), np.zeros(len(bias))),
         np.where(exact, 0.0, gammas),
-        np.ascontiguousarray(margin.final),
-        margin.final_bias,
         0.0 if all(exact) else float(slacks[-1]),
     )
     return BoxNetwork(

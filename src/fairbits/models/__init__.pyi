@@ -13,6 +13,7 @@ from .base import Model as Model
 from .base import Wrapper as Wrapper
 from .base import checked_rows as checked_rows
 from .base import kind_of as kind_of
+from .base import needed as needed
 from .base import require as require
 from .black_box import BlackBox as BlackBox
 from .black_box import ForeignModel as ForeignModel
@@ -47,6 +48,7 @@ from .native.network import read_npz as read_npz
 from .native.network import without_denormals as without_denormals
 from .native.network import write_npz as write_npz
 from .native.trainer import Fitting as Fitting
+from .native.trainer import Scaling as Scaling
 from .native.trainer import refit as refit
 from .onnx.graph import FAVOURABLE_KEY as FAVOURABLE_KEY
 from .onnx.graph import import_onnx as import_onnx

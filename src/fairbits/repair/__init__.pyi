@@ -5,10 +5,8 @@ from .evidence import split as split
 from .judgement import Setting as Setting
 from .judgement import estimates_of as estimates_of
 from .judgement import group_figures as group_figures
-from .proposals.care import Care as Care
 from .proposals.distil import blinded as blinded
 from .proposals.distil import shrunk as shrunk
-from .proposals.finetune import FairnessFinetune as FairnessFinetune
 from .proposals.guard import Guard as Guard
 from .proposals.guard import averaged as averaged
 from .proposals.guard import check_guarantee as check_guarantee
@@ -16,14 +14,15 @@ from .proposals.guard import clipped as clipped
 from .proposals.guard import decision_shift as decision_shift
 from .proposals.guard import half_width as half_width
 from .proposals.guard import moved_odds as moved_odds
-from .proposals.neufair import F1_KEPT as F1_KEPT
-from .proposals.neufair import NeuFair as NeuFair
 from .proposals.proposer import Planner as Planner
-from .proposals.proposer import Proposal as Proposal
 from .proposals.proposer import Proposer as Proposer
 from .proposals.registry import PROPOSERS as PROPOSERS
 from .proposals.registry import STANDARD as STANDARD
 from .proposals.registry import proposers_of as proposers_of
+from .proposals.rivals import F1_KEPT as F1_KEPT
+from .proposals.rivals import Care as Care
+from .proposals.rivals import FairnessFinetune as FairnessFinetune
+from .proposals.rivals import NeuFair as NeuFair
 from .records import Attack as Attack
 from .records import Attacked as Attacked
 from .records import Estimates as Estimates
@@ -31,6 +30,7 @@ from .records import Figures as Figures
 from .records import FileCheck as FileCheck
 from .records import GroupRate as GroupRate
 from .records import Proof as Proof
+from .records import Proposal as Proposal
 from .records import RepairCandidate as RepairCandidate
 from .records import RepairGroup as RepairGroup
 from .records import RepairResult as RepairResult

@@ -23,21 +23,20 @@ a bound that nobody could exceed anyway is no promise, so it is none here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from fairbits.domain import Codes, quality
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError, choose_from
-from fairbits.measure import Evaluator, Measure, symbol_of
+from fairbits.measure import Estimate, Evaluator, Measure, symbol_of
 from fairbits.models import Model, adapt, drops_protected
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import (
     BALANCED_FACTOR,
     TWO_SIDED,
     Judged,
-    Loss,
     Setting,
     answers_of,
     estimates_of,
@@ -54,10 +53,10 @@ from fairbits.text import percent
 SLACK = 1e-9
 
 
-def keeps_budget(lost: Loss, lost_balanced: Loss | None, budget: float) -> bool:
+def keeps_budget(lost: Estimate, lost_balanced: Estimate | None, budget: float) -> bool:
     """Whether the upper ends of both losses keep to the budget."""
-    balanced = 0.0 if lost_balanced is None else lost_balanced.upper
-    return lost.upper <= budget + SLACK and balanced <= BALANCED_FACTOR * budget + SLACK
+    balanced = 0.0 if lost_balanced is None else lost_balanced.high
+    return lost.high <= budget + SLACK and balanced <= BALANCED_FACTOR * budget + SLACK
 
 
 def worst_loss(one: RepairCandidate) -> float:
@@ -72,7 +71,7 @@ def undominated(candidates: Sequence[RepairCandidate], measure: Measure = "q_inf
     The figures are accuracy, balanced accuracy, mean k, ID rate (of cases and of rows), what is proved, whether the
     budget is kept, and whether no more people flip.
     """
-    points = [
+    return front(
         (
             r.plan.accuracy,
             r.plan.balanced_accuracy or 0.0,
@@ -84,8 +83,7 @@ def undominated(candidates: Sequence[RepairCandidate], measure: Measure = "q_inf
             float(not r.worse),
         )
         for r in candidates
-    ]
-    return front(points)
+    )
 
 
 def raised(before: Figures, after: Figures, epsilon: float) -> str:
@@ -192,13 +190,10 @@ def _why(
 def _nearest(candidates: Sequence[RepairCandidate], budget: float, rows: int) -> str:
     """The candidate that comes nearest to the budget: what it loses, and what so many rows cannot rule out."""
     nearest = min(candidates, key=worst_loss)
-    parts = [("accuracy", nearest.loss, nearest.loss_upper, budget)]
-    if nearest.balanced_loss is not None and nearest.balanced_loss_upper is not None:
-        parts.append(
-            ("balanced accuracy", nearest.balanced_loss, nearest.balanced_loss_upper, BALANCED_FACTOR * budget)
-        )
-    else:
-        parts = [("explained variance", nearest.loss, nearest.loss_upper, budget)]
+    loss, upper = nearest.balanced_loss, nearest.balanced_loss_upper
+    parts = [("explained variance" if loss is None else "accuracy", nearest.loss, nearest.loss_upper, budget)]
+    if loss is not None and upper is not None:
+        parts.append(("balanced accuracy", loss, upper, BALANCED_FACTOR * budget))
     name, loss, upper, allowed = max(parts, key=lambda part: part[2] / part[3] if part[3] else part[2])
     return (
         f"{nearest.name}, the nearest, {'gains' if loss < 0 else 'loses'} {100 * abs(loss):.2f} points of {name} on "
@@ -217,19 +212,17 @@ def established(model: Model, setting: Setting, *, source: Any = None) -> Proof 
     evaluator = setting.evaluator(model)
     if type(model) is Guard:
         return _of_guard(model, evaluator)
+    why = "nothing protected has a weight in it" if evaluator.blind else ""
+    if not why and source is not None and _drops_protected(source, model, setting):
+        why = "its first step drops the protected columns"
     ours = type(model).__module__.partition(".")[0] == "fairbits"
-    if ours and evaluator.blind:
-        return Proof(1, "flips", f"Proved for everybody: nothing protected has a weight in it, {_ONE_SCORE}")
-    if ours and source is not None and _drops_protected(source, model, setting):
-        words = "Proved for everybody: its first step drops the protected columns,"
-        return Proof(1, "flips", f"{words} {_ONE_SCORE}")
-    return None
+    return Proof(1, "flips", f"Proved for everybody: {why}, {_ONE_SCORE}") if ours and why else None
 
 
 def contradicted(proof: Proof, *seen: Figures) -> str:
     """What figures say against a proof, in words; "" where nothing does. It can only be an error of ours."""
-    largest = max(max(one.k_max, one.k_max_rows) for one in seen)
-    flips = max(max(one.id_rate or 0.0, one.id_rate_rows or 0.0) for one in seen)
+    largest = max(k for one in seen for k in (one.k_max, one.k_max_rows))
+    flips = max(rate or 0.0 for one in seen for rate in (one.id_rate, one.id_rate_rows))
     if largest > proof.bound:
         return f"somebody has k = {largest}, above the {proof.bound} that was proved"
     if proof.property == "flips" and flips > 0:
@@ -278,16 +271,14 @@ def proposed(
     found: list[tuple[str, Proposal]] = []
     left_out: list[tuple[str, str]] = []
     for one in proposers:
-        mine: list[Proposal] = []
         try:
             for proposal in one.propose(planner):
-                _check_proposal(one.name, proposal, [*found, *((one.name, p) for p in mine)])
-                mine.append(proposal)
+                _check_proposal(one.name, proposal, found)
+                found.append((one.name, proposal))
         except (CapabilityError, TableError, MissingDependencyError) as error:
             if one.name in wanted:
                 raise
             left_out.append((one.name, str(error)))
-        found += [(one.name, proposal) for proposal in mine]
     return found, tuple(left_out)
 
 
@@ -317,7 +308,16 @@ def judged_all(
     """
     found = [_judged(family, p, halves, setting, before, budget, notes) for family, p in proposals]
     candidates, judgements = [one for one, _ in found], [judged for _, judged in found]
-    shown = front([_objectives(one, setting) for one in candidates])
+    shown = front(  # larger is better, and what is not known says nothing for or against
+        (
+            one.accuracy,
+            -one.lowered(setting.measure),
+            -(one.id_rate or 0.0),
+            one.impact_ratio or 0.0,
+            -(one.indirect_bits or 0.0),
+        )
+        for one in (candidate.held_out for candidate in candidates)
+    )
     best = undominated(candidates, setting.measure)
     candidates = [
         replace(one, on_front=mine, dominated=not free) for one, mine, free in zip(candidates, shown, best, strict=True)
@@ -344,46 +344,25 @@ def _judged(
         notes.append(f"an error inside fairbits: of {p.name}, {against}; the proof is withdrawn. Please report it.")
         proof = None
     candidate = RepairCandidate(
-        name=p.name,
-        words=p.words,
-        network=p.network,
+        **{one.name: getattr(p, one.name) for one in fields(Proposal)},
         plan=plan.figures,
         held_out=held_out.figures,
         within_budget=keeps_budget(lost, lost_balanced, budget),
         proof=proof,
         estimates=estimates_of(held_out, setting, proof),
-        neurons=p.neurons,
-        shrink=p.shrink,
-        retrained=p.retrained,
-        yardstick=p.yardstick,
         raises=raised(before[0].figures, plan.figures, setting.epsilon),
         worse_tail=", ".join(worse_tail(before[1].figures, held_out.figures, setting.epsilon)),
         loss=lost.value,
         balanced_loss=None if lost_balanced is None else lost_balanced.value,
-        loss_upper=lost.upper,
-        balanced_loss_upper=None if lost_balanced is None else lost_balanced.upper,
-        held_out_loss_low=unseen.lower,
-        held_out_loss_high=unseen.upper,
+        loss_upper=lost.high,
+        balanced_loss_upper=None if lost_balanced is None else lost_balanced.high,
+        held_out_loss_low=unseen.low,
+        held_out_loss_high=unseen.high,
         family=family,
-        coding=p.coding,
         fidelity=alike,
         fidelity_apart=apart,
-        source=p.source,
-        fitted=p.fitted,
     )
     return candidate, held_out
-
-
-def _objectives(one: RepairCandidate, setting: Setting) -> tuple[float, ...]:
-    """What held-out evidence is compared by; larger is better, and what is not known says nothing for or against."""
-    figures = one.held_out
-    return (
-        figures.accuracy,
-        -figures.lowered(setting.measure),
-        -(figures.id_rate or 0.0),
-        figures.impact_ratio or 0.0,
-        -(figures.indirect_bits or 0.0),
-    )
 
 
 def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> tuple[float | None, float | None]:
@@ -392,8 +371,6 @@ def _fidelity(p: Proposal, judged: Judged, halves: Halves, setting: Setting) -> 
         return None, None
     subject, rows = setting.subject, halves.held_out.rows
     inputs = subject.encoding.encode(rows)
-    scores = [np.asarray(model.scores(inputs), np.float64) for model in (p.network, p.teacher)]
-    same = None
-    if not subject.schema.regression:
-        same = float((judged.answers == answers_of(p.teacher, subject, rows)).mean())
-    return same, float(np.abs(scores[0] - scores[1]).mean())
+    own, taught = (np.asarray(model.scores(inputs), np.float64) for model in (p.network, p.teacher))
+    same = None if subject.schema.regression else judged.answers == answers_of(p.teacher, subject, rows)
+    return None if same is None else float(same.mean()), float(np.abs(own - taught).mean())

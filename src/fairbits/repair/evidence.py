@@ -92,10 +92,9 @@ def _with_people(part: Half, everybody: list[Half]) -> Half:
 
 def _few(rows: int, *, regression: bool) -> list[str]:
     """What must be known about figures on few rows."""
-    if rows >= FEW_ROWS:
-        return []
     one = "" if regression else f", so one of them moves accuracy by {percent(1 / rows)}"
-    return [f"only {rows} rows are held out{one}: differences of a few points may be chance."]
+    few = f"only {rows} rows are held out{one}: differences of a few points may be chance."
+    return [few] if rows < FEW_ROWS else []
 
 
 def _cases(run: Run, rng: np.random.Generator) -> list[Codes]:
@@ -107,18 +106,11 @@ def _cases(run: Run, rng: np.random.Generator) -> list[Codes]:
             f"the run in {str(run.folder)!r} has {count}, so there is nothing to repair by; "
             f"search longer, or with a smaller --epsilon."
         )
-    order = rng.permutation(total)
-    limits = (MAX_POOL, PLAN_CASES, HELD_OUT_CASES)
-    chosen = [part[:limit] for part, limit in zip(_thirds(order), limits, strict=True)]
-    found = run.codes_at(np.concatenate(chosen))
-    return np.split(found, np.cumsum([len(part) for part in chosen])[:-1])
-
-
-def _thirds(order: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    """All that is not needed elsewhere is learned from."""
-    third = len(order) // 3
-    plan, judged = min(third, PLAN_CASES), min(third, HELD_OUT_CASES)
-    return np.split(order, [len(order) - plan - judged, len(order) - judged])
+    # All that is not needed elsewhere is learned from.
+    plan, judged = min(total // 3, PLAN_CASES), min(total // 3, HELD_OUT_CASES)
+    parts = np.split(rng.permutation(total), [total - plan - judged, total - judged])
+    chosen = [parts[0][:MAX_POOL], *parts[1:]]
+    return np.split(run.codes_at(np.concatenate(chosen)), np.cumsum([len(part) for part in chosen])[:-1])
 
 
 def _rows(subject: Subject, rng: np.random.Generator) -> tuple[list[Table], bool, list[str]]:

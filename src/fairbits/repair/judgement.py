@@ -12,11 +12,11 @@ may be lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ from fairbits.measure import (
     wilson,
 )
 from fairbits.models import Array, Model, kind_of
-from fairbits.proxies import score_bits
+from fairbits.proxies import ScoreBits, score_bits
 from fairbits.randomness import generator
 from fairbits.repair.evidence import Half
 from fairbits.repair.records import Estimates, Figures, GroupRate, Proof, RepairGroup
@@ -58,30 +58,21 @@ CONFIDENCE = 0.9
 TWO_SIDED = 0.975
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """The loss on the rows (below 0: a gain), and the ends of its one-sided intervals."""
-
-    value: float
-    upper: float
-    lower: float = -float("inf")
-
-
-def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE) -> Loss:
-    """Loss of accuracy, with an upper end."""
+def accuracy_loss(before: Flags, after: Flags, *, confidence: float = CONFIDENCE) -> Estimate:
+    """Loss of accuracy on the rows (below 0: a gain), with the ends of its one-sided intervals."""
     return balanced_loss(before, after, np.zeros(len(before)), confidence=confidence)
 
 
 def balanced_loss(
     before: Flags, after: Flags, labels: npt.NDArray[np.float64], *, confidence: float = CONFIDENCE
-) -> Loss:
+) -> Estimate:
     """Loss of balanced accuracy, with an upper end."""
     members = [labels == label for label in np.unique(labels)]
     found = np.array([_matched(before[mine], after[mine]) for mine in members])
     value = float(np.mean([before[mine].mean() - after[mine].mean() for mine in members]))
     spread = float(np.sqrt(found[:, 1].sum())) / len(members)
     middle, reach = float(found[:, 0].mean()), normal_quantile(confidence) * spread
-    return Loss(value, middle + reach, middle - reach)
+    return Estimate(value, middle - reach, middle + reach)
 
 
 def variance_loss(
@@ -90,20 +81,19 @@ def variance_loss(
     values: npt.NDArray[np.float64],
     *,
     confidence: float = CONFIDENCE,
-) -> Loss:
+) -> Estimate:
     """Loss of explained variance of a regression, with an upper end."""
     total = float(np.var(values)) or 1.0
     extra = ((after - values) ** 2 - (before - values) ** 2) / total
     value = float(np.mean(extra, dtype=np.float64))
     spread = float(np.std(extra, ddof=1)) / np.sqrt(len(extra)) if len(extra) > 1 else np.inf
     reach = normal_quantile(confidence) * float(spread)
-    return Loss(value, value + reach, value - reach)
+    return Estimate(value, value - reach, value + reach)
 
 
 def _matched(before: Flags, after: Flags) -> tuple[float, float]:
     """The adjusted loss and its variance."""
-    n = len(before) + 2
-    worse, better = int((before & ~after).sum()), int((after & ~before).sum())
+    n, worse, better = len(before) + 2, int((before & ~after).sum()), int((after & ~before).sum())
     lost = (worse - better) / n
     return lost, (worse + better + 1 - n * lost**2) / n**2
 
@@ -127,13 +117,13 @@ def _of_groups(subset: Sequence[Grouping], favoured: Flags, deserved: Flags) -> 
     table = subset[0] if len(subset) == 1 else crossed(subset)
     people = [(name, here) for name, here in zip(table.labels, table.members(), strict=True) if len(here)]
     groups = tuple(_rates(name, favoured[here], deserved[here]) for name, here in people if len(here) >= MIN_GROUP)
-    odds = [_gap(groups, lambda g: g.true_positive_rate), _gap(groups, lambda g: g.false_positive_rate)]
+    odds = [_gap(one.true_positive_rate for one in groups), _gap(one.false_positive_rate for one in groups)]
     known = [gap for gap in odds if gap is not None]
     return RepairGroup(
         attributes=tuple(one.name for one in subset),
         groups=groups,
         too_small=tuple(name for name, here in people if len(here) < MIN_GROUP),
-        selection=_gap(groups, lambda g: g.selection_rate),
+        selection=_gap(one.selection_rate for one in groups),
         equal_opportunity=odds[0],
         average_odds=sum(known) / 2 if len(known) == 2 else None,
         equalised_odds=max(known, default=None),
@@ -141,67 +131,39 @@ def _of_groups(subset: Sequence[Grouping], favoured: Flags, deserved: Flags) -> 
 
 
 def _rates(name: str, favoured: Flags, deserved: Flags) -> GroupRate:
-    return GroupRate(
-        name, len(favoured), float(favoured.mean()), _share(favoured[deserved]), _share(favoured[~deserved])
-    )
+    odds = (float(part.mean()) if len(part) else None for part in (favoured[deserved], favoured[~deserved]))
+    return GroupRate(name, len(favoured), float(favoured.mean()), *odds)
 
 
-def _share(flags: Flags) -> float | None:
-    return float(flags.mean()) if len(flags) else None
-
-
-def _gap(groups: Sequence[GroupRate], rate: Callable[[GroupRate], float | None]) -> float | None:
+def _gap(rates: Iterable[float | None]) -> float | None:
     """The largest rate minus the smallest, where at least two groups have one."""
-    rates = [value for value in map(rate, groups) if value is not None]
-    return max(rates) - min(rates) if len(rates) > 1 else None
+    known = [rate for rate in rates if rate is not None]
+    return max(known) - min(known) if len(known) > 1 else None
 
 
 #: With fewer people nothing can be known; more than so many are not asked (fewer where each costs a call).
 MIN_PEOPLE, MAX_PEOPLE, MAX_FOREIGN = 200, 2_000, 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class IndirectBits:
-    """Bits about one protected attribute; ``low`` is the 95 % lower bound, ``placebo`` what chance alone gives.
-
-    ``high`` is as far above the estimate as ``low`` is below it before it is cut at 0; all the bits there are at most.
-    """
-
-    attribute: str
-    bits: float
-    low: float
-    high: float
-    placebo: float
-
-
-def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[IndirectBits, ...]:
-    """What the average over the twins tells about every protected attribute."""
-    if len(people) < MIN_PEOPLE:
-        return ()
+def indirect_bits(evaluator: Evaluator, schema: Schema, people: Table) -> tuple[str, ScoreBits] | None:
+    """The protected attribute of which the average over the twins tells most, and what; None with too few people."""
     limit = MAX_PEOPLE if evaluator.native else MAX_FOREIGN
     if len(people) > limit:
         people = people.rows(np.linspace(0, len(people) - 1, limit).astype(np.int64))
-    rows = people.codes
+    try:
+        known = [one for one in groupings_of(schema, people) if one.known.sum() >= MIN_PEOPLE]
+    except TableError:  # an attribute that has no value in any of these rows
+        return None
+    groupings = [one for one in known if (one.counts > 0).sum() > 1]
+    if not groupings:
+        return None
     evaluator = evaluator.over_values
-    scores = evaluator.scores(rows).astype(np.float64)
-    valid = evaluator.valid_twins(rows)
+    scores, valid = evaluator.scores(people.codes).astype(np.float64), evaluator.valid_twins(people.codes)
     if valid is not None:
         scores = np.where(valid | ~valid.any(axis=1, keepdims=True), scores, np.nan)
     average = np.nanmean(scores, axis=1)
-    found = []
-    try:
-        groupings = groupings_of(schema, people)
-    except TableError:  # an attribute that has no value in any of these rows
-        return ()
-    for groups in groupings:
-        if groups.known.sum() < MIN_PEOPLE or (groups.counts > 0).sum() < 2:
-            continue
-        bits = score_bits(groups, average, generator(0, "repair", "indirect", groups.name))
-        # Where the lower end is cut at 0, chance alone (the largest shuffle) says how far the figure may move.
-        reach = max(bits.bits - bits.low, bits.placebo_high)
-        high = min(bits.entropy, bits.bits + reach)
-        found.append(IndirectBits(groups.name, bits.bits, bits.low, high, bits.placebo))
-    return tuple(found)
+    found = [(one.name, score_bits(one, average, generator(0, "repair", "indirect", one.name))) for one in groupings]
+    return max(found, key=lambda one: one[1].bits)
 
 
 #: Balanced accuracy may fall by so many times the accuracy budget. Without a bound, a network that decides for the
@@ -258,7 +220,7 @@ class Judged:
     answers: npt.NDArray[np.floating | np.integer]
     labels: npt.NDArray[np.float64]
     evaluation: Evaluation  # of the rows that were measured
-    indirect: tuple[IndirectBits, ...] = ()
+    indirect: tuple[str, ScoreBits] | None = None  # of the attribute that the average tells most about
     groups: tuple[RepairGroup, ...] = ()
 
 
@@ -274,20 +236,23 @@ def judge(model: Model, half: Half, setting: Setting) -> Judged:
     answers = answers_of(model, setting.subject, half.rows)
     people = Table(half.rows) if half.people is None else half.people
     indirect = indirect_bits(evaluator, setting.subject.schema, people)
-    largest = max(indirect, key=lambda one: one.bits, default=None)
-    groups = groups_of(answers, half, setting.subject)
+    favourable = setting.subject.schema.favourable_index
+    groups: tuple[RepairGroup, ...] = ()
+    if not regression:
+        favoured = answers == favourable
+        groups = group_figures(setting.subject.schema, half.rows, favoured, half.labels == favourable)
     single = [one for one in groups if len(one.attributes) == 1]
     figures = Figures(
         variance_explained(answers, half.labels) if regression else float((answers == half.labels).mean()),
         None if regression else balanced_accuracy(answers == half.labels, half.labels),
         *cases,
         *_figures(measured, regression),
-        indirect_bits=None if largest is None else largest.bits,
-        indirect_bits_low=None if largest is None else largest.low,
+        indirect_bits=None if indirect is None else indirect[1].bits,
+        indirect_bits_low=None if indirect is None else indirect[1].low,
         selection_gap=max((g.selection for g in single if g.selection is not None), default=None),
         odds_gap=max((g.average_odds for g in single if g.average_odds is not None), default=None),
         equalised_odds=max((g.equalised_odds for g in single if g.equalised_odds is not None), default=None),
-        f1=None if regression else f1_score(answers, half.labels, setting.subject.schema.favourable_index),
+        f1=None if regression else f1_score(answers, half.labels, favourable),
         impact_ratio=min((r for r in map(_impact_ratio, single) if r is not None), default=None),
         gap_tail=float(np.quantile(measured.span, TAIL, method="inverted_cdf")),
         gap_max=float(measured.span.max()),
@@ -299,14 +264,6 @@ def f1_score(answers: npt.NDArray[np.floating | np.integer], labels: npt.NDArray
     """F1 of one class, the favourable one here: 0 where nobody is decided for it or labelled so."""
     found, true = answers == positive, labels == positive
     return float(2 * (found & true).sum() / max(1, found.sum() + true.sum()))
-
-
-def groups_of(answers: npt.NDArray[np.floating | np.integer], half: Half, subject: Subject) -> tuple[RepairGroup, ...]:
-    """Selection and odds of groups; a regression selects nobody."""
-    if subject.schema.regression:
-        return ()
-    favourable = subject.schema.favourable_index
-    return group_figures(subject.schema, half.rows, answers == favourable, half.labels == favourable)
 
 
 def _impact_ratio(groups: RepairGroup) -> float | None:
@@ -335,7 +292,7 @@ def answers_of(model: Model, subject: Subject, rows: Codes) -> npt.NDArray[np.fl
     )
 
 
-def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> tuple[Loss, Loss | None]:
+def losses(before: Judged, after: Judged, *, confidence: float = CONFIDENCE) -> tuple[Estimate, Estimate | None]:
     """What is lost in accuracy and in balanced accuracy (a regression: in explained variance), with its ends."""
     if before.figures.balanced_accuracy is None:
         values = [np.asarray(judged.answers, np.float64) for judged in (before, after)]
@@ -352,16 +309,13 @@ def accuracy_of(
 ) -> float:
     """The share of rows decided as labelled; for a regression, the share of the target's variance explained."""
     classes = decided(network, inputs, schema)
-    if classes is None:
-        return variance_explained(network.scores(inputs), labels)
-    return float((classes == labels).mean())
+    return variance_explained(network.scores(inputs), labels) if classes is None else float((classes == labels).mean())
 
 
 def front(points: Iterable[tuple[float, ...]]) -> list[bool]:
     """Which points nobody beats: as good in every coordinate (larger is better) and better in one."""
     table = np.array(list(points), dtype=np.float64)
-    beaten = [bool(((table >= point).all(axis=1) & (table > point).any(axis=1)).any()) for point in table]
-    return [not b for b in beaten]
+    return [not ((table >= point).all(axis=1) & (table > point).any(axis=1)).any() for point in table]
 
 
 def _spread(rows: Codes) -> Codes:
@@ -389,7 +343,13 @@ def estimates_of(judged: Judged, setting: Setting, proof: Proof | None = None) -
     """The figures of a judgement with their intervals; what is proved bounds the interval of bits too."""
     evaluation = judged.evaluation
     ratio, attribute = _lowest_ratio(judged.groups)
-    strongest = max(judged.indirect, key=lambda one: one.bits, default=None)
+    indirect: dict[str, Any] = {}
+    if judged.indirect is not None:
+        name, told = judged.indirect
+        # Where the lower end is cut at 0, chance alone (the largest shuffle) says how far the figure may move.
+        high = min(told.entropy, told.bits + max(told.bits - told.low, told.placebo_high))
+        indirect = {"indirect_bits": Estimate(told.bits, told.low, max(told.bits, high))}
+        indirect |= {"indirect_attribute": name, "indirect_placebo": told.placebo}
     limit = float(np.log2(max(setting.own.m, 2) if proof is None else proof.bound))
     bits = bounded_means(
         np.asarray(evaluation.q_inf, np.float64)[:, None],
@@ -400,25 +360,16 @@ def estimates_of(judged: Judged, setting: Setting, proof: Proof | None = None) -
     )[0]
     regression = setting.subject.schema.regression
     return Estimates(
-        accuracy=_accuracy(judged, regression=regression),
+        accuracy=explained_variance(judged.answers, judged.labels, judged.figures.accuracy)
+        if regression
+        else wilson(int((judged.answers == judged.labels).sum()), len(judged.labels)),
         balanced_accuracy=None if regression else _balanced(judged),
         bits=bits,
         flips=None if regression else wilson(int(evaluation.flips.sum()), len(evaluation.flips)),
         impact_ratio=ratio,
         impact_attribute=attribute,
-        indirect_bits=None
-        if strongest is None
-        else Estimate(strongest.bits, strongest.low, max(strongest.bits, strongest.high)),
-        indirect_attribute=None if strongest is None else strongest.attribute,
-        indirect_placebo=None if strongest is None else strongest.placebo,
+        **indirect,
     )
-
-
-def _accuracy(judged: Judged, *, regression: bool) -> Estimate:
-    if not regression:
-        right = judged.answers == judged.labels
-        return wilson(int(right.sum()), len(right))
-    return explained_variance(judged.answers, judged.labels, judged.figures.accuracy)
 
 
 def explained_variance(answers: npt.ArrayLike, labels: npt.ArrayLike, value: float) -> Estimate:
@@ -458,6 +409,6 @@ def _lowest_ratio(groups: Sequence[RepairGroup]) -> tuple[Estimate | None, str |
             known.append((found[0], one.attributes[0]))
     if not known:
         return None, None
-    value, attribute = min(known, key=lambda one: one[0].value)
-    low, high = (min(getattr(one, end) for one, _ in known) for end in ("low", "high"))
-    return Estimate(value.value, min(low, value.value), max(high, value.value)), attribute
+    lowest, attribute = min(known, key=lambda one: one[0].value)
+    low, high = min(one.low for one, _ in known), min(one.high for one, _ in known)
+    return Estimate(lowest.value, min(low, lowest.value), max(high, lowest.value)), attribute

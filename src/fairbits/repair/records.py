@@ -161,15 +161,47 @@ class Attack(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RepairCandidate:
-    """A model that could be shipped instead, with what was done to it and how it does on evidence it has not seen.
+class Proposal:
+    """A model to be judged, and what was done to it.
+
+    Parameters
+    ----------
+    name, words
+        What it is called, and what was done, in a line.
+    network
+        The model: anything with ``inputs`` and ``scores``.
+    neurons, shrink, retrained, yardstick
+        For the record: held neurons, the share that protected inputs were moved, whether it was trained, and whether it
+        is there for comparison only.
+    coding
+        Which groups of people it was told about.
+    fitted
+        Where it was fitted anew and takes inputs of its own: how it is asked.
+    source
+        What is written to a file, where that is not the model itself.
+    teacher
+        The model whose scores it has learned, where it has: how faithful it is, is measured on held-out rows.
+    """
+
+    name: str
+    words: str
+    network: Model = field(repr=False)
+    neurons: tuple[Do, ...] = ()
+    shrink: float = 0.0
+    retrained: bool = False
+    yardstick: bool = False
+    coding: str = ""
+    fitted: Fitted | None = field(default=None, repr=False, metadata=_IN_MEMORY)
+    source: Any = field(default=None, repr=False, compare=False, metadata=_IN_MEMORY)
+    teacher: Model | None = field(default=None, repr=False, compare=False, metadata=_IN_MEMORY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairCandidate(Proposal):
+    """A proposal that could be shipped instead, with how it does on evidence it has not seen.
 
     Attributes
     ----------
-    name, words
-        What it is called in files and options, and what was done, in a line.
-    network
-        The model itself; None where the record was read back from a file.
     plan, held_out
         Its figures on the part of the evidence that candidates are chosen on, and on the part that judges.
     within_budget
@@ -178,47 +210,33 @@ class RepairCandidate:
         What is proved of it by our own checkers; None where nothing is.
     estimates
         Its held-out figures with intervals.
-    neurons, shrink, retrained
-        Neurons that are held, with their values; share by which what protected inputs add was moved to its mean, 0 to
-        1; whether it was trained further or anew.
-    yardstick
-        Whether it is there for comparison only.
-    on_front
-        Whether no other candidate is at least as good in everything on the held-out part, and better in something.
-    dominated
-        Whether another candidate is at least as good in everything on the plan's part, and better in something.
+    on_front, dominated
+        Whether no other candidate is at least as good in everything on the held-out part, and better in something; and
+        whether one is, on the plan's part.
     raises, worse_tail
         What there is more of than before, in words: on the plan's part people who flip, mean k of rows, or the gap
         between twins of the worst 1 % of rows; and that gap on the held-out part. "" where it may be chosen.
-    loss, balanced_loss
-        Accuracy and balanced accuracy lost on the plan's rows (below 0: gained).
-    loss_upper, balanced_loss_upper
-        Their upper ends; statistical, with 90 % confidence.
+    loss, balanced_loss, loss_upper, balanced_loss_upper
+        Accuracy and balanced accuracy lost on the plan's rows (below 0: gained), and the upper ends of both;
+        statistical, with 90 % confidence.
     held_out_loss_low, held_out_loss_high
         95 % interval of the accuracy lost on held-out rows.
-    family, coding
-        The proposer that made it, and which groups of people it was given, where it was given any.
+    family
+        The proposer that made it.
     fidelity, fidelity_apart
         Share of held-out rows that a distilled model decides as the average over twins does, and how far its scores lie
         from the average there, on the mean.
     files
         Where it was written, seen from the folder of the run.
-    source, fitted
-        What is written to a file, where that is not the model itself; a model that was fitted anew, with inputs of its
-        own.
+    network
+        The model itself; None where the record was read back from a file.
     """
 
-    name: str
-    words: str
     plan: Figures
     held_out: Figures
     within_budget: bool
     proof: Proof | None = None
     estimates: Estimates | None = None
-    neurons: tuple[Do, ...] = ()
-    shrink: float = 0.0
-    retrained: bool = False
-    yardstick: bool = False
     on_front: bool = False
     dominated: bool = False
     raises: str = ""
@@ -230,13 +248,10 @@ class RepairCandidate:
     held_out_loss_low: float | None = None
     held_out_loss_high: float | None = None
     family: str = "repair"
-    coding: str = ""
     fidelity: float | None = None
     fidelity_apart: float | None = None
     files: tuple[str, ...] = ()
     network: Any = field(default=None, repr=False, metadata=_IN_MEMORY)
-    source: Any = field(default=None, repr=False, compare=False, metadata=_IN_MEMORY)
-    fitted: Fitted | None = field(default=None, repr=False, metadata=_IN_MEMORY)
 
     @property
     def worse(self) -> str:
@@ -388,11 +403,10 @@ class RepairResult(Shown):
     written: tuple[FileCheck, ...] = ()
 
     def __repr__(self) -> str:
-        before = self.before_held_out.k_mean
-        if self.chosen is None:
-            found = f"nothing chosen of {len(self.repairs)} repairs"
-        else:
-            found = f"{self.chosen.name}, held-out mean k {before:.2f} → {self.chosen.held_out.k_mean:.2f}"
+        found = f"nothing chosen of {len(self.repairs)} repairs"
+        if self.chosen is not None:
+            before, after = self.before_held_out.k_mean, self.chosen.held_out.k_mean
+            found = f"{self.chosen.name}, held-out mean k {before:.2f} → {after:.2f}"
         return f"<RepairResult of {self.subject!r}: {found}>"
 
     @property
@@ -490,9 +504,9 @@ def write(
 
 def document(result: RepairResult) -> dict[str, Any]:
     """The content of repair.json: the record, with the names of files and of the chosen repair."""
-    names = tuple(Path(path.name) for path in result.files)
-    about = None if result.subject_file is None else Path(result.subject_file.name)
-    found = _numbered(record_to_json(replace(result, files=names, subject_file=about)), +1)
+    found = _numbered(record_to_json(result), +1)
+    found |= {"files": [path.name for path in result.files]}
+    found |= {"subject_file": None if result.subject_file is None else result.subject_file.name}
     chosen = None if result.chosen is None else result.chosen.name
     # The first hidden layer is layer 1, as in layers.parquet; neurons count from 0.
     return {**found, "chosen": chosen, "layers_from": 1, "version": __version__, "about_blinding": WARNING}
@@ -517,9 +531,8 @@ def read_repair(folder: Path) -> RepairResult | None:
 
 def _numbered(found: dict[str, Any], step: int) -> dict[str, Any]:
     """A document whose held neurons count layers from 1 (``step`` +1), as files do, or from 0 (−1), as a ``Do``."""
-    for one in found["repairs"]:
-        for held in one["neurons"]:
-            held["layer"] += step
+    for held in (held for one in found["repairs"] for held in one["neurons"]):
+        held["layer"] += step
     return found
 
 

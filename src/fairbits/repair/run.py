@@ -80,13 +80,12 @@ def study(
     rows_for_cases: bool = False,
     seed: int = 0,
     threads: int | None = None,
-    watch: Watch | None = None,
+    watch: Watch = lambda _: None,
 ) -> Study:
     """Have candidates proposed, and judge them; nothing is written.
 
     With ``rows_for_cases`` a model under which the search found nothing is studied all the same.
     """
-    watch = watch or _silent
     measure = check_measure(run.manifest.get("measure", "q_inf"))
     setting = Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads, measure)
     splitting, planning = np.random.SeedSequence(seed, spawn_key=(4,)).spawn(2)
@@ -141,7 +140,7 @@ def repair_run(
     proposers = (*STANDARD, *(one for one in proposers_of(proposals, trials=trials) if one.name not in standard))
     opened = run if isinstance(run, Run) else Run.open(run)
     check_writable(opened.folder)
-    watch = watch or _silent
+    watch = watch or (lambda _: None)
     about = subject_of(opened, subject, **grants)
     found = study(
         opened,
@@ -185,7 +184,7 @@ def repair_run(
             epsilon=setting.epsilon,
             partition=setting.partition,
         )
-        files = (*made.files, *([] if made.subject_file is None else [made.subject_file]))
+        files = [path for path in (*made.files, made.subject_file) if path is not None]
         return made, replace(one, files=tuple(path.relative_to(folder).as_posix() for path in files))
 
     if chosen is None:
@@ -203,17 +202,17 @@ def repair_run(
         groups = found.before[1].groups, next(judged for one, judged in found.judged if one is chosen).groups
         watch("writing and checking the repaired model")
         written, kept = write_model(chosen, folder)
-        if not written.files:
-            reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
-            chosen = None
-        else:
+        if written.files:
             candidates = [kept if one is chosen else one for one in candidates]
-            chosen = kept
+        else:
+            reason = f"{chosen.name} was to be taken, but could not be written: {' '.join(written.warnings)}"
+        chosen = kept if written.files else None
     for rank, one in enumerate(candidates if write_all else ()):
         if one is chosen or not one.on_front:
             continue
         watch(f"writing and checking {one.name}")
-        place = folder / OTHERS / _folder_name(one.name)
+        name = "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in one.name).strip(".")
+        place = folder / OTHERS / (name or "model")
         place.mkdir(parents=True, exist_ok=True)
         other, candidates[rank] = write_model(one, place)
         found.notes.extend(f"{one.name}: {line}" for line in other.warnings)
@@ -254,10 +253,6 @@ def repair_run(
     return result
 
 
-def _folder_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_.+" else "_" for letter in name).strip(".") or "model"
-
-
 def _check_options(max_accuracy_loss: float, seed: int, guarantee: int | None, choose: str | None) -> None:
     if not 0 <= max_accuracy_loss < 1:
         raise OptionError(
@@ -266,23 +261,20 @@ def _check_options(max_accuracy_loss: float, seed: int, guarantee: int | None, c
         )
     if seed < 0:
         raise OptionError(f"the seed is {seed}; it must be 0 or larger.")
-    if guarantee is not None:
-        check_guarantee(guarantee)
-        if choose is not None:
-            raise OptionError(
-                f"the guarantee is {guarantee} and the repair {choose!r} is to be taken; give one of them."
-            )
+    check_guarantee(1 if guarantee is None else guarantee)
+    if guarantee is not None and choose is not None:
+        raise OptionError(f"the guarantee is {guarantee} and the repair {choose!r} is to be taken; give one of them.")
 
 
 def _faithful(repairs: Sequence[RepairCandidate], rows: int) -> list[str]:
     """What is said about distilled models: how faithful they are to the average, and what both get right."""
     found = []
+    average = next((r.held_out.accuracy for r in repairs if r.name == "average"), None)
+    beside = "" if average is None else f" (the average's: {percent(average)})"
     for one in repairs:
         if one.fidelity_apart is None:
             continue
         alike = "" if one.fidelity is None else f", {percent(one.fidelity)} are decided alike"
-        average = next((r.held_out.accuracy for r in repairs if r.name == "average"), None)
-        beside = "" if average is None else f" (the average's: {percent(average)})"
         by = quality(regression=one.fidelity is None)
         found.append(
             f"{one.name} was taught the average over twins: on {rows:,} held-out rows its scores lie "
@@ -294,22 +286,19 @@ def _faithful(repairs: Sequence[RepairCandidate], rows: int) -> list[str]:
 
 def cautions(chosen: RepairCandidate, before: tuple[Figures, Figures], budget: float, measure: Measure) -> list[str]:
     """What the held-out half says against the choice."""
-    decides = before[0].balanced_accuracy is not None
+    decides, found = before[0].balanced_accuracy is not None, []
     by = quality(regression=not decides)
-    warning = GUARD_WARNING if isinstance(chosen.network, Guard) else WARNING
-    found = (
-        []
-        if chosen.shrink == 0 and chosen.k_max_proved is None
-        else [f"{warning} See the group figures." if decides else warning]
-    )
+    if chosen.shrink or chosen.proof is not None:
+        warning = GUARD_WARNING if isinstance(chosen.network, Guard) else WARNING
+        found.append(f"{warning} See the group figures." if decides else warning)
     lost = before[1].accuracy - chosen.held_out.accuracy
     if lost > budget + SLACK:
         low, high = chosen.held_out_loss_low, chosen.held_out_loss_high
-        beyond = low is not None and low > budget + SLACK
+        chance = "" if low is not None and low > budget + SLACK else ", though not beyond chance"
         ends = "" if low is None or high is None else f" (95 %: {number(100 * low, 1)} to {percent(high)})"
         found.append(
             f"on held-out rows the chosen repair loses {percent(lost)} {by}{ends}, more than the {percent(budget)} "
-            f"allowed{'' if beyond else ', though not beyond chance'}."
+            f"allowed{chance}."
         )
     k, start = symbol_of(measure), before[0].lowered(measure)
     if start - chosen.plan.lowered(measure) < LITTLE * start:
@@ -328,17 +317,12 @@ def _suspect_layer(folder: Path, hidden: int) -> int | None:
 
     Its layers count from the input, which is 0; interventions count from the first hidden layer.
     """
-    path = folder / "layers.parquet"
+    path, remedy = folder / "layers.parquet", "delete it, and run fairbits debug again"
     if not path.is_file():
         return None
-    remedy = "delete it, and run fairbits debug again"
     with reading(path, remedy):
         rows = read_parquet(path, remedy=remedy, max_rows=_MAX_LAYERS).to_pylist()
         inside = [row for row in rows if 1 <= row["layer"] <= hidden]
         # A file that names no suspect has the paper's votes.
         best = max(inside, key=lambda row: (row.get("suspect", False), row["votes"], row["rho"] or 0.0), default=None)
         return None if best is None else int(best["layer"]) - 1
-
-
-def _silent(_: str) -> None:
-    """Default callback: ignore progress."""

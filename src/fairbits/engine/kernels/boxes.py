@@ -20,6 +20,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from fairbits.engine.kernels.compiler import compiled, linked
@@ -117,6 +118,12 @@ def _hull_slope(at: Any, values: Any, count: int, sign: float, centre: float, ch
 
 
 @linked
+def _put(lines: Any, k: int, *numbers: float) -> None:
+    for place in range(len(numbers)):
+        lines[place, k] = numbers[place]
+
+
+@linked
 def relax(layers: Any, begin: int, width: int, low: Any, high: Any, centre: Any, lines: Any, work: Any) -> None:
     """Enclose the activations of some neurons over their ranges: ``lines`` gets slope and intercept of a lower and an
     upper line, the least and the most that a neuron puts out, and how loose the lines are by width.
@@ -125,25 +132,18 @@ def relax(layers: Any, begin: int, width: int, low: Any, high: Any, centre: Any,
     for k in range(begin, begin + width):
         floor, roof, kind = low[k], high[k], layers.kinds[k]
         if kind == RELU:
-            lines[0, k] = lines[1, k] = lines[2, k] = lines[3, k] = lines[6, k] = 0.0
-            if floor >= 0.0:
-                lines[0, k] = lines[2, k] = 1.0
-            elif roof > 0.0:
-                slope = roof / (roof - floor)
-                lines[0, k] = 1.0 if centre[k] > 0.0 else 0.0
-                lines[2, k], lines[3, k] = slope, -slope * floor
-                lines[6, k] = slope * -floor / (roof - floor)
-            lines[4, k], lines[5, k] = max(floor, 0.0), max(roof, 0.0)
+            on, bent = floor >= 0.0, floor < 0.0 < roof
+            slope = roof / (roof - floor) if bent else np.float64(on)
+            under = np.float64(centre[k] > 0.0) if bent else np.float64(on)
+            rest = -slope * floor if bent else 0.0
+            loose = rest / (roof - floor) if bent else 0.0
+            _put(lines, k, under, 0.0, slope, rest, max(floor, 0.0), max(roof, 0.0), loose)
             continue
         if kind == IDENTITY:
-            lines[0, k] = lines[2, k] = 1.0
-            lines[1, k] = lines[3, k] = lines[6, k] = 0.0
-            lines[4, k], lines[5, k] = floor, roof
+            _put(lines, k, 1.0, 0.0, 1.0, 0.0, floor, roof, 0.0)
             continue
         if not roof - floor < LARGEST:
-            lines[0, k] = lines[2, k] = lines[6, k] = 0.0
-            lines[1, k] = lines[4, k] = -np.inf
-            lines[3, k] = lines[5, k] = np.inf
+            _put(lines, k, 0.0, -np.inf, 0.0, np.inf, -np.inf, np.inf, 0.0)
             continue
         roof = max(roof, floor)
         count, off = _points(layers.curves[k], kind, floor, roof, at, values)
@@ -164,12 +164,26 @@ def relax(layers: Any, begin: int, width: int, low: Any, high: Any, centre: Any,
 
 
 @linked
-def next_value(bits: Any, after: int) -> Any:
-    """The next member of a set that is written as a bit mask, or −1."""
-    for v in range(after + 1, 64):
-        if (bits >> np.uint64(v)) & np.uint64(1):
-            return v
-    return -1
+def _count(bits: Any) -> Any:
+    """How many members a set has that is written as a bit mask."""
+    count = 0
+    while bits:
+        bits &= bits - np.uint64(1)
+        count += 1
+    return count
+
+
+@linked
+def _among(layers: Any, values: Any, a: int, bits: Any) -> Any:
+    """Of a row of values, those of a set of one attribute's: the least, the most, the sum, and how many they are."""
+    start = layers.first_value[a]
+    least, most, total, count = np.inf, -np.inf, 0.0, 0
+    for v in range(start, layers.first_value[a + 1]):
+        if (bits >> np.uint64(v - start)) & np.uint64(1):
+            least, most = min(least, values[v]), max(most, values[v])
+            total += values[v]
+            count += 1
+    return least, most, total, count
 
 
 @linked
@@ -187,97 +201,82 @@ def _outgoing(layers: Any, k: int, top: float, error: float) -> Any:
 
 
 @linked
-def _passed(layers: Any, level: int, begin: int, start: int, offset: int, tops: Any, errors: Any, spare: Any) -> None:
-    """Carry errors of hidden layer ``level - 1``, whose neurons begin at ``begin``, to the next one."""
-    before, width = layers.widths[level - 1], layers.widths[level]
-    rate = layers.gammas[level]
-    total = 0.0
-    for k in range(width):
-        spare[k] = rate * abs(layers.biases[offset + k])
-    for j in range(before):
-        height, error = _outgoing(layers, begin + j, tops[j], errors[j])
-        if height == 0.0:
-            continue
-        total += height
-        base = start + j * width
-        for k in range(width):
-            size = layers.positive[base + k] - layers.negative[base + k]
-            spare[k] += size * (error + rate * height)
-    if rate > 0.0:
-        total = TINY * before * (1.0 + total)
-        for k in range(width):
-            spare[k] += total
-            if not spare[k] < rate * LARGEST:  # a sum that float32 may not hold
-                spare[k] = np.inf
+def _error(layers: Any, tops: Any, errors: Any) -> Any:
+    """How far the model's own margin can be from that of real arithmetic, whatever the library.
 
-
-@linked
-def _last_error(layers: Any, begin: int, tops: Any, errors: Any) -> Any:
-    """The error of the margin, from those of the last hidden layer."""
-    last = layers.widths.shape[0] - 1
-    rate = layers.gammas[last + 1]
-    total, size, heap = 0.0, layers.final_bias, 0.0
-    for j in range(layers.widths[last]):
-        height, error = _outgoing(layers, begin + j, tops[j], errors[j])
-        if height == 0.0:
-            continue
-        heap += height
-        total += layers.final[j] * error
-        size += layers.final[j] * height
-    if rate > 0.0:
-        # Twice: the logits, and their difference.
-        total += 2.0 * rate * size + TINY * layers.widths[last] * (1.0 + heap)
-    return total if size < LARGEST and total < LARGEST else np.inf  # NaN too: then nothing is known
-
-
-@linked
-def margin_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, lines: Any, errors: Any) -> Any:
-    """How far the model's own margin can be from that of real arithmetic for anybody in a box, whatever the library.
-
-    ``high`` are upper bounds of all pre-activations over the box and all twins. Sums of sizes are taken layer by layer,
-    each times the relative error of a sum of so many terms (see `rounding`).
+    ``errors[0]`` has the sizes of the first layer's sums, ``tops`` what `_outgoing` asks for. Sums of sizes are taken
+    layer by layer, each times the relative error of a sum of so many terms (see `gamma`).
     """
-    widths = layers.widths
+    here, there, rate = errors[0], errors[1], layers.gammas[0]
+    for k in range(layers.widths[0]):
+        size = here[k]
+        here[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
+        if not size < LARGEST:
+            here[k] = np.inf
+    for level in range(1, layers.widths.shape[0]):
+        before, width, rate = layers.widths[level - 1], layers.widths[level], layers.gammas[level]
+        begin, start, total = layers.begins[level - 1], layers.starts[level], 0.0
+        for k in range(width):
+            there[k] = rate * layers.still[begin + before + k]
+        for j in range(before):
+            height, error = _outgoing(layers, begin + j, tops[begin + j], here[j])
+            if height == 0.0:
+                continue
+            total += height
+            base = start + j * width
+            for k in range(width):
+                there[k] += layers.absolute[base + k] * (error + rate * height)
+        if rate > 0.0:
+            total = TINY * before * (1.0 + total)
+            for k in range(width):
+                there[k] += total
+                if not there[k] < rate * LARGEST:  # a sum that float32 may not hold
+                    there[k] = np.inf
+        here, there = there, here
+    return here[0] if here[0] < LARGEST else np.inf  # NaN too: then nothing is known
+
+
+@linked
+def _box_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, lines: Any, errors: Any) -> Any:
+    """The same for anybody in a box; ``high`` are upper bounds of all pre-activations over the box and all twins."""
     tops = lines[6]  # no longer needed for what it held
     for k in range(high.shape[0]):
         tops[k] = high[k] if layers.kinds[k] == RELU else max(abs(lines[4, k]), abs(lines[5, k]))
-    here, there = errors[0], errors[1]
-    rate = layers.gammas[0]
-    for k in range(widths[0]):
+    for k in range(layers.widths[0]):
         size = layers.still[k]
         for i in range(layers.numeric):
             start, pace = layers.inputs[i, 0], layers.inputs[i, 1]
             least, most = start + pace * first[i], start + pace * (last[i] + layers.wide[i])
             size += layers.sizes[k, i] * max(abs(least), abs(most))
         for a in range(mask.shape[0]):
-            begin, end = layers.first_value[a], layers.first_value[a + 1]
-            most = 0.0
-            for v in range(begin, end):
-                if (mask[a] >> np.uint64(v - begin)) & np.uint64(1):
-                    most = max(most, layers.sizes[k, v])
-            size += most
-        here[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
-        if not size < LARGEST:
-            here[k] = np.inf
-    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
-    for level in range(1, widths.shape[0]):
-        _passed(layers, level, begin, start, offset, tops[begin : begin + widths[level - 1]], here, there)
-        begin += widths[level - 1]
-        start += widths[level] * widths[level - 1]
-        offset += widths[level]
-        here, there = there, here
-    return _last_error(layers, begin, tops[begin : begin + widths[widths.shape[0] - 1]], here)
+            size += _among(layers, layers.sizes[k], a, mask[a])[1]
+        errors[0, k] = size
+    return _error(layers, tops, errors)
 
 
 @linked
-def _margin(layers: Any, person: Any, z: int, rows: Any, errors: Any) -> Any:
+def _forward(layers: Any, values: Any, tops: Any) -> Any:
+    """All pre-activations from those of the first layer; gives the margin. ``tops`` gets what `_outgoing` asks for."""
+    for level in range(1, layers.widths.shape[0]):
+        begin, start = layers.begins[level - 1], layers.starts[level]
+        width, after = layers.widths[level], layers.begins[level]
+        for k in range(after, after + width):
+            values[k] = layers.biases[k]
+        for j in range(begin, after):
+            kind, value = layers.kinds[j], activated(layers.kinds[j], layers.curves[j, 0], values[j])
+            tops[j] = values[j] if kind == RELU else abs(value)
+            if value != 0.0:
+                base = start + (j - begin) * width
+                for k in range(width):
+                    values[after + k] += value * (layers.positive[base + k] + layers.negative[base + k])
+    return values[-1]
+
+
+@linked
+def _margin(layers: Any, person: Any, z: int, values: Any, tops: Any, errors: Any) -> Any:
     """The margin of one twin of one person, and how far the model's own can be from it."""
-    widths = layers.widths
-    here, there = rows[0], rows[1]
-    off, spare = errors[0], errors[1]
-    rate = layers.gammas[0]
-    for k in range(widths[0]):
-        total, size = layers.bias[k] + layers.twins[z, k], layers.still[k]
+    for k in range(layers.widths[0]):
+        total, size = layers.biases[k] + layers.twins[z, k], layers.still[k]
         for i in range(layers.numeric):
             total += layers.steps[k, i] * person[i]
             size += layers.sizes[k, i] * abs(layers.inputs[i, 0] + layers.inputs[i, 1] * person[i])
@@ -285,51 +284,18 @@ def _margin(layers: Any, person: Any, z: int, rows: Any, errors: Any) -> Any:
             place = layers.first_value[a] + int(person[layers.numeric + a])
             total += layers.steps[k, place]
             size += layers.sizes[k, place]
-        here[k] = total
-        off[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
-        if not size < LARGEST:
-            off[k] = np.inf
-    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
-    for level in range(1, widths.shape[0]):
-        before, width = widths[level - 1], widths[level]
-        tops = _activate(layers, begin, before, here, rows[2])
-        _passed(layers, level, begin, start, offset, tops, off, spare)
-        off, spare = spare, off
-        for k in range(width):
-            total = layers.biases[offset + k]
-            base = start + k * before
-            for j in range(before):
-                total += layers.down[base + j] * here[j]
-            there[k] = total
-        begin += before
-        start += width * before
-        offset += width
-        here, there = there, here
-    width = widths[widths.shape[0] - 1]
-    tops = _activate(layers, begin, width, here, rows[2])
-    total = layers.biases[offset]
-    for j in range(width):
-        total += layers.down[start + j] * here[j]
-    return total, _last_error(layers, begin, tops, off) + layers.point_slack
+        values[k], errors[0, k] = total, size
+    margin = _forward(layers, values, tops)
+    return margin, _error(layers, tops, errors) + layers.point_slack
 
 
 @linked
-def _activate(layers: Any, begin: int, width: int, values: Any, tops: Any) -> Any:
-    """Activate a layer in place; gives what `_outgoing` asks for."""
-    for j in range(width):
-        kind, x = layers.kinds[begin + j], values[j]
-        values[j] = max(x, 0.0) if kind == RELU else activated(kind, layers.curves[begin + j, 0], x)
-        tops[j] = x if kind == RELU else abs(values[j])
-    return tops
-
-
-@linked
-def _verdict(layers: Any, cut: float, below: float, person: Any, rows: Any, errors: Any, margins: Any) -> Any:
+def _verdict(layers: Any, cut: float, below: float, person: Any, work: Any, margins: Any) -> Any:
     """What is certain of one person, whatever the library; and the largest error. ``margins`` gets all twins'."""
     ups, downs, largest = 0, 0, 0.0
     m = layers.twins.shape[0]
     for z in range(m):
-        margin, error = _margin(layers, person, z, rows, errors)
+        margin, error = _margin(layers, person, z, *work)
         margins[z] = margin
         largest = max(largest, error)
         if margin - error >= cut:
@@ -343,54 +309,45 @@ def _verdict(layers: Any, cut: float, below: float, person: Any, rows: Any, erro
 
 @linked
 def ask_everybody(
-    layers: Any, cut: float, below: float, first: Any, last: Any, mask: Any, person: Any, rows: Any, errors: Any,
-    margins: Any, box: int, status: Any, steady: Any, flipping: Any,
+    layers: Any, cut: float, below: float, first: Any, last: Any, mask: Any, person: Any, work: Any, margins: Any,
+    box: int, status: Any, steady: Any, flipping: Any,
 ) -> Any:  # fmt: skip
     """Ask every twin of everybody in a small box; gives the largest error. ``margins`` are the last person's."""
-    numeric = layers.numeric
-    for i in range(numeric):
-        person[i] = first[i]
-    for a in range(mask.shape[0]):
-        person[numeric + a] = next_value(mask[a], np.int64(-1))
-    people, calm, moved, largest = 0.0, 0.0, 0.0, 0.0
-    going = True
-    while going:
-        found, error = _verdict(layers, cut, below, person, rows, errors, margins)
+    people, calm, moved, largest = int(count_people(first, last, mask)), 0, 0, 0.0
+    for number in range(people):  # a person's values are the digits of their number
+        for i in range(layers.numeric):
+            values = int(last[i] - first[i]) + 1
+            person[i] = first[i] + number % values
+            number //= values  # noqa: PLW2901 - the digits that are left
+        for a in range(mask.shape[0]):
+            values = _count(mask[a])
+            bits = mask[a]
+            for _ in range(number % values):
+                bits &= bits - np.uint64(1)
+            person[layers.numeric + a] = trailing_zeros(bits)
+            number //= values  # noqa: PLW2901
+        found, error = _verdict(layers, cut, below, person, work, margins)
         largest = max(largest, error)
-        people += 1.0
-        if found == STEADY:
-            calm += 1.0
-        elif found == FLIPPING:
-            moved += 1.0
-        going = False  # on to the next person, like the digits of a counter
-        for i in range(numeric):
-            if person[i] < last[i]:
-                person[i] += 1.0
-                going = True
-                break
-            person[i] = first[i]
-        if not going:
-            for a in range(mask.shape[0]):
-                after = next_value(mask[a], int(person[numeric + a]))
-                if after >= 0:
-                    person[numeric + a] = after
-                    going = True
-                    break
-                person[numeric + a] = next_value(mask[a], np.int64(-1))
+        calm += found == STEADY
+        moved += found == FLIPPING
     steady[box], flipping[box] = calm / people, moved / people
     status[box] = STEADY if calm == people else FLIPPING if moved == people else OPEN
     return largest
 
 
+@linked
+def _room(layers: Any) -> Any:
+    """Room for pre-activations with the margin, for what `_outgoing` asks for, and for errors."""
+    neurons = layers.kinds.shape[0]
+    return np.empty(neurons + 1), np.empty(neurons), np.empty((2, layers.widths.max()))
+
+
 @compiled
 def ask_people(layers: Any, cut: float, below: float, people: Any, found: Any) -> None:
     """What is certain of each of some people: that they flip, that they do not, or neither."""
-    widest = 1
-    for width in layers.widths:
-        widest = max(widest, width)
-    rows, errors, margins = np.empty((3, widest)), np.empty((2, widest)), np.empty(layers.twins.shape[0])
+    work, margins = _room(layers), np.empty(layers.twins.shape[0])
     for i in range(people.shape[0]):
-        found[i], _ = _verdict(layers, cut, below, people[i], rows, errors, margins)
+        found[i], _ = _verdict(layers, cut, below, people[i], work, margins)
 
 
 #: Steps into which the range of a linear function over a box is cut to count people.
@@ -410,12 +367,7 @@ def least_value(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> 
     for i in range(layers.numeric):
         total += slopes[i] * (first[i] if slopes[i] >= 0.0 else last[i] + layers.wide[i])
     for a in range(masks.shape[0]):
-        start, stop = layers.first_value[a], layers.first_value[a + 1]
-        best = np.inf
-        for v in range(start, stop):
-            if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
-                best = min(best, slopes[v])
-        total += best
+        total += _among(layers, slopes, a, masks[a])[0]
     return total
 
 
@@ -426,16 +378,12 @@ def count_people(first: Any, last: Any, mask: Any) -> Any:
     for i in range(first.shape[0]):
         total *= last[i] - first[i] + 1.0
     for a in range(mask.shape[0]):
-        values, bits = 0.0, mask[a]
-        while bits:
-            bits &= bits - np.uint64(1)
-            values += 1.0
-        total *= values
+        total *= _count(mask[a])
     return total
 
 
 @linked
-def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
+def _sums(  # noqa: PLR0912 - numeric attributes, then the others
     layers: Any, slopes: Any, first: Any, last: Any, masks: Any, parts: Any, spare: Any
 ) -> Any:
     """Shares of a box's people by slopes · person, each attribute's part rounded down to whole steps.
@@ -450,69 +398,47 @@ def _sums(  # noqa: PLR0912, PLR0915 - numeric attributes, then the others
         span += abs(slopes[i]) * (last[i] - first[i])
         above += abs(slopes[i]) * layers.wide[i]
     for a in range(lookups):
-        start, stop = layers.first_value[a], layers.first_value[a + 1]
-        least, most = np.inf, -np.inf
-        for v in range(start, stop):
-            if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
-                least = min(least, slopes[v])
-                most = max(most, slopes[v])
+        least, most, _, _ = _among(layers, slopes, a, masks[a])
         smallest += least
         span += most - least
-    bins = parts.shape[0]
-    for b in range(bins):
-        parts[b] = 0.0
+    bins, shares, sums = parts.shape[0], spare[0], spare[1]
+    parts[:] = 0.0
     parts[0] = 1.0
     if span <= 0.0:
         return smallest, 0.0, above, SUM_ROUNDING * above
     step = span / (bins - 1)
     top, rounded = 0, 0  # the highest bin in use
     for i in range(numeric + lookups):
-        for b in range(bins):
-            spare[b] = 0.0
+        shares[:], sums[:] = 0.0, 0.0
         if i < numeric:
-            reach = last[i] - first[i]
-            size = abs(slopes[i])
+            reach, size, value = last[i] - first[i], abs(slopes[i]), 0.0
             if size * reach <= 0.0:
                 continue
-            count = reach + 1.0
-            # Values that fall into the same step are taken together.
-            value = 0.0
-            furthest = 0
-            while value <= reach:
-                place = int(size * value / step)
-                place = min(place, bins - 1)
+            while value <= reach:  # values that fall into the same step are taken together
+                place = min(int(size * value / step), bins - 1)
                 upto = np.floor((place + 1) * step / size)
                 if size * upto / step >= place + 1:
                     upto -= 1.0
                 upto = max(value, min(upto, reach))
-                share = (upto - value + 1.0) / count
+                shares[place] += (upto - value + 1.0) / (reach + 1.0)
+                value = upto + 1.0
+        else:
+            start = layers.first_value[i - numeric]
+            least, _, _, count = _among(layers, slopes, i - numeric, masks[i - numeric])
+            if count == 1:
+                continue
+            for v in range(start, layers.first_value[i - numeric + 1]):
+                if (masks[i - numeric] >> np.uint64(v - start)) & np.uint64(1):
+                    shares[min(int((slopes[v] - least) / step), bins - 1)] += 1.0 / count
+        furthest = 0
+        for place in range(bins):
+            if shares[place] > 0.0:
                 furthest = place
                 for b in range(min(top, bins - 1 - place) + 1):
-                    spare[b + place] += parts[b] * share
-                value = upto + 1.0
-            top = min(top + furthest, bins - 1)
-        else:
-            a = i - numeric
-            start, stop = layers.first_value[a], layers.first_value[a + 1]
-            least = np.inf
-            count = 0.0
-            for v in range(start, stop):
-                if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
-                    least = min(least, slopes[v])
-                    count += 1.0
-            if count == 1.0:
-                continue
-            furthest = 0
-            for v in range(start, stop):
-                if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
-                    place = min(int((slopes[v] - least) / step), bins - 1)
-                    furthest = max(furthest, place)
-                    for b in range(min(top, bins - 1 - place) + 1):
-                        spare[b + place] += parts[b] / count
-            top = min(top + furthest, bins - 1)
+                    sums[b + place] += parts[b] * shares[place]
+        top = min(top + furthest, bins - 1)
         rounded += 1
-        for b in range(bins):
-            parts[b] = spare[b]
+        parts[:] = sums
     return smallest, step, above + step * rounded, SUM_ROUNDING * (span + above)
 
 
@@ -571,20 +497,15 @@ OFF, EITHER, ON = -1, 0, 1
 
 
 @linked
-def lower(  # noqa: PLR0912 - one pass through the layers
+def lower(
     layers: Any, depth: int, row: Any, spare: Any, constant: float, lines: Any, first: Any, last: Any, masks: Any,
     slopes: Any, front: Any, blur: Any,
 ) -> Any:  # fmt: skip
     """Lower bound of row · (outputs of hidden layer ``depth``) + constant by a linear function of the person."""
     widths = layers.widths
     here, there = row, spare
-    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
-    for i in range(depth):
-        begin += widths[i]
-        start += widths[i + 1] * widths[i]
-        offset += widths[i + 1]
     for level in range(depth, -1, -1):
-        width = widths[level]
+        width, begin, start = widths[level], layers.begins[level], layers.starts[level]
         for k in range(width):
             factor = here[k]
             if factor == 0.0:
@@ -597,42 +518,34 @@ def lower(  # noqa: PLR0912 - one pass through the layers
         if level == 0:
             break
         before = widths[level - 1]
-        begin -= before
-        start -= width * before
-        offset -= width
-        for j in range(before):
-            there[j] = 0.0
+        there[:before] = 0.0
         for k in range(width):
             factor = here[k]
             if factor != 0.0:
-                constant += factor * layers.biases[offset + k]
+                constant += factor * layers.biases[begin + k]
                 base = start + k * before
                 for j in range(before):
                     there[j] += factor * layers.down[base + j]
         here, there = there, here
-    inputs = layers.steps.shape[1]
-    for i in range(inputs):
-        slopes[i] = 0.0
+    slopes[:] = 0.0
     for k in range(widths[0]):
         factor = here[k]
         front[k] = factor
         if factor != 0.0:
-            constant += factor * layers.bias[k]
-            for i in range(inputs):
+            constant += factor * layers.biases[k]
+            for i in range(slopes.shape[0]):
                 slopes[i] += factor * layers.steps[k, i]
     return constant + least_value(layers, slopes, first, last, masks), constant
 
 
 @linked
-def _least_twin(layers: Any, front: Any) -> Any:
-    """The least that any twin adds to a linear function."""
-    best = np.inf
-    for z in range(layers.twins.shape[0]):
-        total = 0.0
+def _twins(layers: Any, front: Any, added: Any) -> Any:
+    """What every twin adds to a linear function; gives the least."""
+    for z in range(added.shape[0]):
+        added[z] = 0.0
         for k in range(front.shape[0]):
-            total += front[k] * layers.twins[z, k]
-        best = min(best, total)
-    return best
+            added[z] += front[k] * layers.twins[z, k]
+    return added.min()
 
 
 @linked
@@ -650,64 +563,32 @@ def _settle(state: Any, low: Any, high: Any, begin: int, width: int) -> None:
 
 
 @linked
-def forward(layers: Any, first: Any, last: Any, masks: Any, centre: Any) -> None:
+def _to_middle(layers: Any, first: Any, last: Any, masks: Any, centre: Any, tops: Any) -> Any:
     """Pre-activations at the middle of a box: where a neuron is on there, its lower bound follows it, else it is 0.
 
     That choice costs one forward pass and certifies more than choosing by the neuron's bounds, which are lopsided in
-    deep layers.
+    deep layers. Gives the margin there.
     """
-    widths = layers.widths
-    for k in range(widths[0]):
-        total = layers.bias[k] + 0.5 * (layers.reach[0, k] + layers.reach[1, k])
+    for k in range(layers.widths[0]):
+        total = layers.biases[k] + 0.5 * (layers.reach[0, k] + layers.reach[1, k])
         for i in range(layers.numeric):
             total += layers.steps[k, i] * 0.5 * (first[i] + last[i] + layers.wide[i])
         for a in range(masks.shape[0]):
-            start, stop = layers.first_value[a], layers.first_value[a + 1]
-            some, count = 0.0, 0
-            for v in range(start, stop):
-                if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
-                    some += layers.steps[k, v]
-                    count += 1
+            _, _, some, count = _among(layers, layers.steps[k], a, masks[a])
             total += some / count
         centre[k] = total
-    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
-    for level in range(1, widths.shape[0]):
-        before, width = widths[level - 1], widths[level]
-        after = begin + before
-        for k in range(width):
-            centre[after + k] = layers.biases[offset + k]
-        for j in range(before):
-            value = activated(layers.kinds[begin + j], layers.curves[begin + j, 0], centre[begin + j])
-            if value != 0.0:
-                base = start + j * width
-                for k in range(width):
-                    centre[after + k] += value * (layers.positive[base + k] + layers.negative[base + k])
-        begin = after
-        start += width * before
-        offset += width
+    return _forward(layers, centre, tops)
 
 
 @linked
-def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
-    layers: Any,
-    first: Any,
-    last: Any,
-    masks: Any,
-    state: Any,
-    low: Any,
-    high: Any,
-    centre: Any,
-    lines: Any,
-    work: Any,
-    rows: Any,
-    slopes: Any,
-    front: Any,
-    tilts: Any,
-) -> None:
+def bound_neurons(  # noqa: PLR0912 - one pass through the layers
+    layers: Any, first: Any, last: Any, masks: Any, state: Any, low: Any, high: Any, centre: Any, lines: Any, work: Any,
+    rows: Any, slopes: Any, front: Any, added: Any, tilts: Any,
+) -> None:  # fmt: skip
     """Bounds of every hidden neuron's pre-activation over a box and all twins, their lines, and the neurons' states."""
     widths = layers.widths
     for k in range(widths[0]):
-        floor, roof = layers.bias[k] + layers.reach[0, k], layers.bias[k] + layers.reach[1, k]
+        floor, roof = layers.biases[k] + layers.reach[0, k], layers.biases[k] + layers.reach[1, k]
         for i in range(layers.numeric):
             s, end = layers.steps[k, i], last[i] + layers.wide[i]
             if s >= 0.0:
@@ -717,25 +598,18 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
                 floor += s * end
                 roof += s * first[i]
         for a in range(masks.shape[0]):
-            start, stop = layers.first_value[a], layers.first_value[a + 1]
-            least, most = np.inf, -np.inf
-            for v in range(start, stop):
-                if (masks[a] >> np.uint64(v - start)) & np.uint64(1):
-                    least = min(least, layers.steps[k, v])
-                    most = max(most, layers.steps[k, v])
+            least, most, _, _ = _among(layers, layers.steps[k], a, masks[a])
             floor += least
             roof += most
         low[k], high[k] = floor - layers.slacks[0], roof + layers.slacks[0]
     none = np.empty(0)
-    begin, start, offset = np.int64(0), np.int64(0), np.int64(0)
-    _settle(state, low, high, begin, widths[0])
-    relax(layers, begin, widths[0], low, high, centre, lines, work)
-    for level in range(1, widths.shape[0]):
-        before, width = widths[level - 1], widths[level]
-        after = begin + before
-        for k in range(width):
-            low[after + k] = layers.biases[offset + k] - layers.slacks[level]
-            high[after + k] = layers.biases[offset + k] + layers.slacks[level]
+    _settle(state, low, high, 0, widths[0])
+    relax(layers, 0, widths[0], low, high, centre, lines, work)
+    for level in range(1, widths.shape[0] - 1):
+        before, width, start = widths[level - 1], widths[level], layers.starts[level]
+        begin, after = layers.begins[level - 1], layers.begins[level]
+        for k in range(after, after + width):
+            low[k], high[k] = layers.biases[k] - layers.slacks[level], layers.biases[k] + layers.slacks[level]
         for j in range(before):
             below, above = lines[4, begin + j], lines[5, begin + j]
             if below != 0.0 or above != 0.0:
@@ -755,10 +629,10 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
                     for j in range(before):
                         rows[0, j] = sign * layers.down[base + j]
                     found, _ = lower(
-                        layers, level - 1, rows[0], rows[1], sign * layers.biases[offset + k], lines, first, last,
+                        layers, level - 1, rows[0], rows[1], sign * layers.biases[after + k], lines, first, last,
                         masks, slopes, front, none,
                     )  # fmt: skip
-                    found += _least_twin(layers, front) - layers.slacks[level]
+                    found += _twins(layers, front, added) - layers.slacks[level]
                     for i in range(slopes.shape[0]):
                         tilts[after + k, i] += 0.5 * abs(slopes[i])
                     if sign > 0.0:
@@ -769,9 +643,6 @@ def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
                         high[after + k] = min(high[after + k], -found)
         _settle(state, low, high, after, width)
         relax(layers, after, width, low, high, centre, lines, work)
-        begin = after
-        start += width * before
-        offset += width
 
 
 Doubles = NDArray[np.float64]
@@ -790,10 +661,11 @@ class Layers(NamedTuple):
     float32 can differ from that is another matter (``margin_error``).
     """
 
-    widths: Integers
+    widths: Integers  # the margin's too
+    begins: Integers  # by layer: its first neuron
+    starts: Integers  # by layer: where its weights begin
     kinds: Integers  # by neuron: its activation
     curves: Doubles  # by neuron: alpha, largest curvature, that by e^-|x|, steepest slope, the library's own error
-    bias: Doubles
     twins: Doubles
     reach: Doubles
     steps: Doubles
@@ -802,56 +674,36 @@ class Layers(NamedTuple):
     down: Doubles
     positive: Doubles
     negative: Doubles
-    biases: Doubles
-    slack: float
-    slacks: Doubles
+    absolute: Doubles  # sizes of weights, as the model itself adds them up
+    biases: Doubles  # by neuron, and of the margin
+    slacks: Doubles  # by layer
     wide: Doubles  # by number: 1 where a step stands for all reals up to the next, else 0
     inputs: Doubles  # by number: the first input, and the step between two
     sizes: Doubles  # as steps, of absolute weights (of numbers: of the input)
-    still: Doubles  # sizes of what is the same for everybody, and of the largest twin
+    still: Doubles  # sizes of what is the same for everybody (of the first layer, of the largest twin), as biases
     drift: Doubles  # by neuron: what values stray from even steps
-    gammas: Doubles  # by layer, the last one too: the relative error of the model's own sums
-    final: Doubles  # sizes of the last layer's weights
-    final_bias: float
+    gammas: Doubles  # by layer: the relative error of the model's own sums
     point_slack: float  # for single people: 0 where all sums are exact
 
 
 @compiled
 def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
-    layers: Any,
-    cut: float,
-    below: float,
-    firsts: Any,
-    lasts: Any,
-    masks: Any,
-    states: Any,
-    status: Any,
-    steady: Any,
-    flipping: Any,
-    split: Any,
-    bins: int,
-    lows: Any,
-    highs: Any,
-    gaps: Any,
-    nearness: Any,
-) -> None:
+    layers: Any, cut: float, below: float, firsts: Any, lasts: Any, masks: Any, states: Any, status: Any, steady: Any,
+    flipping: Any, split: Any, bins: int, lows: Any, highs: Any, gaps: Any, nearness: Any,
+) -> None:  # fmt: skip
     """Bound the margin of every twin over some boxes, and what follows about decisions.
 
     From ``cut`` on a margin is favourable, under ``below`` it is not, and in between (rounding) it may be either.
     ``nearness`` of an open box says how nearly its bound settles it: the margin of its middle, as a share of how far
     that margin is from the bound.
     """
-    m = layers.twins.shape[0]
-    neurons = 0
-    widest = 1
-    for width in layers.widths:
-        neurons += width
-        widest = max(widest, width)
-    inputs = layers.steps.shape[1]
-    low, high, centre = np.empty(neurons), np.empty(neurons), np.empty(neurons)
+    m, neurons, inputs = layers.twins.shape[0], layers.kinds.shape[0], layers.steps.shape[1]
+    point = _room(layers)
+    centre, tops, errors = point
+    low, high = np.empty(neurons), np.empty(neurons)
     lines, work = np.empty((7, neurons)), np.empty((2, 2 * POINTS + 6))
     chain = np.empty(2 * POINTS + 6, np.int64)
-    rows = np.empty((3, widest))
+    rows = np.empty((2, layers.widths.max()))
     front, blur = np.empty(layers.widths[0]), np.empty(neurons)
     tilts = np.zeros((neurons, inputs))
     tilts[: layers.widths[0]] = np.abs(layers.steps)
@@ -859,15 +711,14 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     # Row 0 bounds the margin from below, row 1 its opposite: the margin is at most what that leaves.
     added = np.empty((2, m))  # what each twin adds to the bound
     floors, constants = np.empty(2), np.empty(2)
-    parts, spare = np.empty(bins), np.empty(bins)
+    parts, spare = np.empty(bins), np.empty((2, bins))
     person = np.empty(layers.numeric + masks.shape[1])
-    errors = np.empty((2, widest))
     countable = layers.wide.sum() == 0.0
     for box in range(firsts.shape[0]):
         first, last, mask = firsts[box], lasts[box], masks[box]
         if countable and count_people(first, last, mask) <= (1 if gaps.shape[0] else FEW):
             error = ask_everybody(
-                layers, cut, below, first, last, mask, person, rows, errors, added[0], box, status, steady, flipping
+                layers, cut, below, first, last, mask, person, point, added[0], box, status, steady, flipping
             )
             split[box] = -1
             if gaps.shape[0]:
@@ -875,10 +726,10 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
                     lows[box, z], highs[box, z] = added[0, z] - cut - error, added[0, z] - cut + error
                 gaps[box] = added[0].max() - added[0].min() + 2.0 * error
             continue
-        forward(layers, first, last, mask, centre)
+        margin = _to_middle(layers, first, last, mask, centre, tops) - cut
         bound_neurons(
             layers, first, last, mask, states[box], low, high, centre, lines, (work[0], work[1], chain), rows,
-            slopes[0], front, tilts,
+            slopes[0], front, added[0], tilts,
         )  # fmt: skip
         blur[:] = 0.0
         for side in range(2):
@@ -886,7 +737,7 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
                 layers, side, cut if side == 0 else below, lines, first, last, mask, rows, slopes[side], front, blur,
                 added[side],
             )  # fmt: skip
-        error = margin_error(layers, first, last, mask, high, lines, errors)
+        error = _box_error(layers, first, last, mask, high, lines, errors)
         for side in range(2):
             floors[side], constants[side] = floors[side] - error, constants[side] - error
         lowest_below, lowest_above = added[0].min(), added[1].min()
@@ -907,7 +758,6 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
             status[box], flipping[box] = FLIPPING, 1.0
         else:
             status[box] = OPEN
-            margin = _middle_margin(layers, centre, cut)
             floor = floors[0] + lowest_below if margin >= 0.0 else floors[1] + lowest_above
             nearness[box] = min(abs(margin) / (abs(margin) - floor), 1.0) if floor < 0.0 else 1.0
             split[box] = _widest(layers, slopes[0], slopes[1], first, last, mask, blur, tilts)
@@ -935,28 +785,14 @@ def _side(
     ``slopes`` gets the slopes, ``added`` what each twin adds. Gives the least value over the box without any twin's
     part, and the constant.
     """
-    depth = layers.widths.shape[0] - 1
-    final = layers.down.shape[0] - layers.widths[depth]
+    depth = layers.widths.shape[0] - 2
     sign = 1.0 if side == 0 else -1.0
-    constant = sign * (layers.biases[layers.biases.shape[0] - 1] - cut) - layers.slack
+    constant = sign * (layers.biases[-1] - cut) - layers.slacks[-1]
     for k in range(layers.widths[depth]):
-        rows[0, k] = sign * layers.down[final + k]
+        rows[0, k] = sign * layers.down[layers.starts[depth + 1] + k]
     floor, constant = lower(layers, depth, rows[0], rows[1], constant, lines, first, last, mask, slopes, front, blur)
-    for z in range(added.shape[0]):
-        added[z] = 0.0
-        for k in range(front.shape[0]):
-            added[z] += front[k] * layers.twins[z, k]
+    _twins(layers, front, added)
     return floor, constant
-
-
-@linked
-def _middle_margin(layers: Any, centre: Any, cut: float) -> Any:
-    """The margin over the cut at the middle of a box, from the pre-activations there."""
-    width, total = layers.widths[layers.widths.shape[0] - 1], layers.biases[layers.biases.shape[0] - 1] - cut
-    begin, final = centre.shape[0] - width, layers.down.shape[0] - width
-    for k in range(begin, begin + width):
-        total += layers.down[final + k - begin] * activated(layers.kinds[k], layers.curves[k, 0], centre[k])
-    return total
 
 
 @linked
@@ -973,17 +809,9 @@ def _widest(layers: Any, below: Any, above: Any, first: Any, last: Any, mask: An
         if reach >= 1.0 and weight > best:
             best, chosen = weight, i
     for a in range(mask.shape[0]):
-        start, stop = layers.first_value[a], layers.first_value[a + 1]
-        weight = 0.0
-        values = 0
-        for slopes in (below, above):
-            small, large = np.inf, -np.inf
-            values = 0
-            for v in range(start, stop):
-                if (mask[a] >> np.uint64(v - start)) & np.uint64(1):
-                    small, large = min(small, slopes[v]), max(large, slopes[v])
-                    values += 1
-            weight += large - small
+        small, large, _, values = _among(layers, below, a, mask[a])
+        least, most, _, _ = _among(layers, above, a, mask[a])
+        weight = large - small + most - least
         if values > 1 and weight > best:
             best, chosen = weight, layers.numeric + a
     return chosen

@@ -74,7 +74,7 @@ def refit(
     if fitting.prejudice and groups is None:
         raise OptionError(f"prejudice is {fitting.prejudice:g}, but no groups are given; say whom it should not tell.")
     members = None if groups is None or not fitting.prejudice else _Members.of(np.asarray(groups), len(rows))
-    scaling = _Scaling.of(rows)
+    scaling = Scaling.of(rows)
     learner = Learner(scaling.unfolded(network), targets=wanted)
     kept = np.asarray(frozen, dtype=np.int64)
     scaled = scaling(rows)
@@ -284,7 +284,7 @@ def _log_masses(logits: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Scaling:
+class Scaling:
     """Inputs in units of their spread, and networks that take them so."""
 
     mean: npt.NDArray[np.float64]
@@ -293,7 +293,7 @@ class _Scaling:
     factor: npt.NDArray[np.float32]
 
     @classmethod
-    def of(cls, rows: Floats) -> _Scaling:
+    def of(cls, rows: Floats) -> Scaling:
         mean, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
         spread[spread == 0] = 1.0
         return cls(mean, spread, mean.astype(np.float32), (1 / spread).astype(np.float32))

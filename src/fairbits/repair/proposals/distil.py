@@ -37,9 +37,8 @@ def shrunk(network: Network, schema: Schema, encoding: Encoding, rows: Codes, sh
     """
     if not 0 <= share <= 1:
         raise OptionError(f"the share to shrink by is {share}; it must be between 0 and 1.")
-    inputs = protected_inputs(schema, encoding)
+    inputs, first = protected_inputs(schema, encoding), network.weights[0].copy()
     mean = encoding.encode(rows)[:, inputs].mean(axis=0, dtype=np.float64)
-    first = network.weights[0].copy()
     taken = share * (mean @ first[inputs].astype(np.float64))
     first[inputs] *= np.float32(1 - share)
     bias = (network.biases[0] + taken).astype(np.float32)
@@ -115,8 +114,7 @@ def _every_value(schema: Schema, people: Codes) -> Codes:
 
 def near_people(schema: Schema, rows: Codes, count: int, rng: np.random.Generator) -> Codes:
     """People near the rows: one to three attributes that are not protected come from another row."""
-    people = rows[rng.integers(0, len(rows), count)].copy()
-    donors = rows[rng.integers(0, len(rows), count)]
+    people, donors = (rows[rng.integers(0, len(rows), count)] for _ in range(2))
     free = np.array(schema.free_columns)
     ranks = rng.random((count, len(free))).argsort(axis=1).argsort(axis=1)
     changed = ranks < rng.integers(CHANGED[0], CHANGED[1] + 1, count)[:, None]
@@ -147,9 +145,8 @@ def training_data(
     count = int(np.clip(NEAR * len(rows), min(FEWEST, max_rows), min(MOST, max_rows)))
     people = np.concatenate([rows, near_people(guard.schema, rows, count, rng)])
     average = guard.with_guarantee(1)
-    if guard.schema.regression:
-        return people, average.people_scores(people).astype(np.float64)
-    return people, average.people_class_scores(people).astype(np.float64)
+    asked = average.people_scores if guard.schema.regression else average.people_class_scores
+    return people, asked(people).astype(np.float64)
 
 
 #: Bounds on k that are tried beside the plain average.
@@ -202,5 +199,4 @@ class Averages:
         except FairbitsError as error:
             planner.notes.append(f"nothing was distilled: {error}")
             return
-        words = f"{made.words}; {DIRECT_ONLY}"
-        yield Proposal("distilled", words, made.model, source=made.source, teacher=guard)
+        yield Proposal("distilled", f"{made.words}; {DIRECT_ONLY}", made.model, source=made.source, teacher=guard)

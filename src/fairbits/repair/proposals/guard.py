@@ -30,7 +30,6 @@ from fairbits.domain import (
     Inputs,
     Lookup,
     Numeric,
-    Rule,
     Schema,
     Table,
     Twins,
@@ -62,19 +61,15 @@ def half_width(guarantee: int, epsilon: float, partition: str, *, vector: bool =
     grid a bin may begin anywhere, which costs one more. Whole vectors are classes by boxes, where this holds
     for one box only. One class is the plain average: then nobody's decision depends on a twin either.
     """
-    if guarantee == 1:
-        return 0.0
-    if vector:
-        return epsilon / 2
+    if guarantee == 1 or vector:
+        return 0.0 if guarantee == 1 else epsilon / 2
     return (guarantee - (partition == "grid")) * epsilon / 2
 
 
 def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool = False) -> int:
     """The largest number of classes that anybody can have, for a half width with room for rounding."""
-    if tau == 0:
-        return 1
-    if vector:
-        return 1 if tau <= epsilon / 2 else 0
+    if tau == 0 or vector:
+        return int(tau <= epsilon / 2)
     classes = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
     return classes + (partition == "grid")
 
@@ -142,43 +137,25 @@ class TwinRules:
         """The rules of a schema that are about twins; None where there are none, or the model never gets what
         they ask.
         """
-        rules = twin_rules(schema)
-        looked_at = sorted({c for rule in rules for c in rule.columns} - set(schema.protected_columns))
-        seen: dict[int, tuple[Numeric | Lookup, bool]] = {}
-        for column in looked_at:
-            part = encoding.parts[column]
-            if isinstance(part, Unseen):
-                return None
-            seen[column] = (part, schema.attributes[column].discrete)
-        if not rules:
+        protected = set(schema.protected_columns)
+        rules = [rule for rule in schema.rules if protected.intersection(rule.columns)]
+        looked_at = sorted({c for rule in rules for c in rule.columns} - protected)
+        parts = [(column, encoding.parts[column]) for column in looked_at]
+        seen = {c: (part, schema.attributes[c].discrete) for c, part in parts if not isinstance(part, Unseen)}
+        if not rules or len(seen) < len(parts):
             return None
         values = {int(c): twins.values[:, place].astype(np.float64) for place, c in enumerate(twins.columns)}
         return cls(tuple(rule.program for rule in rules), seen, values)
-
-    def check_gaps(self) -> None:
-        """Refuse attributes that may be missing, which a graph of plain layers cannot read back."""
-        if any(isinstance(part, Numeric) and part.gap is not None for part, _ in self.seen.values()):
-            raise CapabilityError(
-                "a rule about twins looks at an attribute that may be missing, which a graph of plain layers cannot "
-                "read back; the Python file can."
-            )
 
     def valid(self, rows: Inputs) -> npt.NDArray[np.bool_]:
         """Which twins of encoded rows can exist, (n, m)."""
         columns: dict[int, Any] = {c: values[None] for c, values in self.twins.items()}
         columns |= {c: decoded(part, rows, whole=whole)[:, None] for c, (part, whole) in self.seen.items()}
-        found = self.evaluate(columns)
-        return np.asarray(np.broadcast_to(found, (len(rows), len(next(iter(self.twins.values()))))))
+        return np.asarray(np.broadcast_to(self.evaluate(columns), (len(rows), len(next(iter(self.twins.values()))))))
 
     def evaluate(self, columns: Mapping[int, Any]) -> Any:
         """Where all rules hold, by what arrays (or traced values of a graph) are in their columns."""
         return reduce(np.logical_and, [evaluated(program, columns.__getitem__) for program in self.programs])
-
-
-def twin_rules(schema: Schema) -> tuple[Rule, ...]:
-    """The rules that look at a protected attribute."""
-    protected = set(schema.protected_columns)
-    return tuple(rule for rule in schema.rules if protected.intersection(rule.columns))
 
 
 def decoded(part: Numeric | Lookup, rows: Inputs, *, whole: bool) -> Codes:
@@ -200,25 +177,14 @@ SHARE = 0.5
 _EDGE = 1e-6
 
 
-def fitted_shift(
-    average: Doubles, evaluator: Evaluator, rows: Codes, labels: npt.NDArray[np.float64], schema: Schema
+def decision_shift(
+    average: Doubles, own: npt.NDArray[Any], deserved: npt.NDArray[np.bool_], threshold: float = 0.5
 ) -> float:
-    """What is added to the log-odds before the threshold decides; for a regression, to values, so that their
-    mean is right.
+    """What is added to the log-odds of averages before the threshold decides.
 
     The threshold moves towards the one at which as many of these rows are favoured as by the model itself, and only
     where balanced accuracy gains more by it than chance might give.
     """
-    if schema.regression:
-        return float(np.mean(labels - average))
-    own = np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)))
-    return decision_shift(average, own, labels == schema.favourable_index, float(evaluator.threshold))
-
-
-def decision_shift(
-    average: Doubles, own: npt.NDArray[Any], deserved: npt.NDArray[np.bool_], threshold: float = 0.5
-) -> float:
-    """How far the log-odds of averages move: towards favouring as many as the model does, if that gains anything."""
     if deserved.all() or not deserved.any():
         return 0.0
     cut = float(np.clip(threshold, _EDGE, 1 - _EDGE))
@@ -228,7 +194,7 @@ def decision_shift(
     after = moved(average, shift, regression=False)
     labels = deserved.astype(np.float64)
     gained = balanced_loss((average >= threshold) == deserved, (after >= threshold) == deserved, labels)
-    return shift if gained.upper < 0 else 0.0
+    return shift if gained.high < 0 else 0.0
 
 
 #: Twins that are asked about at once where rows come encoded.
@@ -320,36 +286,14 @@ class Guard:
         threads: int | None = None,
         rows: Table | None = None,
     ) -> Guard:
-        """The guard of a subject's model.
+        """The guard of a subject's model. Other parameters as of :class:`Guard`.
 
         Parameters
         ----------
         subject
             A subject, or its name or file.
-        guarantee
-            Number of classes that nobody may exceed.
-        tau
-            Half width instead of a guarantee.
-        epsilon
-            Tolerance between scores; None takes the default of the subject.
-        partition
-            "constrained" or "grid".
-        refit
-            Fit the decision threshold again.
-        threads
-            Number of threads; None means all cores.
         rows
             Training rows, where they are not the table's own.
-
-        Returns
-        -------
-        Guard
-            The guard.
-
-        Raises
-        ------
-        OptionError
-            If the bound makes no sense.
         """
         if isinstance(subject, str):
             from fairbits.data import load_subject
@@ -417,7 +361,11 @@ class Guard:
             average = self._in_pieces(
                 lambda some: self._centre(self._asked_twins(some), self._valid(some)), known.codes, _SCORES
             )
-            self.shift = fitted_shift(average[:, 0], self._evaluator, known.codes, known.labels, subject.schema)
+            own = np.asarray(self.model.scores(self.encoding.encode(known.codes)))
+            deserved = known.labels == schema.favourable_index
+            self.shift = decision_shift(average[:, 0], own, deserved, float(self._evaluator.threshold))
+            if schema.regression:  # added to values, so that their mean is right
+                self.shift = float(np.mean(known.labels - average[:, 0]))
 
     def _bound(self) -> int:
         vector = self._evaluator.by_vector
@@ -461,25 +409,7 @@ class Guard:
         )
 
     def with_guarantee(self, guarantee: int | None = None, *, tau: float | None = None) -> Guard:
-        """The same guard under another bound; nothing is fitted or asked again.
-
-        Parameters
-        ----------
-        guarantee
-            Number of classes that nobody may exceed.
-        tau
-            Half width instead of a guarantee.
-
-        Returns
-        -------
-        Guard
-            A new guard.
-
-        Raises
-        ------
-        OptionError
-            If the bound makes no sense.
-        """
+        """The same guard under another bound; nothing is fitted or asked again. Parameters as of :class:`Guard`."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         vector = self._evaluator.by_vector
@@ -489,59 +419,34 @@ class Guard:
         return other
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The guarded score of each encoded row.
+        """The guarded score of each encoded row, (n,).
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
         """
         return self._score(self._of_inputs(inputs))
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The guarded probability of every class of each encoded row.
+        """The guarded probability of every class of each encoded row, (n, classes); a regression has none.
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, classes).
-
-        Raises
-        ------
-        ModelError
-            If the model is a regression.
         """
         if self.schema.regression:
             raise ModelError("a guarded regression has no classes; use its scores.")
         return self._classes(self._of_inputs(inputs))
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The decided class of each encoded row.
+        """The position of the decided class of each encoded row, (n,); a regression decides none.
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        npt.NDArray[np.int64]
-            Positions of classes, (n,).
-
-        Raises
-        ------
-        ModelError
-            If the model is a regression.
         """
         if self.schema.regression:
             raise ModelError("a regression decides no class; use its scores.")
@@ -549,62 +454,42 @@ class Guard:
         return self.schema.rule.most_likely(found) if self._whole else self.schema.rule.decide(found[:, 0])
 
     def people_scores(self, codes: Codes) -> Array:
-        """The guarded score of each person, as ``scores`` gives it, by the engine's kernels.
+        """The guarded score of each person, (n,), as ``scores`` gives it, by the engine's kernels.
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
         """
         return self._score(self._of_people(codes))
 
     def people_class_scores(self, codes: Codes) -> Array:
-        """The guarded probabilities of all classes of each person.
+        """The guarded probabilities of all classes of each person, (n, classes).
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, classes).
         """
         return self._classes(self._of_people(codes))
 
     def twin_scores(self, codes: Codes) -> Array:
-        """Guarded scores of every twin of every person.
+        """Guarded scores of every twin of every person, (n, m).
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Scores, (n, m).
         """
         return self._score(self._of_twins(codes))
 
     def twin_class_scores(self, codes: Codes) -> Array:
-        """Guarded probabilities of all classes for every twin of every person.
+        """Guarded probabilities of all classes for every twin of every person, (n, m, classes).
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, m, classes).
         """
         return self._classes(self._of_twins(codes))
 
@@ -615,11 +500,6 @@ class Guard:
         ----------
         evaluator
             The model, and how people are evaluated.
-
-        Returns
-        -------
-        bool
-            True where it does.
         """
         return self._evaluator.asks_alike(evaluator)
 
@@ -698,9 +578,8 @@ class Guard:
 
     def _asked_twins(self, codes: Codes) -> Doubles:
         """The outputs of all twins of people, (n, m, outputs)."""
-        if self._whole:
-            return self._evaluator.class_scores(codes).astype(np.float64)
-        return self._evaluator.scores(codes).astype(np.float64)[:, :, None]
+        found = self._evaluator.class_scores(codes) if self._whole else self._evaluator.scores(codes)[:, :, None]
+        return found.astype(np.float64)
 
     def _centre(self, twins: Doubles, valid: npt.NDArray[np.bool_] | None) -> Doubles:
         return self._lifted(averaged(twins, self.weights, valid))
@@ -709,7 +588,7 @@ class Guard:
         return moved(outputs, self.shift, regression=self.schema.regression)
 
     def _valid(self, codes: Codes) -> npt.NDArray[np.bool_] | None:
-        return self._validity.twins(codes) if self.by_rules else None
+        return None if self.twin_rules is None else self._validity.twins(codes)
 
     def _declared(self, codes: Codes) -> npt.NDArray[np.bool_]:
         """Who has a value of the schema in every protected attribute: the others get the average, (n,)."""

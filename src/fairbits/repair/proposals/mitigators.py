@@ -25,11 +25,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 
 from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer, asked, trainer_of
 from fairbits.domain import Codes
-from fairbits.errors import CapabilityError, MissingDependencyError, TableError
-from fairbits.models import Fitting, Network, refit
+from fairbits.errors import CapabilityError, TableError
+from fairbits.models import Fitting, Network, Scaling, kind_of, needed, refit
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.proposals.thresholds import Coding, coding_of
 from fairbits.subject import Subject
@@ -109,8 +110,6 @@ def check_rows(subject: Subject, labels: npt.NDArray[np.float64]) -> None:
 
 def needs_weights(planner: Planner, purpose: str) -> CapabilityError:
     """Why something that changes weights has nothing for this model."""
-    from fairbits.models import kind_of
-
     return CapabilityError(
         f"{purpose} changes the weights of a network, which {kind_of(planner.network)!r} does not show; reweigh and "
         f"expgrad train any scikit-learn style model, and {REMAINING}."
@@ -145,18 +144,13 @@ def independent_weights(groups: npt.NDArray[np.int64], labels: npt.NDArray[np.fl
     return weights * (len(weights) / weights.sum())
 
 
-PREJUDICE_UPDATES = 1_500
-#: Weights of the penalty that are tried; the paper's experiments end at 30.
-WEIGHTS = (1.0, 10.0)
-
-
 @dataclass(frozen=True, slots=True)
 class PrejudiceRemover:
     """A proposal for each weight of the penalty; native networks only."""
 
     name: str = "prejudice"
-    weights: tuple[float, ...] = WEIGHTS
-    updates: int = PREJUDICE_UPDATES
+    weights: tuple[float, ...] = (1.0, 10.0)  # the paper's experiments end at 30
+    updates: int = 1_500
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Train the network further under the penalty."""
@@ -179,9 +173,7 @@ class PrejudiceRemover:
             yield data.proposal(f"prejudice-{weight:g}", words, found)
 
 
-#: How hard the adversary pulls; the paper warns that large values do not settle.
-PULLS = (0.1, 1.0)
-ADVERSARIAL_UPDATES, BATCH, RATE = 1_500, 256, 1e-3
+BATCH, RATE = 256, 1e-3
 #: In place of a gradient of 0: its square is still a number in single precision.
 _NEXT_TO_NOTHING = 1e-15
 #: Hidden neurons of the adversary.
@@ -197,16 +189,14 @@ _LAYERS = {
     "gelu": "GELU",
 }
 
-Doubles = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Adversarial:
     """A proposal for each pull; native networks only."""
 
     name: str = "adversarial"
-    pulls: tuple[float, ...] = PULLS
-    updates: int = ADVERSARIAL_UPDATES
+    pulls: tuple[float, ...] = (0.1, 1.0)  # the paper warns that large values do not settle
+    updates: int = 1_500
 
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Train the network further against an adversary."""
@@ -214,7 +204,6 @@ class Adversarial:
         if not isinstance(network, Network):
             raise needs_weights(planner, "adversarial debiasing")
         data = TrainingData.of(planner, "adversarial debiasing")
-        _libraries()
         lost = []
         for pull in self.pulls:
             planner.watch(f"training against an adversary, pull {pull:g}")
@@ -235,13 +224,13 @@ class Adversarial:
         self, network: Network, planner: Planner, data: TrainingData, pull: float, seed: int
     ) -> Network | None:
         """The network trained further; None where its weights went out of bounds."""
-        torch, classifier = _libraries()
-        inputs = np.asarray(planner.setting.subject.encoding.encode(data.rows), np.float64)
-        mean, spread = inputs.mean(axis=0), inputs.std(axis=0)
-        spread[spread == 0] = 1.0
+        library = needed("fairlearn.adversarial", "mitigate", "adversarial debiasing")
+        torch = needed("torch", "torch", "adversarial debiasing")
+        inputs = np.asarray(planner.setting.subject.encoding.encode(data.rows), np.float32)
+        scaling = Scaling.of(inputs)
         with _alone(torch, seed):
-            module = _module(torch, network, mean, spread)
-            learner = classifier(
+            module = _module(torch, scaling.unfolded(network))
+            learner = library.AdversarialFairnessClassifier(
                 backend="torch",
                 predictor_model=module,
                 adversary_model=[ADVERSARY, "leaky_relu"],
@@ -254,16 +243,15 @@ class Adversarial:
             )
             for parameter in module.parameters():
                 parameter.register_hook(_not_nothing)
-            rows, labels = (inputs - mean) / spread, data.labels.astype(np.int64)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    learner.fit(rows, labels, sensitive_features=data.groups)
+                    learner.fit(scaling(inputs), data.labels.astype(np.int64), sensitive_features=data.groups)
             except RuntimeError:  # its loss refuses scores that are no numbers
                 return None
         if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
             return None
-        return _network(module, network, mean, spread)
+        return scaling.folded(_network(module, network))
 
 
 def _not_nothing(gradient: Any) -> Any:
@@ -275,23 +263,17 @@ def _not_nothing(gradient: Any) -> Any:
     return gradient if bool((gradient != 0).any()) else gradient + _NEXT_TO_NOTHING
 
 
-def _module(torch: Any, network: Network, mean: Doubles, spread: Doubles) -> Any:
-    """The network on standardised inputs, as a PyTorch module that gives the probability of class 1."""
+def _module(torch: Any, network: Network) -> Any:
+    """The network as a PyTorch module that gives the probability of class 1."""
+    weights, biases = list(network.weights), list(network.biases)
+    if network.head == "softmax":
+        weights[-1], biases[-1] = np.diff(weights[-1], axis=1), np.diff(biases[-1])
     layers: list[Any] = []
-    last = len(network.weights) - 1
-    for place, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        weights, bias = w.astype(np.float64), b.astype(np.float64)
-        if place == 0:
-            bias, weights = bias + mean @ weights, weights * spread[:, None]
-        if place == last and network.head == "softmax":
-            weights, bias = weights[:, 1:] - weights[:, :1], bias[1:] - bias[:1]
-        layer = torch.nn.Linear(*weights.shape)
-        with torch.no_grad():
-            layer.weight.copy_(torch.from_numpy(weights.T.copy()))
-            layer.bias.copy_(torch.from_numpy(bias.copy()))
-        layers.append(layer)
-        if place < last:
-            layers.append(_activation(torch, network.activations_after[place]))
+    for activation, w, b in zip((None, *network.activations_after), weights, biases, strict=True):
+        if activation is not None:
+            layers.append(_activation(torch, activation))
+        layers.append(torch.nn.Linear(*w.shape))
+        layers[-1].load_state_dict({"weight": torch.tensor(w.T), "bias": torch.tensor(b)})
     return torch.nn.Sequential(*layers, torch.nn.Sigmoid())
 
 
@@ -302,24 +284,16 @@ def _activation(torch: Any, activation: Any) -> Any:
     return made(activation.alpha) if activation.name in ("elu", "leaky_relu") else made()
 
 
-def _network(module: Any, origin: Network, mean: Doubles, spread: Doubles) -> Network:
+def _network(module: Any, origin: Network) -> Network:
     """The trained module as a network of the original's shape."""
     linear = [one for one in module if hasattr(one, "weight")]
-    weights = [one.weight.detach().numpy().astype(np.float64).T for one in linear]
-    biases = [one.bias.detach().numpy().astype(np.float64) for one in linear]
+    weights = [one.weight.detach().numpy().T for one in linear]
+    biases = [one.bias.detach().numpy() for one in linear]
     if origin.head == "softmax":  # half of the difference to each output; what both share stays
-        middle_w = origin.weights[-1].astype(np.float64).mean(axis=1, keepdims=True)
-        middle_b = origin.biases[-1].astype(np.float64).mean(keepdims=True)
-        if len(weights) == 1:
-            middle_w = middle_w * spread[:, None]
-        weights[-1] = np.concatenate([middle_w - weights[-1] / 2, middle_w + weights[-1] / 2], axis=1)
-        biases[-1] = np.concatenate([middle_b - biases[-1] / 2, middle_b + biases[-1] / 2])
-    weights[0] = weights[0] / spread[:, None]
-    biases[0] = biases[0] - mean @ weights[0]
-    arrays = [tuple(np.asarray(a, np.float32) for a in group) for group in (weights, biases)]
-    if not all(np.isfinite(a).all() for group in arrays for a in group):
-        raise CapabilityError("adversarial debiasing diverged here: its weights are no longer finite.")
-    return replace(origin, weights=arrays[0], biases=arrays[1])
+        halves = np.array([-0.5, 0.5], np.float32)
+        weights[-1] = origin.weights[-1].mean(axis=1, keepdims=True) + weights[-1] * halves
+        biases[-1] = origin.biases[-1].mean() + biases[-1] * halves
+    return replace(origin, weights=tuple(weights), biases=tuple(biases))
 
 
 @contextmanager
@@ -333,18 +307,6 @@ def _alone(torch: Any, seed: int) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(threads)
-
-
-def _libraries() -> tuple[Any, Any]:
-    try:
-        from fairlearn.adversarial import AdversarialFairnessClassifier
-    except ImportError:
-        raise MissingDependencyError("fairlearn", "mitigate", "adversarial debiasing") from None
-    try:
-        import torch
-    except ImportError:
-        raise MissingDependencyError("torch", "torch", "adversarial debiasing") from None
-    return torch, AdversarialFairnessClassifier
 
 
 #: Rounds of the game, updates of a network in each, and how far group rates may differ.
@@ -364,11 +326,17 @@ class ExponentiatedGradients:
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Play the game for each bound."""
         data = TrainingData.of(planner, "exponentiated gradient")
-        _reductions()
+        reductions = needed("fairlearn.reductions", "mitigate", "exponentiated gradient")
         trainer = trainer_for(data.subject)
         for alike, words in _BOUNDED.items():
             planner.watch(f"exponentiated gradient, {alike}")
-            members, weights, dropped = self._members(trainer, data, planner.rng(f"{self.name}-{alike}"), alike)
+            bound = reductions.DemographicParity if alike == "parity" else reductions.EqualizedOdds
+            game = reductions.ExponentiatedGradient(
+                _Oracle(trainer, data, planner.rng(f"{self.name}-{alike}")),
+                bound(difference_bound=SLACK),
+                max_iter=self.rounds,
+            )
+            members, weights, dropped = _members(game, data)
             fitted = _together(trainer, members, weights)
             averaged = "log-odds" if isinstance(trainer, NetworkTrainer) else "probability"
             text = f"the average {averaged} of {len(members)} models from a game that bounds gaps in {words}"
@@ -376,28 +344,22 @@ class ExponentiatedGradients:
                 text += f" ({percent(dropped, 0)} of it, one decision for everybody, left out)"
             yield data.proposal(f"expgrad-{alike}", text, fitted)
 
-    def _members(
-        self, trainer: Trainer, data: TrainingData, rng: np.random.Generator, alike: str
-    ) -> tuple[list[Fitted], npt.NDArray[np.float64], float]:
-        """The models of the lottery, and their weights; the last is the weight of constant ones, which are left out."""
-        reductions = _reductions()
-        bound = reductions.DemographicParity if alike == "parity" else reductions.EqualizedOdds
-        game = reductions.ExponentiatedGradient(
-            _Oracle(trainer, data, rng), bound(difference_bound=SLACK), max_iter=self.rounds
-        )
-        places = np.arange(len(data.rows), dtype=np.float64)[:, None]  # people by number: they may have any columns
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a bound is not met shows in the figures
-            game.fit(places, data.favoured, sensitive_features=data.groups)
-        every = [(float(game.weights_[i]), game.predictors_[i]) for i in game.weights_.index]
-        real = [(weight, one.fitted) for weight, one in every if isinstance(one, _Oracle) and one.fitted is not None]
-        real = sorted((pair for pair in real if pair[0] > 0), key=lambda pair: -pair[0])[:MAX_MEMBERS]
-        kept = [pair for pair in real if pair[0] >= MIN_WEIGHT] or real[:1]
-        if not kept:
-            raise CapabilityError("exponentiated gradient ended with one decision for everybody, which is no model.")
-        weights = np.array([weight for weight, _ in kept])
-        constant = sum(weight for weight, one in every if not isinstance(one, _Oracle))
-        return [one for _, one in kept], weights / weights.sum(), float(constant)
+
+def _members(game: Any, data: TrainingData) -> tuple[list[Fitted], npt.NDArray[np.float64], float]:
+    """The models of the lottery, and their weights; the last is the weight of constant ones, which are left out."""
+    places = np.arange(len(data.rows), dtype=np.float64)[:, None]  # people by number: they may have any columns
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a bound is not met shows in the figures
+        game.fit(places, data.favoured, sensitive_features=data.groups)
+    every = [(float(game.weights_[i]), game.predictors_[i]) for i in game.weights_.index]
+    real = [(weight, one.fitted) for weight, one in every if isinstance(one, _Oracle) and one.fitted is not None]
+    real = sorted((pair for pair in real if pair[0] > 0), key=lambda pair: -pair[0])[:MAX_MEMBERS]
+    kept = [pair for pair in real if pair[0] >= MIN_WEIGHT] or real[:1]
+    if not kept:
+        raise CapabilityError("exponentiated gradient ended with one decision for everybody, which is no model.")
+    weights = np.array([weight for weight, _ in kept])
+    constant = sum(weight for weight, one in every if not isinstance(one, _Oracle))
+    return [one for _, one in kept], weights / weights.sum(), float(constant)
 
 
 class _Oracle:
@@ -430,8 +392,6 @@ class _Oracle:
 
 def pooled(networks: Sequence[Network], weights: npt.NDArray[np.float64]) -> Network:
     """One network whose logits are the weighted mean of the networks' logits: their layers stand side by side."""
-    from scipy.linalg import block_diag
-
     first, last = networks[0], len(networks[0].weights) - 1
     made, biases = [], []
     for layer in range(last + 1):
@@ -473,11 +433,3 @@ def voted(estimators: Sequence[Any], weights: npt.NDArray[np.float64]) -> Any:
     if hasattr(estimators[0], "feature_names_in_"):
         made.feature_names_in_ = estimators[0].feature_names_in_
     return made
-
-
-def _reductions() -> Any:
-    try:
-        from fairlearn import reductions
-    except ImportError:
-        raise MissingDependencyError("fairlearn", "mitigate", "exponentiated gradient") from None
-    return reductions

@@ -31,9 +31,10 @@ def candidates(network: Any, inputs: npt.NDArray[np.float32]) -> list[Do]:
     """Every hidden neuron at every one of its values; dead neurons are left out."""
     found: list[Do] = []
     for layer, outputs in enumerate(network.activations(inputs)[:-1]):
-        for neuron in range(outputs.shape[1]):
-            if np.ptp(outputs[:, neuron]) > OFF:
-                found += _attainable(network, layer, neuron, _values(outputs[:, neuron]))
+        for neuron in np.flatnonzero(np.ptp(outputs, axis=0) > OFF).tolist():
+            column = outputs[:, neuron]
+            typical = [0.0, float(column.mean(dtype=np.float64)), *np.quantile(column, QUANTILES).tolist()]
+            found += _attainable(network, layer, neuron, np.unique(np.round(typical, 6)))
     return found
 
 
@@ -45,11 +46,6 @@ def around(network: Any, inputs: npt.NDArray[np.float32], dos: Sequence[Do], *, 
         column = outputs[do.layer][:, do.neuron]
         found += _attainable(network, do.layer, do.neuron, np.linspace(column.min(), column.max(), values))
     return found
-
-
-def _values(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    typical = [0.0, float(outputs.mean(dtype=np.float64)), *np.quantile(outputs, QUANTILES).tolist()]
-    return np.unique(np.round(typical, 6))
 
 
 def _attainable(network: Any, layer: int, neuron: int, values: npt.NDArray[np.float64]) -> list[Do]:
@@ -108,7 +104,7 @@ class Bench:
         self.rows, self.labels = plan.rows[::step], plan.labels[::step]
         self.inputs = self.encoding.encode(self.rows)
         self._members = [self.labels == label for label in np.unique(self.labels)] if not self.linear else []
-        self._accuracy = self._accuracy_of(network, self.inputs, self.labels)
+        self._accuracy = self._accuracy_of(network)
         self._recalls = self._recalls_of(network)
         self.start = self.measured(())
 
@@ -116,9 +112,8 @@ class Bench:
         """Mean k and accuracy of one set of held neurons on the sample."""
         network = self.network.with_interventions(dos)
         k = float(target_of(self.setting.evaluator(network).evaluate(self.cases), self.setting.measure).mean())
-        if self.linear:
-            return HeldSet(tuple(dos), k, self._accuracy_of(network, self.inputs, self.labels))
-        return HeldSet(tuple(dos), k, float(self._standing(self._recalls_of(network)[:, None])[0]))
+        left = self._accuracy_of(network) if self.linear else self._standing(self._recalls_of(network)[:, None])[0]
+        return HeldSet(tuple(dos), k, float(left))
 
     def effects(self, held: Sequence[Do], dos: Sequence[Do]) -> tuple[Doubles, Doubles]:
         """Mean k and accuracy of each further intervention on top of those that are held."""
@@ -126,13 +121,11 @@ class Bench:
         bits = self.setting.measure == "q_1"
         found = hold(self.setting.evaluator(network), self.cases, dos, bits=bits)
         means = found.k_mean if found.q_1 is None else found.q_1.mean(axis=1, dtype=np.float64)
-        if self.linear:
-            changed = (network.with_interventions([d]) for d in dos)
-            exact = np.array([self._accuracy_of(one, self.inputs, self.labels) for one in changed])
-            return means, exact
-        if not isinstance(network, Network):
-            others = [self._recalls_of(network.with_interventions([d])) for d in dos]
-            return means, self._standing(np.array(others).T)
+        if self.linear or not isinstance(network, Network):
+            changed = (network.with_interventions([do]) for do in dos)
+            if self.linear:
+                return means, np.array([self._accuracy_of(one) for one in changed])
+            return means, self._standing(np.array([self._recalls_of(one) for one in changed]).T)
         recalls = [
             accuracies(
                 network,
@@ -147,20 +140,18 @@ class Bench:
         ]
         return means, self._standing(np.array(recalls))
 
-    def _accuracy_of(self, network: Any, inputs: npt.NDArray[np.float32], labels: npt.NDArray[np.float64]) -> float:
-        return accuracy_of(network, inputs, labels, self.setting.subject.schema)
+    def _accuracy_of(self, network: Any, here: Any = slice(None)) -> float:
+        return accuracy_of(network, self.inputs[here], self.labels[here], self.setting.subject.schema)
 
     def _recalls_of(self, network: Any) -> Doubles:
         """The share decided right of each class."""
-        return np.array([self._accuracy_of(network, self.inputs[here], self.labels[here]) for here in self._members])
+        return np.array([self._accuracy_of(network, here) for here in self._members])
 
     def _standing(self, recalls: Doubles) -> Doubles:
         """What is left of the accuracy, by the recalls of the classes, (classes, interventions)."""
         shares = np.array([here.mean() for here in self._members])
-        accuracy = shares @ recalls
         lost = self._recalls.mean() - recalls.mean(axis=0)
-        left: Doubles = np.minimum(accuracy, self._accuracy - lost / BALANCED_FACTOR)
-        return left
+        return np.asarray(np.minimum(shares @ recalls, self._accuracy - lost / BALANCED_FACTOR))
 
 
 def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str, HeldSet]:
@@ -169,7 +160,7 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
     Where none keeps that accuracy it is the one that loses least, so that the smallest loss is known. ``layer`` keeps
     to the suspect layer. A repair that would not lower mean k is left out.
     """
-    tried = [do for do in candidates(bench.network, bench.inputs) if layer is None or do.layer == layer]
+    tried = [do for do in candidates(bench.network, bench.inputs) if layer in (None, do.layer)]
     if not tried:
         return {}
     ks, exact = bench.effects((), tried)
@@ -187,10 +178,7 @@ def singles(bench: Bench, floor: float, *, layer: int | None = None) -> dict[str
 
 def held_sets(bench: Bench, floor: float) -> list[HeldSet]:
     """Sets from a thrifty and a greedy search, fewest neurons first: none beats another in mean k and accuracy."""
-    tried = candidates(bench.network, bench.inputs)
-    if not tried:
-        return []
-    found: list[HeldSet] = []
+    tried, found = candidates(bench.network, bench.inputs), list[HeldSet]()
     for thrift in THRIFTS:
         path = _forward(bench, tried, floor, thrift)
         if path:
@@ -205,8 +193,7 @@ def held_sets(bench: Bench, floor: float) -> list[HeldSet]:
 
 def _forward(bench: Bench, tried: list[Do], floor: float, thrift: float) -> list[HeldSet]:
     """Add the neuron that lowers mean k most for what it costs, until none is left that pays."""
-    path: list[HeldSet] = []
-    now = bench.start
+    path, now = list[HeldSet](), bench.start
     for _ in range(2 * MAX_NEURONS):
         taken = {(do.layer, do.neuron) for do in now.dos}
         left = [do for do in tried if (do.layer, do.neuron) not in taken]
@@ -251,7 +238,7 @@ def _refined(bench: Bench, held: HeldSet, floor: float) -> HeldSet:
         best = _most_worth(held, ks, exact, floor, float("inf"), MIN_GAIN * bench.start.k)
         if best is None:
             return held
-        moved = tried[best]
-        dos = tuple(moved if (do.layer, do.neuron) == (moved.layer, moved.neuron) else do for do in held.dos)
+        moved = {(do.layer, do.neuron): do for do in (*held.dos, tried[best])}
+        dos = tuple(moved.values())
         held = HeldSet(dos, float(ks[best]), float(exact[best]))
     return held

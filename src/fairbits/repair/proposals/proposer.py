@@ -8,52 +8,16 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from fairbits.data import Fitted
-from fairbits.models import Do, Model
+from fairbits.models import Model
 from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
+from fairbits.repair.records import Proposal as Proposal  # noqa: PLC0414 - proposers take it from here
 
 Watch = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A model to be judged, and what was done to it.
-
-    Parameters
-    ----------
-    name, words
-        What it is called, and what was done, in a line.
-    network
-        The model: anything with ``inputs`` and ``scores``.
-    neurons, shrink, retrained, yardstick
-        For the record: held neurons, the share that protected inputs were moved, whether it was trained, and whether it
-        is there for comparison only.
-    coding
-        Which groups of people it was told about.
-    fitted
-        Where it was fitted anew and takes inputs of its own: how it is asked.
-    source
-        What is written to a file, where that is not the model itself.
-    teacher
-        The model whose scores it has learned, where it has: how faithful it is, is measured on held-out rows.
-    """
-
-    name: str
-    words: str
-    network: Model = field(repr=False)
-    neurons: tuple[Do, ...] = ()
-    shrink: float = 0.0
-    retrained: bool = False
-    yardstick: bool = False
-    coding: str = ""
-    fitted: Fitted | None = field(default=None, repr=False)
-    source: Any = field(default=None, repr=False)
-    teacher: Model | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbits.errors import OptionError, choose_from
-from fairbits.repair.proposals.care import Care
 from fairbits.repair.proposals.distil import Averages
-from fairbits.repair.proposals.finetune import FairnessFinetune
 from fairbits.repair.proposals.mitigators import Adversarial, ExponentiatedGradients, PrejudiceRemover, Reweighing
-from fairbits.repair.proposals.neufair import NeuFair
 from fairbits.repair.proposals.proposer import Proposer
+from fairbits.repair.proposals.rivals import Care, FairnessFinetune, NeuFair
 from fairbits.repair.proposals.settings import TRIALS, Tuning
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup
 from fairbits.repair.proposals.tree import FairTree
@@ -35,8 +33,6 @@ ALL = "mitigators"
 
 def proposers_of(wanted: Iterable[str | Proposer], *, trials: int = TRIALS) -> tuple[Proposer, ...]:
     """Proposers by name (``"mitigators"`` stands for all of them), or the objects that were given."""
-    if trials < 1:
-        raise OptionError(f"trials is {trials}; give how many settings are tried, one at least.")
     found: list[Proposer] = []
     for one in [wanted] if isinstance(wanted, str) else wanted:
         if one == Tuning.name:

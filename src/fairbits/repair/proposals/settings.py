@@ -7,16 +7,15 @@ parameters of a kind of model are searched, and between which ends, is one line 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer
-from fairbits.domain import Codes
-from fairbits.errors import CapabilityError, MissingDependencyError, OptionError
-from fairbits.models import Network, last_step
+from fairbits.errors import CapabilityError, OptionError
+from fairbits.models import last_step, needed
 from fairbits.repair.judgement import answers_of, group_figures
 from fairbits.repair.proposals.mitigators import check_rows, trainer_for
 from fairbits.repair.proposals.proposer import Planner, Proposal
@@ -92,27 +91,15 @@ SPACES["LGBMRegressor"], SPACES["XGBRegressor"] = SPACES["LGBMClassifier"], SPAC
 SPACES["CatBoostRegressor"] = SPACES["CatBoostClassifier"]
 
 
-def space_of(estimator: Any) -> dict[str, Callable[[Any], Any]]:
-    """For each parameter of an estimator (behind its pipeline) a function that draws it in a trial of optuna."""
+def space_of(estimator: Any) -> dict[str, Range]:
+    """The range of each parameter of an estimator (behind its pipeline)."""
     prefix, final = last_step(estimator)
     kind = type(final).__name__
     if kind not in SPACES:
         raise CapabilityError(
             f"the parameters of {kind!r} that could be searched are not known here; known are {', '.join(SPACES)}."
         )
-    return {f"{prefix}{name}": _draw(f"{prefix}{name}", ends) for name, ends in SPACES[kind].items()}
-
-
-def network_settings(trial: Any, network: Network) -> dict[str, Any]:
-    """Shape and training of a native network, drawn in a trial of optuna."""
-    layers = trial.suggest_int("layers", 1, max(1, min(5, len(network.weights))))
-    width = trial.suggest_int("width", 8, 64, log=True)
-    return {
-        "widths": tuple(max(4, round(width / 2**place)) for place in range(layers)),
-        "learning_rate": trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True),
-        "updates": trial.suggest_int("updates", 300, 2_000, log=True),
-        "batch": trial.suggest_categorical("batch", [64, 128, 256]),
-    }
+    return {f"{prefix}{name}": ends for name, ends in SPACES[kind].items()}
 
 
 def describe(settings: Mapping[str, Any]) -> str:
@@ -121,21 +108,17 @@ def describe(settings: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"{value:.3g}" if isinstance(value, float) else text
 
 
-def _draw(name: str, ends: Range) -> Callable[[Any], Any]:
-    kind = ends[0]
-    if kind == "one of":
-        values = ends[1]
-        # By number: optuna keeps only plain values, and some of these are tuples.
-        return lambda trial: values[trial.suggest_categorical(name, list(range(len(values))))]
-    low, high = ends[1], ends[2]
-    if kind.endswith("int"):
-        return lambda trial: trial.suggest_int(name, low, high, log=kind.startswith("log"))
-    return lambda trial: trial.suggest_float(name, low, high, log=kind.startswith("log"))
+def _drawn(trial: Any, name: str, ends: Range) -> Any:
+    """A parameter, drawn in a trial of optuna."""
+    kind, low, *high = ends
+    if kind == "one of":  # by number: optuna keeps only plain values, and some of these are tuples
+        return low[trial.suggest_categorical(name, list(range(len(low))))]
+    suggest = trial.suggest_int if kind.endswith("int") else trial.suggest_float
+    return suggest(name, low, *high, log=kind.startswith("log"))
 
 
 TRIALS = 20
@@ -150,14 +133,15 @@ class Tuning:
     name: ClassVar[str] = "settings"
     trials: int = TRIALS
 
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise OptionError(f"trials is {self.trials}; give how many settings are tried, one at least.")
+
     def propose(self, planner: Planner) -> Iterator[Proposal]:
         """Try so many settings; each model that came out of it is proposed."""
-        if self.trials < 1:
-            raise OptionError(f"trials is {self.trials}; at least one is needed.")
         subject = planner.setting.subject
-        training = planner.halves.training
-        check_rows(subject, training.labels)
-        optuna = _optuna()
+        check_rows(subject, planner.halves.training.labels)
+        optuna = needed("optuna", "mitigate", "a search over hyper-parameters")
         work = _Trials(planner, trainer_for(subject, own_parameters=True))
         level = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -199,9 +183,16 @@ class _Trials:
 
     def settings(self, trial: Any) -> dict[str, Any]:
         """The next settings to try."""
-        if isinstance(self._trainer, NetworkTrainer):
-            return network_settings(trial, self._trainer.network)
-        return {name: draw(trial) for name, draw in self._space.items()}
+        if not isinstance(self._trainer, NetworkTrainer):
+            return {name: _drawn(trial, name, ends) for name, ends in self._space.items()}
+        layers = trial.suggest_int("layers", 1, max(1, min(5, len(self._trainer.network.weights))))
+        width = trial.suggest_int("width", 8, 64, log=True)
+        return {
+            "widths": tuple(max(4, round(width / 2**place)) for place in range(layers)),
+            "learning_rate": trial.suggest_float("learning_rate", 3e-4, 1e-2, log=True),
+            "updates": trial.suggest_int("updates", 300, 2_000, log=True),
+            "batch": trial.suggest_categorical("batch", [64, 128, 256]),
+        }
 
     def tried(self, settings: Mapping[str, Any], number: int) -> tuple[Fitted, tuple[float, float, float]]:
         """A model with these settings, and its accuracy, group gap and bits on the rows kept apart."""
@@ -211,28 +202,11 @@ class _Trials:
         setting = self._planner.setting.about(found)
         judged, truth = training.rows[self._judged], training.labels[self._judged]
         answers = answers_of(found.model, setting.subject, judged)
-        evaluation = setting.evaluator(found.model).evaluate(judged[:MEASURED])
-        bits = float(evaluation.q_inf.mean())
+        bits = float(setting.evaluator(found.model).evaluate(judged[:MEASURED]).q_inf.mean())
         schema = setting.subject.schema
         if schema.regression:
             return found, (variance_explained(answers, truth), 0.0, bits)
-        favourable = schema.favourable_index
-        return found, (
-            float((answers == truth).mean()),
-            _gap(schema, judged, answers == favourable, truth == favourable),
-            bits,
-        )
-
-
-def _gap(schema: Any, rows: Codes, favoured: Any, deserved: Any) -> float:
-    """The largest difference in selection rates between the groups of one attribute."""
-    figures = group_figures(schema, rows, favoured, deserved)
-    return max((g.selection for g in figures if len(g.attributes) == 1 and g.selection is not None), default=0.0)
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise MissingDependencyError("optuna", "mitigate", "a search over hyper-parameters") from None
-    return optuna
+        favoured, deserved = (values == schema.favourable_index for values in (answers, truth))
+        groups = group_figures(schema, judged, favoured, deserved)
+        gaps = [one.selection for one in groups if len(one.attributes) == 1 and one.selection is not None]
+        return found, (float((answers == truth).mean()), max(gaps, default=0.0), bits)

@@ -17,6 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from fairbits.domain import Attribute, Codes, Schema, Twins, Unseen
 from fairbits.errors import CapabilityError
@@ -136,12 +137,12 @@ class GroupThresholds:
             part, attribute = self.encoding.parts[column], self.schema.attributes[column]
             if not isinstance(part, Unseen):
                 codes[:, column] = decoded(part, rows, whole=attribute.discrete)
-        return _moved(own, self.shifts[self.coding.of(codes)])
+        return self._moved(own, self.shifts[self.coding.of(codes)])
 
     def people_scores(self, codes: Codes) -> Array:
         """The moved score of each person, a row of codes."""
         own = np.asarray(self.model.scores(self.encoding.encode(codes)), np.float64)
-        return _moved(own, self.shifts[self.coding.of(codes)])
+        return self._moved(own, self.shifts[self.coding.of(codes)])
 
     def people_class_scores(self, codes: Codes) -> Array:
         """The probabilities of both classes of each person."""
@@ -149,7 +150,7 @@ class GroupThresholds:
 
     def twin_scores(self, codes: Codes) -> Array:
         """Moved scores of every twin of every person, (n, m)."""
-        return _moved(self._evaluator.scores(codes).astype(np.float64), self.by_twin[None, :])
+        return self._moved(self._evaluator.scores(codes).astype(np.float64), self.by_twin[None, :])
 
     def twin_class_scores(self, codes: Codes) -> Array:
         """Probabilities of both classes for every twin, (n, m, 2)."""
@@ -158,6 +159,9 @@ class GroupThresholds:
     def fits(self, evaluator: Evaluator) -> bool:
         """Whether an evaluator means the same twins."""
         return self._evaluator.asks_alike(evaluator)
+
+    def _moved(self, scores: Doubles, shifts: Doubles) -> Array:
+        return moved_odds(scores, shifts, TINY).astype(np.float32)
 
 
 def twin_cuts(attribute: Attribute) -> list[float]:
@@ -170,18 +174,14 @@ def fitted_thresholds(
     evaluator: Evaluator, coding: Coding, rows: Codes, labels: npt.NDArray[np.float64], *, alike: str
 ) -> GroupThresholds:
     """The thresholds at which groups are selected as often as everybody is."""
-    schema = evaluator.schema
+    schema, shifts = evaluator.schema, np.zeros(len(coding.labels))
     scores = np.clip(np.asarray(evaluator.model.scores(evaluator.encoding.encode(rows)), np.float64), TINY, 1 - TINY)
-    counted = np.ones(len(rows), bool) if alike == "parity" else labels == schema.favourable_index
-    groups = coding.of(rows)
-    cut = float(np.clip(evaluator.threshold, TINY, 1 - TINY))
-    rate = float(schema.rule.favours(scores[counted]).mean()) if counted.any() else 0.0
-    shifts = np.zeros(len(coding.labels))
-    for group in range(len(shifts)):
-        own = scores[counted & (groups == group)]
-        if len(own) == 0 or not 0 < rate < 1:
-            continue
-        shifts[group] = np.log(cut / (1 - cut)) - _log_odds_at(own, rate)
+    if alike != "parity":
+        rows, scores = rows[labels == schema.favourable_index], scores[labels == schema.favourable_index]
+    rate = float(schema.rule.favours(scores).mean()) if len(rows) else 0.0
+    cut, groups = float(np.clip(evaluator.threshold, TINY, 1 - TINY)), coding.of(rows)
+    for group in np.unique(groups) if 0 < rate < 1 else ():
+        shifts[group] = special.logit(cut) - _log_odds_at(scores[groups == group], rate)
     return GroupThresholds(evaluator, coding, shifts)
 
 
@@ -194,14 +194,9 @@ def _log_odds_at(scores: Doubles, rate: float) -> float:
     first = np.flatnonzero(np.concatenate([[True], np.diff(values) > _TIED]))
     above = 1 - np.concatenate([first, [len(values)]]) / len(values)  # with the cut before each of them, and at last
     place = int(np.argmin(np.abs(above - rate)))
-    low, high = values[np.append(first[1:], len(values)) - 1], values[first]  # the last and the first of each
-    below = np.append(np.log(high[0] / (1 - high[0])) - 2.0, np.log(low / (1 - low)))
-    beyond = np.append(np.log(high / (1 - high)), np.log(low[-1] / (1 - low[-1])) + 2.0)
+    last, odds = np.append(first[1:], len(values)) - 1, special.logit(values)
+    below, beyond = np.append(odds[0] - 2.0, odds[last]), np.append(odds[first], odds[-1] + 2.0)
     return float(0.5 * (below[place] + beyond[place]))
-
-
-def _moved(scores: Doubles, shifts: Doubles) -> Array:
-    return moved_odds(scores, shifts, TINY).astype(np.float32)
 
 
 _ALIKE = {

@@ -59,7 +59,9 @@ class FairTree:
 
         data = TrainingData.of(planner, "a fair tree")
         schema, parts = data.subject.schema, data.subject.encoding.parts
-        free = [i for i in schema.free_columns if not isinstance(parts[i], Unseen) and not _lacks(schema.attributes[i])]
+        # Values of a number may be missing in the table; a category has a label for that.
+        lacks = [one.gap is not None and not one.labels for one in schema.attributes]
+        free = [i for i in schema.free_columns if not isinstance(parts[i], Unseen) and not lacks[i]]
         if not free:
             raise CapabilityError(
                 "a fair tree splits on unprotected attributes that nobody lacks, and this model takes none."
@@ -84,11 +86,6 @@ class FairTree:
             yield Proposal(name, text, fitted.model, retrained=True, fitted=fitted)
 
 
-def _lacks(attribute: Attribute) -> bool:
-    """Whether values of a number are missing in the table: a category has a label for that."""
-    return attribute.gap is not None and not attribute.labels
-
-
 def _fitted(tree: Any, schema: Schema, encoding: Encoding) -> Fitted:
     """The tree as a model that is asked with codes of people, whatever the subject's own model takes."""
     names = tuple(name for name, part in zip(schema.names, encoding.parts, strict=True) if not isinstance(part, Unseen))
@@ -111,8 +108,7 @@ def nodes_of(tree: Any, schema: Schema) -> dict[str, list[Any]]:
 def tree_words(nodes: dict[str, list[Any]], schema: Schema, encoding: Encoding, node: int = 0) -> str:
     """A tree over codes as people read it: if …, then …, else …; leaves say what is decided."""
     if nodes["left"][node] < 0:
-        decided = schema.rule.most_likely(np.array([nodes["values"][node]]))[0]
-        return schema.classes[decided]
+        return schema.classes[schema.rule.most_likely(np.array([nodes["values"][node]]))[0]]
     sides = [tree_words(nodes, schema, encoding, nodes[side][node]) for side in ("left", "right")]
     if sides[0] == sides[1]:
         return sides[0]
@@ -126,9 +122,9 @@ def _condition(attribute: Attribute, cut: float) -> str:
     """Whom a split sends to the left."""
     if not attribute.labels:
         return f"{attribute.name} ≤ {np.floor(cut) if attribute.discrete else cut:.6g}"
-    codes = attribute.low + np.arange(len(attribute.labels))
-    inside = [label for label, code in zip(attribute.shown_labels(), codes, strict=True) if code <= cut]
-    others = [label for label in attribute.shown_labels() if label not in inside]
+    shown = attribute.shown_labels()
+    first = int((attribute.low + np.arange(len(shown)) <= cut).sum())
+    inside, others = shown[:first], shown[first:]
     few, word = (inside, "is") if len(inside) <= len(others) else (others, "is not")
     more = f" or {len(few) - LISTED} more" if len(few) > LISTED else ""
     return f"{attribute.name} {word} {' or '.join(few[:LISTED])}{more}"
@@ -165,13 +161,13 @@ def _pair_counts(above: npt.NDArray[np.bool_]) -> Doubles:
 def _cuts(inputs: Doubles, labels: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> list[tuple[int, float]]:
     """Cuts between values of attributes, those first that alone lower the Gini impurity most."""
     found = []
-    for column in columns.tolist():
-        values = np.unique(inputs[:, column])
-        between = (values[1:] + values[:-1]) / 2
+    for column, values in ((column, inputs[:, column]) for column in columns.tolist()):
+        present = np.unique(values)
+        between = (present[1:] + present[:-1]) / 2
         if len(between) > CUTS_EACH:
-            between = np.unique(np.quantile(inputs[:, column], np.linspace(0, 1, CUTS_EACH + 2)[1:-1]))
-        for cut in between[between < values[-1]].tolist():
-            side = inputs[:, column] > cut
+            between = np.unique(np.quantile(values, np.linspace(0, 1, CUTS_EACH + 2)[1:-1]))
+        for cut in between[between < present[-1]].tolist():
+            side = values > cut
             impurity = sum(one.mean() * (1 - one.mean()) * len(one) for one in (labels[side], labels[~side]))
             found.append((impurity, column, cut))
     if not found:
@@ -187,19 +183,23 @@ def built(best: OptimalTree, inputs: Doubles, names: npt.NDArray[Any]) -> Any:
     made = DecisionTreeClassifier(max_depth=2).fit(inputs, names)
     classes = (names[:, None] == made.classes_[None, :]).astype(np.float64)
     first, left, right = (inputs[:, column] > cut for column, cut in best.splits)
-    everybody = np.ones(len(names), np.bool_)
-    inside = [everybody, ~first, ~first & ~left, ~first & left, first, first & ~right, first & right]
+    inside = [
+        np.ones(len(names), np.bool_),
+        ~first,
+        ~first & ~left,
+        ~first & left,
+        first,
+        first & ~right,
+        first & right,
+    ]
     nodes = np.zeros(7, made.tree_.__getstate__()["nodes"].dtype)
     nodes["left_child"], nodes["right_child"] = [1, 2, -1, -1, 5, -1, -1], [4, 3, -1, -1, 6, -1, -1]
     nodes["feature"], nodes["threshold"] = -2, -2.0
-    for node, (column, cut) in zip((0, 1, 4), best.splits, strict=True):
-        nodes["feature"][node], nodes["threshold"][node] = column, cut
-    sizes = np.array([int(one.sum()) for one in inside])
-    nodes["n_node_samples"], nodes["weighted_n_node_samples"] = sizes, sizes
-    reached: list[npt.NDArray[np.bool_]] = []  # a node that nobody reaches says what the one above it does
-    for one, above in zip(inside, (0, 0, 1, 1, 0, 4, 4), strict=True):
-        reached.append(one if one.any() else reached[above])
-    shares = np.stack([classes[one].mean(axis=0) for one in reached])
+    nodes["feature"][[0, 1, 4]], nodes["threshold"][[0, 1, 4]] = zip(*best.splits, strict=True)
+    nodes["n_node_samples"] = nodes["weighted_n_node_samples"] = [one.sum() for one in inside]
+    for place, above in enumerate((0, 0, 1, 1, 0, 4, 4)):  # a node that nobody reaches says what the one above it does
+        inside[place] = inside[place] if inside[place].any() else inside[above]
+    shares = np.stack([classes[one].mean(axis=0) for one in inside])
     nodes["impurity"] = 1 - (shares**2).sum(axis=1)
     tree = Tree(inputs.shape[1], np.array([len(made.classes_)], dtype=np.intp), 1)
     tree.__setstate__({"max_depth": 2, "node_count": 7, "nodes": nodes, "values": shares[:, None, :].copy()})

@@ -32,7 +32,7 @@ from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import Setting
 from fairbits.repair.proposals.distil import near_people, protected_inputs, shrunk, without_weights
 from fairbits.repair.proposals.guard import moved_odds
-from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, HeldSet, held_sets, singles
+from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, Doubles, HeldSet, held_sets, singles
 from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.records import neurons_in_words
 from fairbits.subject import balanced_accuracy, decided
@@ -58,10 +58,12 @@ class Finetuning:
         self._protected = protected_inputs(schema, self._encoding)
         cases = halves.pool[: max(1, int(CASES_PER_ROW * len(halves.training.rows)))]
         self._rows, self._labels = self._encoding.encode(halves.training.rows), halves.training.labels
-        self._cases = self._encoding.encode(self._as_anybody(cases, rng))
+        anybody, twins = cases.copy(), self._evaluator.twins  # each under protected values drawn at random
+        anybody[:, twins.columns] = twins.values[self._random_twins(cases, rng)]
+        self._cases = self._encoding.encode(anybody)
         self._opinions = majority_labels(network, self._evaluator, cases)
         person = halves.training.rows[:1]  # the protected inputs of every twin, (m, protected inputs)
-        self._values = self._encoding.encode_twins(person, self._evaluator.twins)[0][:, self._protected]
+        self._values = self._encoding.encode_twins(person, twins)[0][:, self._protected]
         self._paired = (halves.training.rows, halves.pool[:PAIRED_CASES])
         self._paired_inputs = (self._rows, self._encoding.encode(self._paired[1]))
         self._threshold = setting.own.threshold
@@ -80,33 +82,24 @@ class Finetuning:
 
         With cases among them, with a penalty on differences between twins, or with protected weights as they are.
         """
-        inputs, targets = self._rows, self._labels
+        lesson = self._rows, self._labels
         if with_cases:
-            inputs, targets = np.concatenate([inputs, self._cases]), np.concatenate([targets, self._opinions])
+            lesson = np.concatenate([self._rows, self._cases]), np.concatenate([self._labels, self._opinions])
         fitting = Fitting(UPDATES, consistency=consistency, whole=self._evaluator.by_vector)
         frozen = self._protected if blind else ()
-        found = refit(network, inputs, targets, rng, fitting=fitting, pairs=self._pairs, frozen=frozen)
+        found = refit(network, *lesson, rng, fitting=fitting, pairs=self._pairs, frozen=frozen)
         return recentred(found, self._rows, self._share, threshold=self._threshold)
 
     def _pairs(self, rng: np.random.Generator, count: int) -> tuple[Inputs, Inputs]:
         """Two twins of one person each, half of them rows of the table and half of them found cases."""
-        half = count // 2
-        drawn = [
-            rng.integers(0, len(group), size) for group, size in zip(self._paired, (half, count - half), strict=True)
-        ]
+        sizes = (count // 2, count - count // 2)
+        drawn = [rng.integers(0, len(group), size) for group, size in zip(self._paired, sizes, strict=True)]
         one = np.concatenate([inputs[mine] for inputs, mine in zip(self._paired_inputs, drawn, strict=True)])
         people = np.concatenate([codes[mine] for codes, mine in zip(self._paired, drawn, strict=True)])
         other = one.copy()
         for side in (one, other):
             side[:, self._protected] = self._values[self._random_twins(people, rng)]
         return one, other
-
-    def _as_anybody(self, people: Codes, rng: np.random.Generator) -> Codes:
-        """The people, each under protected values drawn at random."""
-        rows = people.copy()
-        twins = self._evaluator.twins
-        rows[:, twins.columns] = twins.values[self._random_twins(people, rng)]
-        return rows
 
     def _random_twins(self, people: Codes, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """One twin of each person, of those that can exist."""
@@ -120,8 +113,7 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
     """The decision that the majority of each person's twins get: a class (the lower one at a tie), or the
     median value.
     """
-    evaluator = evaluator.over_values
-    found = np.empty(len(people))
+    evaluator, found = evaluator.over_values, np.empty(len(people))
     m = evaluator.m
     for rows, block in evaluator.twins.blocks(people):
         inputs = evaluator.encoding.encode(block.reshape(-1, block.shape[-1]))
@@ -131,7 +123,7 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
             found[rows] = np.nanmedian(np.where(there, network.scores(inputs).reshape(-1, m), np.nan), axis=1)
             continue
         labels = np.where(there, np.asarray(decided(network, inputs, evaluator.schema)).reshape(-1, m), -1)
-        votes = np.stack([(labels == label).sum(axis=1) for label in range(network.classes)], axis=1)
+        votes = (labels[:, :, None] == np.arange(network.classes)).sum(axis=1)
         found[rows] = votes.argmax(axis=1)
     return found
 
@@ -149,13 +141,11 @@ def recentred(
     if share is None or not 0 < share < 1:
         return network
     logits = network.logits(inputs).astype(np.float64)
-    sign = 1 if network.favourable == 1 else -1
-    margins = sign * (logits[:, 0] if network.head == "sigmoid" else logits[:, 1] - logits[:, 0])
+    margins = logits[:, 0] if network.head == "sigmoid" else logits[:, 1] - logits[:, 0]
+    margins = margins if network.favourable == 1 else -margins
     shift = float(special.logit(threshold)) - float(np.quantile(margins, 1 - share))
     return _shifted(network, shift)
 
-
-Doubles = npt.NDArray[np.float64]
 
 #: Tables of so many training rows are trained on anew; beyond, a model's own opinion is worth more than its rows.
 FEWEST, MOST = 60, 5_000
@@ -204,10 +194,17 @@ def trained_from_scratch(
             f"a network is trained anew for two classes and {FEWEST} to {MOST:,} training rows, and here are "
             f"{len(schema.classes)} classes and {len(rows):,} rows."
         )
-    inputs = np.asarray(encoding.encode(rows), np.float32)
     protected = protected_inputs(schema, encoding)
-    inputs[:, protected] = 0
-    folds = _folds(labels, rng)
+
+    def encoded(people: Codes) -> Inputs:
+        found = np.asarray(encoding.encode(people), np.float32)
+        found[:, protected] = 0
+        return found
+
+    inputs, folds = encoded(rows), np.empty(len(labels), np.int64)
+    for label in np.unique(labels):  # each class is spread evenly
+        mine = rng.permutation(np.flatnonzero(labels == label))
+        folds[mine] = np.arange(len(mine)) % FOLDS
 
     def several(some: npt.NDArray[np.bool_], updates: int, scaled: bool, starts: int) -> list[Network]:
         lesson = inputs[some], labels[some]
@@ -220,20 +217,16 @@ def trained_from_scratch(
             out[~kept] = _mean(several(kept, updates, scaled, starts), inputs[~kept])
         return out
 
-    best: tuple[float, int, bool] | None = None
-    for scaled, updates in product((False, True), LENGTHS):
-        out = out_of_fold(updates, scaled, 1)
-        value = float(np.mean(_quality(out, _best_shift(out, labels, schema), labels, schema)))
-        if best is None or value > best[0]:
-            best = (value, updates, scaled)
-    assert best is not None  # noqa: S101 - there is at least one number of updates
-    _, updates, scaled = best
+    def worth(tried: tuple[bool, int]) -> float:
+        out = out_of_fold(tried[1], tried[0], 1)
+        return float(np.mean(_quality(out, _best_shift(out, labels, schema), labels, schema)))
+
+    scaled, updates = max(product((False, True), LENGTHS), key=worth)
     out = out_of_fold(updates, scaled, STARTS)
     shift = _best_shift(out, labels, schema)
     accuracy, balanced_accuracy = _quality(out, shift, labels, schema)
     trained = several(np.ones(len(rows), np.bool_), updates, scaled, STARTS)
-    near = np.asarray(encoding.encode(near_people(schema, rows, NEAR, rng)), np.float32)
-    near[:, protected] = 0
+    near = encoded(near_people(schema, rows, NEAR, rng))
     made = _distilled_mean(trained, np.concatenate([inputs, near]), protected, rng)
     return FromScratch(_shifted(made, shift), updates, shift, accuracy, balanced_accuracy)
 
@@ -258,15 +251,6 @@ def _distilled_mean(
     targets = DecisionRule(2, first.favourable, None).both(mean)
     fitting = Fitting(MEAN_UPDATES, batch=min(BATCH, len(inputs)), learning_rate=RATE)
     return without_weights(refit(first, inputs, targets, rng, fitting=fitting, frozen=protected), protected)
-
-
-def _folds(labels: Doubles, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """A fold for every row, each class spread evenly."""
-    folds = np.empty(len(labels), np.int64)
-    for label in np.unique(labels):
-        mine = rng.permutation(np.flatnonzero(labels == label))
-        folds[mine] = np.arange(len(mine)) % FOLDS
-    return folds
 
 
 def _fitted(
@@ -303,14 +287,13 @@ def _fitted(
 
 def _best_shift(scores: Doubles, labels: Doubles, schema: Schema) -> float:
     """The shift of the log-odds with the best balanced accuracy, among those that cost next to no accuracy."""
-    levels = np.clip(np.quantile(scores, np.linspace(0, 1, THRESHOLDS + 1)[1:-1]), _TINY, 1 - _TINY)
     stated = DEFAULT_THRESHOLD if schema.rule.threshold is None else schema.rule.threshold
-    cut = float(np.clip(stated, _TINY, 1 - _TINY))
-    shifts = np.append(0.0, np.log(cut / (1 - cut)) - np.log(levels / (1 - levels)))
+    levels = np.append(stated, np.quantile(scores, np.linspace(0, 1, THRESHOLDS + 1)[1:-1]))
+    odds = special.logit(np.clip(levels, _TINY, 1 - _TINY))
+    shifts = odds[0] - odds
     found = np.array([_quality(scores, float(shift), labels, schema) for shift in shifts])
     kept = np.flatnonzero(found[:, 0] >= found[:, 0].max() - SPARED)
-    # Of equal ones the smallest move.
-    return float(min(shifts[kept[found[kept, 1] == found[kept, 1].max()]], key=abs))
+    return float(min(shifts[kept[found[kept, 1] == found[kept, 1].max()]], key=abs))  # of equal ones the smallest move
 
 
 def _quality(scores: Doubles, shift: float, labels: Doubles, schema: Schema) -> tuple[float, float]:

@@ -59,14 +59,11 @@ def rows_of(subject: Subject, codes: Codes) -> Any:
 def class_values(subject: Subject, model: Any = None) -> list[Any]:
     """The classes in the schema's order, with the types that the model or the table gives them."""
     classes = subject.schema.classes
-    if not classes:
-        return []
     for known in (attribute_of(model, "classes_"), attribute_of(subject.original, "classes_")):
         own = {} if known is None else {text_of(one): plain(one) for one in np.ravel(known).tolist()}
         if set(own) == set(classes):
             return [own[name] for name in classes]
-    found: list[Any] = values_of(Category(name="class", labels=classes)).tolist()
-    return found
+    return list(values_of(Category(name="class", labels=classes)).tolist()) if classes else []
 
 
 def plain(value: Any) -> Any:
@@ -107,14 +104,9 @@ def twin_columns(schema: Schema, twins: Twins) -> tuple[list[str], list[list[Any
     someone = np.array([[attribute.first for attribute in schema.attributes]])
     shown = Decoder(schema).mapping(twins.expand(someone)[0])
     names = [name for column in twins.columns for name in schema.attributes[column].own_columns]
-    values = [_listed(shown[name]) for name in names]
+    days = {name: np.datetime_as_string(shown[name], unit="D") for name in names if shown[name].dtype.kind == "M"}
+    values = [[plain(one) for one in days.get(name, shown[name]).tolist()] for name in names]
     return names, [list(row) for row in zip(*values, strict=True)]
-
-
-def _listed(values: Any) -> list[Any]:
-    if values.dtype.kind == "M":
-        return [str(one) for one in np.datetime_as_string(values, unit="D")]
-    return [plain(one) for one in values.tolist()]
 
 
 def asked(schema: Schema, classes: list[Any], **facts: Any) -> About:
@@ -218,6 +210,14 @@ class Promise:
         """The subject's."""
         return self.subject.schema
 
+    @property
+    def affordable(self) -> int:
+        """Rows that the check may ask about: a guard scores all twins of each, and a service is asked far less."""
+        inner = self.subject.model
+        inner = inner.original if isinstance(inner, Repeated) else inner
+        effort = EFFORT_OF_SERVICE if isinstance(inner, Endpoint) else EFFORT
+        return effort // (self.model.m if isinstance(self.model, Guard) else 1)
+
     def says(self, codes: Codes) -> Doubles:
         """Probabilities of all classes (n, classes), or values (n, 1)."""
         return table_of(self.model, self.subject, codes, self.fitted)
@@ -225,34 +225,21 @@ class Promise:
     @cached_property
     def rows(self) -> Codes:
         """Held-out rows (and cases), evenly over those that are given."""
-        count = min(ROWS, len(self.people), max(20, self.effort // self.cost))
+        count = min(ROWS, len(self.people), max(20, self.affordable))
         return self.people[np.linspace(0, len(self.people) - 1, count).astype(np.int64)]
 
     @cached_property
     def twins(self) -> Codes:
         """All twins of some of the people, one person after the other."""
         m = Twins(self.schema).m
-        some = self.rows[: max(1, min(PEOPLE, self.effort // (2 * m * self.cost)))]
+        some = self.rows[: max(1, min(PEOPLE, self.affordable // (2 * m)))]
         return Twins(self.schema).expand(some).reshape(-1, len(self.schema))
-
-    @property
-    def cost(self) -> int:
-        """Scores that one row costs."""
-        return self.model.m if isinstance(self.model, Guard) else 1
-
-    @property
-    def effort(self) -> int:
-        """Scores that the check may cost."""
-        inner = self.subject.model
-        inner = inner.original if isinstance(inner, Repeated) else inner
-        return EFFORT_OF_SERVICE if isinstance(inner, Endpoint) else EFFORT
 
     @cached_property
     def tolerance(self) -> float:
         """How far scores may lie apart; as far as two answers of a model that varies do, and half as far again."""
-        if not isinstance(self.model, Guard) or not self.model.varies:
-            return TOLERANCE
-        return TOLERANCE + 1.5 * apart(self.says(self.rows), self.wanted["rows"])
+        varies = isinstance(self.model, Guard) and self.model.varies
+        return TOLERANCE + (1.5 * apart(self.says(self.rows), self.wanted["rows"]) if varies else 0.0)
 
     @cached_property
     def tables(self) -> dict[str, Any]:
@@ -289,27 +276,20 @@ class Promise:
         """What a guard says about those: the average where a protected value is nobody's."""
         guard = self.model
         codes, own = self.rows[:200], self.wanted["rows"][:200]
-        if guard.tau == 0:
-            average = own
-        else:
-            plain = guard.with_guarantee(1)
-            average = table_of(plain, self.subject, codes, None)
+        average = own if guard.tau == 0 else table_of(guard.with_guarantee(1), self.subject, codes, None)
         same = dict.fromkeys(("missing", "unknown", "absent"), average)
         return {**same, "turned": own, "one": own[:1], "none": own[:0]}
 
 
 def table_of(model: Any, subject: Subject, codes: Codes, fitted: Fitted | None) -> Doubles:
     """What a model says about people: probabilities of all classes (n, classes), or values (n, 1)."""
-    schema = subject.schema
-    encoding = subject.encoding if fitted is None else fitted.encoding
-    if isinstance(model, AsksPeople):
-        if not schema.classes:
-            return np.asarray(model.people_scores(codes), np.float64)[:, None]
+    schema, people = subject.schema, isinstance(model, AsksPeople)
+    if people and schema.classes:
         return np.asarray(model.people_class_scores(codes), np.float64)
-    inputs = encoding.encode(codes)
+    inputs = codes if people else (subject.encoding if fitted is None else fitted.encoding).encode(codes)
     if len(schema.classes) > 2 and isinstance(model, HasClassScores):
         return np.asarray(model.class_scores(inputs), np.float64)
-    scores = np.asarray(model.scores(inputs), np.float64)
+    scores = np.asarray(model.people_scores(inputs) if people else model.scores(inputs), np.float64)
     return np.asarray(schema.rule.both(scores)) if len(schema.classes) == 2 else scores[:, None]
 
 
@@ -322,7 +302,7 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
     compared, faults = ["scores"], []
     found: Mapping[str, Any] = answer["scores"]
     size = max(1.0, float(np.abs(wanted["rows"]).max(initial=0.0)))
-    given, due = _alike(found["rows"], wanted["rows"], schema)
+    given, due = _alike(found["rows"], wanted["rows"], schema), wanted["rows"]
     if given.shape != due.shape:
         return FileCheck(name, False, answer["library"], fresh, why=f"it answers an array of shape {given.shape}.")
     off = np.abs(given - due).max(axis=1) / size
@@ -336,17 +316,13 @@ def judged(answer: Answer, promise: Promise, job: Job, *, fresh: bool) -> FileCh
     for what, table in found.items():
         if what == "rows":
             continue
-        mine, theirs = _alike(table, wanted[what], schema)
+        mine, theirs = _alike(table, wanted[what], schema), wanted[what]
         if mine.shape != theirs.shape or apart(mine, theirs) > promise.tolerance:
             faults.append(_ODD.get(what, f"it says otherwise of {what}"))
         compared.append(_COMPARED.get(what, what))
     if schema.classes:
-        due_place = schema.rule.most_likely(due) if due.shape[1] > 1 else schema.rule.decide(due[:, 0])
-        place, close = (
-            _decisions(answer, given, schema, promise.classes, faults),
-            _near_cut(due, schema, promise.tolerance),
-        )
-        wrong = place != due_place
+        close = _near_cut(due, schema, promise.tolerance)
+        wrong = _decisions(answer, given, schema, promise.classes, faults) != _decided(due, schema)
         if (wrong & ~close).any() or wrong.mean() > TIES:
             faults.append(f"it decides {int(wrong.sum()):,} of {len(wrong):,} rows differently")
         near &= ~wrong
@@ -393,13 +369,19 @@ _ODD = {
 }
 
 
-def _alike(found: Any, wanted: Doubles, schema: Schema) -> tuple[Doubles, Doubles]:
-    """Both as tables of the same columns: of a model that tells one score of three classes, that one."""
+def _alike(found: Any, wanted: Doubles, schema: Schema) -> Doubles:
+    """As a table of the wanted columns: of a model that tells one score of three classes, that one."""
     table = np.asarray(found, np.float64)
     table = table[:, None] if table.ndim == 1 else table
-    if wanted.shape[1] == 1 and table.shape[1] > 1:
-        table = table[:, [schema.favourable_index]]
-    return table, wanted
+    return table[:, [schema.favourable_index]] if wanted.shape[1] == 1 < table.shape[1] else table
+
+
+def _decided(table: Doubles, schema: Schema) -> npt.NDArray[np.int64]:
+    return schema.rule.most_likely(table) if table.shape[1] > 1 else schema.rule.decide(table[:, 0])
+
+
+def _favoured(table: Doubles, schema: Schema) -> Doubles:
+    return table[:, 0 if table.shape[1] == 1 else schema.favourable_index]
 
 
 def _decisions(
@@ -407,11 +389,10 @@ def _decisions(
 ) -> npt.NDArray[np.int64]:
     """The file's own decisions as positions of classes; by the threshold where it leaves deciding to its owner."""
     if answer["decisions"] is None:
-        return schema.rule.most_likely(given) if given.shape[1] > 1 else schema.rule.decide(given[:, 0])
-    places = {text_of(one): i for i, one in enumerate(classes)}
-    found = np.array([places.get(text_of(one), -1) for one in np.ravel(answer["decisions"]).tolist()], np.int64)
-    _check_classes(sorted(set(np.ravel(answer["decisions"]).tolist()), key=str), classes, faults, typed=True, some=True)
-    return found
+        return _decided(given, schema)
+    places, said = {text_of(one): i for i, one in enumerate(classes)}, np.ravel(answer["decisions"]).tolist()
+    _check_classes(sorted(set(said), key=str), classes, faults, typed=True, some=True)
+    return np.array([places.get(text_of(one), -1) for one in said], np.int64)
 
 
 def _check_classes(found: list[Any], classes: list[Any], faults: list[str], *, typed: bool, some: bool = False) -> None:
@@ -428,8 +409,7 @@ def _check_classes(found: list[Any], classes: list[Any], faults: list[str], *, t
 def _near_cut(table: Doubles, schema: Schema, tolerance: float) -> npt.NDArray[np.bool_]:
     """Rows so close to the threshold (or to a tie) that rounding may decide."""
     if table.shape[1] == 1 or len(schema.classes) == 2:
-        score = table[:, 0] if table.shape[1] == 1 else table[:, schema.favourable_index]
-        return np.asarray(np.abs(score - (schema.rule.threshold or 0.5)) <= tolerance)
+        return np.asarray(np.abs(_favoured(table, schema) - (schema.rule.threshold or 0.5)) <= tolerance)
     top = np.sort(table, axis=1)
     return np.asarray(top[:, -1] - top[:, -2] <= 2 * tolerance)
 
@@ -439,8 +419,7 @@ def _largest_k(found: Any, promise: Promise, faults: list[str]) -> int | None:
     schema = promise.schema
     if found is None or schema.scores == "vector":
         return None
-    table, _ = _alike(found, promise.wanted["twins"], schema)
-    scores = table[:, 0] if table.shape[1] == 1 else table[:, schema.favourable_index]
+    scores = _favoured(_alike(found, promise.wanted["twins"], schema), schema)
     by_person = scores.reshape(-1, Twins(schema).m).astype(np.float32)
     k = int(qid(by_person, epsilon=promise.epsilon, partition=promise.partition).k.max())
     if promise.k_max is not None and k > promise.k_max:

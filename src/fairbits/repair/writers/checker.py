@@ -57,20 +57,19 @@ def in_fresh_process(jobs: Sequence[Job], *, seconds: float = SECONDS) -> list[A
         except subprocess.TimeoutExpired:
             return [{"fault": f"opening and asking it took longer than {seconds:g} s."} for _ in jobs]
         answers = Path(folder) / "answers.pkl"
-        if not answers.is_file():
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            last = said[-1][:200] if said else f"it ended with code {done.returncode}"
-            return [{"fault": f"a fresh process could not ask it: {last.rstrip('.')}."} for _ in jobs]
-        found: list[Answer] = pickle.loads(answers.read_bytes())  # noqa: S301 - written by our own child just now
-        return found
+        if answers.is_file():
+            return list(pickle.loads(answers.read_bytes()))  # noqa: S301 - written by our own child just now
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        last = said[-1][:200] if said else f"it ended with code {done.returncode}"
+        return [{"fault": f"a fresh process could not ask it: {last.rstrip('.')}."} for _ in jobs]
 
 
 def main(folder: str) -> None:
     """The child's side: reads the jobs, and leaves the answers."""
     jobs = pickle.loads((Path(folder) / "jobs.pkl").read_bytes())  # noqa: S301 - written by our own parent just now
-    found = [perform(job) for job in jobs]
-    (Path(folder) / "part.pkl").write_bytes(pickle.dumps(found))
-    (Path(folder) / "part.pkl").rename(Path(folder) / "answers.pkl")
+    part = Path(folder) / "part.pkl"
+    part.write_bytes(pickle.dumps([perform(job) for job in jobs]))
+    part.rename(Path(folder) / "answers.pkl")
 
 
 def perform(job: Job, model: Any = None) -> Answer:
@@ -88,7 +87,9 @@ def settle(job: Job, model: Any = None) -> Answer:
     table, wanted = job["table"], np.asarray(job["wanted"], np.float64)
     complaint = "its answers differ from the audited scores"
     for way in job["ways"]:
-        about = {**way, "call": _call(found, way)}
+        methods = ("predict_proba", "predict") if way["classes"] else ("predict",)
+        call = next((name for name in methods if callable(getattr(found, name, None))), "call")
+        about = {**way, "call": call}
         try:
             outputs = standalone.AskedModel(about, found).outputs(table)
         except Exception as error:  # noqa: BLE001 - the next way is tried; the last complaint is shown
@@ -109,11 +110,6 @@ def apart(found: Any, wanted: Any) -> float:
     scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
     distance = float(np.abs(np.asarray(found, np.float64) - wanted).max(initial=0.0)) / scale
     return distance if np.isfinite(distance) else float("inf")
-
-
-def _call(model: Any, about: Job) -> str:
-    methods = ("predict_proba", "predict") if about["classes"] else ("predict",)
-    return next((name for name in methods if callable(getattr(model, name, None))), "call")
 
 
 def _readings(model: Any, outputs: Any, about: Job, names: Sequence[str] | None) -> Iterator[Job]:
@@ -137,7 +133,8 @@ def _readings(model: Any, outputs: Any, about: Job, names: Sequence[str] | None)
 
 def ask(job: Job, model: Any = None) -> Answer:
     """What a written file says about every table of the job, and what it decides where it decides."""
-    file = Path(job["file"])
+    file, tables = Path(job["file"]), job["tables"]
+    answer: Answer = {"decisions": None, "classes": None, "fault": ""}
     if job["by"] == "module":
         sys.modules.pop(file.stem, None)
         loading = importlib.util.spec_from_file_location(file.stem, file)
@@ -145,72 +142,60 @@ def ask(job: Job, model: Any = None) -> Answer:
         module = importlib.util.module_from_spec(loading)
         loading.loader.exec_module(module)
         made = getattr(module, job["name"])(*([] if model is None else [model]))
-        tables = {name: made.predict_proba(table) for name, table in job["tables"].items()}
-        return {
-            "scores": tables,
-            "decisions": made.predict(job["tables"]["rows"]),
-            "favourable": made.scores(job["tables"]["rows"]),
-            "classes": None if made.classes_ is None else made.classes_.tolist(),
-            "library": library(made.model.model),
-            "fault": "",
-        }
+        answer |= {"scores": {name: made.predict_proba(table) for name, table in tables.items()}}
+        answer |= {"decisions": made.predict(tables["rows"]), "favourable": made.scores(tables["rows"])}
+        classes = None if made.classes_ is None else made.classes_.tolist()
+        return answer | {"classes": classes, "library": library(made.model.model)}
     if job["by"] == "encoded":
         from fairbits.models import load_model
 
         network, both = load_model(file), job["schema"].rule.both
         scores = {name: both(mean(network.scores(rows))) for name, (rows, mean) in job["encoded"].items()}
-        return {"scores": scores, "decisions": None, "classes": None, "library": library(None), "fault": ""}
-    if job["by"] == "fairbits" or file.suffix.lower() in {".pt", ".pth"}:  # weights, whose module is the owner's code
-        return _through_fairbits(job, file)
-    found = opened(file, trusted=job["trusted"]) if model is None else model
+        return answer | {"scores": scores, "library": library(None)}
     about = job.get("about")
-    if about is None:
+    ours = job["by"] == "fairbits" or file.suffix.lower() in {".pt", ".pth"}  # weights: their module is the owner's
+    found = model if ours or model is not None else opened(file, trusted=job["trusted"])
+    if about is None and not ours:
         try:  # as the original is asked; by itself, where names say what its outputs speak of
-            original = job.get("original")
-            about = settle({**job, "file": original or job["file"], "table": job["tables"]["rows"]})["about"]
+            about = settle({**job, "file": job.get("original") or job["file"], "table": tables["rows"]})["about"]
         except ValueError:
-            return _through_fairbits(job, file)
+            ours = True
+    if ours:
+        return answer | {"scores": _through_fairbits(job, file), "library": library(None)}
     asked = standalone.AskedModel(about, found)
-    answer: Answer = {"scores": {name: asked(table) for name, table in job["tables"].items()}}
-    answer |= {"classes": None, "decisions": None, "library": library(found), "fault": ""}
+    own = getattr(found, "classes_", None)
+    answer |= {"scores": {name: asked(table) for name, table in tables.items()}, "library": library(found)}
     if file.suffix == ".onnx" and "label" in [one.name for one in found.get_outputs()]:
-        rows = np.asarray(asked.rows(job["tables"]["rows"]), np.float32)
+        rows = np.asarray(asked.rows(tables["rows"]), np.float32)
         answer["decisions"] = found.run(["label"], {"inputs": rows})[0]
         if job.get("blank"):  # nobody has declared anything
             rows[:, job["blank"]] = np.nan
             answer["scores"]["blank"] = standalone.read(found.run(["output"], {"inputs": rows[:200]})[0], about)
-    own = getattr(found, "classes_", None)
     return answer if own is None else {**answer, "classes": np.ravel(own).tolist()}
 
 
-def _through_fairbits(job: Job, file: Path) -> Answer:
-    """A file that only a reader of ours opens (a state dict with its factory), as a subject file would have it read."""
+def _through_fairbits(job: Job, file: Path) -> dict[str, Any]:
+    """Scores by a reader of ours alone (a state dict with its factory), as a subject file would have it read."""
     from fairbits.models import load_with_encoding
 
     loaded, encoding = load_with_encoding(file, job["schema"], **job["options"])
-    classes = job["schema"].classes
-    scores = {}
-    for name, codes in job["codes"].items():
-        inputs = encoding.encode(codes)
-        if len(classes) > 2:
-            scores[name] = loaded.class_scores(inputs)  # type: ignore[attr-defined]
-        else:
-            one = np.asarray(loaded.scores(inputs))
-            scores[name] = job["schema"].rule.both(one) if classes else one[:, None]
-    return {"scores": scores, "decisions": None, "classes": None, "library": library(None), "fault": ""}
+    inputs = {name: encoding.encode(codes) for name, codes in job["codes"].items()}
+    if len(job["schema"].classes) > 2:
+        return {name: loaded.class_scores(rows) for name, rows in inputs.items()}  # type: ignore[attr-defined]
+    scores = {name: np.asarray(loaded.scores(rows)) for name, rows in inputs.items()}
+    both = job["schema"].rule.both if job["schema"].classes else lambda one: one[:, None]
+    return {name: both(one) for name, one in scores.items()}
 
 
 def opened(file: str | Path, *, trusted: bool) -> Any:
     """A model file by its library; a network in our own format by fairbits."""
+    from fairbits.models import load_model, trusted_types
+
     ending = Path(file).suffix.lower()
     if ending == ".skops":
-        from fairbits.models import trusted_types
-
         return standalone.opened(file, trusted_types(Path(file), trust_pickle=trusted))
     if ending != ".npz":
         return standalone.opened(file, trusted)
-    from fairbits.models import load_model
-
     network: Any = load_model(file)
     return network.scores if network.head == "linear" else network.class_scores
 
@@ -218,9 +203,7 @@ def opened(file: str | Path, *, trusted: bool) -> Any:
 def library(model: Any) -> str:
     """The library that a model is asked through, with its version."""
     name = "fairbits" if model is None else standalone.library_of(model)
-    name = {"sklearn": "scikit-learn", "builtins": "fairbits", "fairbits": "fairbits", "repaired": "numpy"}.get(
-        name, name
-    )
+    name = {"sklearn": "scikit-learn", "builtins": "fairbits", "repaired": "numpy"}.get(name, name)
     try:
         return f"{name} {importlib.metadata.version(name)}"
     except importlib.metadata.PackageNotFoundError:

@@ -39,8 +39,7 @@ from fairbits.repair.proposals.tree import nodes_of
 from fairbits.repair.records import FileCheck
 from fairbits.repair.writers.check import About, Promise, by_inputs, class_values, judged, table_of, ways
 from fairbits.repair.writers.checker import TOLERANCE, Job, apart, in_fresh_process, perform
-from fairbits.repair.writers.graphs import write_onnx, write_tree
-from fairbits.repair.writers.python import Script, script_of, tree_script
+from fairbits.repair.writers.wrappers import Script, script_of, tree_script, write_onnx, write_tree
 from fairbits.store import write_whole
 from fairbits.subject import (
     Subject,
@@ -79,14 +78,17 @@ def remove_old(folder: Path, kept: Sequence[str] = ()) -> None:
 
 def described(subject: Subject, aside: Path, model: str, promise: Promise, warnings: list[str]) -> list[str]:
     """Write a subject file about a model file beside it, and try it out as a user would; gives the files' names."""
-    names = [SUBJECT]
-    grants = subject.options.grants()
-    if isinstance(subject.model, TextModel) and not _names_encoder(subject):
+    names, ours = [SUBJECT], not model.endswith((NPZ, ONNX))  # a file of another kind that we have just written
+    source = Path(str(subject.source))
+    if isinstance(subject.model, TextModel) and not (
+        has_table_file(subject) and "encoder" in section_of(read_document(source), "model")
+    ):
         warnings.append(
             f"{model} holds the network alone: put it behind the same encoder, EncodedNetwork(encode, {model!r})."
         )
         return []
-    if not model.endswith((NPZ, ONNX)):  # our own file, just written
+    grants = subject.options.grants()
+    if ours:
         grants = {**grants, "trust_pickle": True}
     try:
         if not has_table_file(subject):
@@ -94,12 +96,16 @@ def described(subject: Subject, aside: Path, model: str, promise: Promise, warni
             names.append(TABLE)
         (aside / SUBJECT).write_text(subject_text(subject, model, aside), encoding="utf-8")
         found = load_subject(aside / SUBJECT, **grants)
-        distance = apart(_seen(found, promise), promise.wanted["rows"])
+        table = table_of(found.model, found, promise.rows, None)
+        mine, theirs = found.schema.classes, promise.schema.classes
+        if table.shape[1] == len(mine) > 1 and mine != theirs and set(mine) == set(theirs):
+            table = table[:, [mine.index(name) for name in theirs]]  # in the order of the audited subject's classes
+        distance = apart(table, promise.wanted["rows"])
         if not distance <= TOLERANCE:
             raise FairbitsError(f"its scores differ by {distance:.2g}.")
     except FairbitsError as error:
         why = f"it did not come back as the repaired model: {error}"
-        if model.endswith((NPZ, ONNX)) and encoding_word(subject) is None:
+        if not ours and encoding_word(subject) is None:
             why = (
                 f"{model} takes rows as the encoders of the original make them (it has encoders of its own), which a "
                 f"subject file cannot say; feed it what they put out."
@@ -107,15 +113,6 @@ def described(subject: Subject, aside: Path, model: str, promise: Promise, warni
         warnings.append(f"{SUBJECT} was left out, because {why}")
         return []
     return names
-
-
-def _seen(found: Subject, promise: Promise) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """What the model of a subject file says about the rows, in the order of the audited subject's classes."""
-    table = table_of(found.model, found, promise.rows, None)
-    mine, theirs = found.schema.classes, promise.schema.classes
-    if table.shape[1] == len(mine) > 1 and mine != theirs and set(mine) == set(theirs):
-        table = table[:, [mine.index(name) for name in theirs]]
-    return table
 
 
 def placed(
@@ -142,11 +139,6 @@ def placed(
 def has_table_file(subject: Subject) -> bool:
     """Whether the subject came from a subject file, which names its table."""
     return subject.source is not None and Path(subject.source).is_file()
-
-
-def _names_encoder(subject: Subject) -> bool:
-    """Whether an audit file of texts names the encoder apart from the network."""
-    return has_table_file(subject) and "encoder" in section_of(read_document(Path(str(subject.source))), "model")
 
 
 def subject_text(subject: Subject, model: str, folder: Path) -> str:
@@ -287,9 +279,8 @@ class _Aside:
 
     def checked(self) -> list[FileCheck]:
         """Ask every file, and remove those that are not the judged model."""
-        fresh = [one for one in self.drafts if one.fresh]
-        answers = in_fresh_process([one.job for one in fresh]) if fresh else []
-        checks = []
+        jobs = [one.job for one in self.drafts if one.fresh]
+        answers, checks = in_fresh_process(jobs) if jobs else [], []
         for one in list(self.drafts):
             told = one.fresh
             check = judged(answers.pop(0) if told else perform(one.job, one.held), self.promise, one.job, fresh=told)
@@ -331,29 +322,34 @@ def export(
     ``people`` are held-out rows and cases, by which the files are checked; ``k_max`` is what was proved.
     """
     estimator = source if source is not None else None if fitted is None else fitted.estimator
-    held, guarded = _opened(subject), isinstance(model, Guard)
+    held = _opened(subject)
     classes = class_values(subject, estimator if estimator is not None else held)
     if isinstance(model, Guard):
         k_max, epsilon, partition = model.k_max or None, model.epsilon, model.partition
-    asked = model if fitted is None else fitted.model
-    promise = Promise(asked, subject, people, classes, fitted, k_max, epsilon, partition)
+    promise = Promise(
+        model if fitted is None else fitted.model, subject, people, classes, fitted, k_max, epsilon, partition
+    )
     with tempfile.TemporaryDirectory() as place:
-        what = "the guarded model" if guarded else "the repaired model"
-        aside = _Aside(promise, Path(place), what, held, _file_of(subject))
+        what = "the guarded model" if isinstance(model, Guard) else "the repaired model"
+        original = subject.original
+        file = Path(original) if isinstance(original, str | Path) and Path(original).is_file() else None
+        aside = _Aside(promise, Path(place), what, held, file)
         if isinstance(model, Guard | GroupThresholds):
             _wrapped(model, aside)
         elif estimator is not None:
             _estimator(estimator, aside, None if fitted is None else fitted.encoding)
         elif isinstance(model, Network):
             _network(model, aside)
-        elif isinstance(model, TextModel) and network_of(model) is not None:
-            _encoded(model, aside)
+        elif isinstance(model, TextModel) and (inside := network_of(model)) is not None:
+            # A network behind a frozen encoder, by itself. It is asked with what the encoder makes of the texts.
+            told = {"rows": model.encoded(promise.rows), "twins": model.encoded(promise.twins)}
+            for ending in (ONNX, NPZ):
+                aside.add(aside.saved(ending, inside.save), {"by": "encoded", "encoded": told})
         elif isinstance(model, CanSave):
             return _own_file(model, folder)
         else:
-            kind = type(model).__name__
             aside.warnings.append(
-                f"a repaired {kind!r} has no file format here; give it save(path) to have it written."
+                f"a repaired {type(model).__name__!r} has no file format here; give it save(path) to have it written."
             )
         checks = aside.checked()
         models = [one.path.name for one in aside.drafts]
@@ -379,11 +375,6 @@ def _opened(subject: Subject) -> Any:
     return None
 
 
-def _file_of(subject: Subject) -> Path | None:
-    original = subject.original
-    return Path(original) if isinstance(original, str | Path) and Path(original).is_file() else None
-
-
 def _own_file(model: CanSave, folder: Path) -> Export:
     """A model from outside that writes itself: nobody here can read it back to compare."""
     remove_old(folder, [NAME])
@@ -404,15 +395,6 @@ def _network(network: Network, aside: _Aside) -> None:
         aside.add(path or aside.saved(NPZ, network.save), inputs)
     if path is None or ending != ONNX:
         aside.add(aside.saved(ONNX, network.save), inputs)
-
-
-def _encoded(model: TextModel, aside: _Aside) -> None:
-    """A network behind a frozen encoder: by itself. It is asked with what the encoder makes of the texts."""
-    network, promise = network_of(model), aside.promise
-    assert network is not None  # noqa: S101 - only then it is called
-    told = {"rows": model.encoded(promise.rows), "twins": model.encoded(promise.twins)}
-    for ending in (ONNX, NPZ):
-        aside.add(aside.saved(ending, network.save), {"by": "encoded", "encoded": told})
 
 
 def _as_original(aside: _Aside) -> Job:
@@ -469,7 +451,16 @@ def _script(model: Guard | GroupThresholds, aside: _Aside) -> tuple[Script, Any,
     classes, held, file = aside.promise.classes, aside.held, aside.file
     if isinstance(model.model, Network) and not _asks_people(held, file):
         return script_of(model, classes, network=True), None, ()
-    settled = None if held is None and file is None else _settled(aside)
+    settled = None
+    if held is not None or file is not None:  # how its owner asks it is found by asking
+        job = aside.settling()
+        answer = in_fresh_process([job])[0] if held is None else perform(job, held)
+        settled = answer.get("about")
+        if answer["fault"]:
+            aside.warnings.append(
+                f"{NAME}{PY} asks no model by itself ({answer['fault'].rstrip('.')}): hand it a function of a table "
+                f"that gives the scores."
+            )
     if settled is None:  # whatever it is: its owner hands over a function
         script = script_of(model, classes)
         return script, script.function(aside.subject), ()
@@ -492,15 +483,3 @@ def _asks_people(held: Any, file: Path | None) -> bool:
     if file is not None:
         return file.suffix.lower() in {".skops", ".pkl", ".pickle", ".joblib"}
     return held is not None and callable(attribute(held, "predict")) and callable(attribute(held, "get_params"))
-
-
-def _settled(aside: _Aside) -> About | None:
-    """How the owner asks the model, found by asking; None where no way of asking gives back the audited scores."""
-    job = aside.settling()
-    answer = in_fresh_process([job])[0] if aside.held is None else perform(job, aside.held)
-    if answer["fault"]:
-        aside.warnings.append(
-            f"{NAME}{PY} asks no model by itself ({answer['fault'].rstrip('.')}): hand it a function of a table that "
-            f"gives the scores."
-        )
-    return answer.get("about")

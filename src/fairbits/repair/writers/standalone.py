@@ -8,6 +8,7 @@ lists, or a list of dicts, with the columns and the values of the owner's own ta
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 import json
 import math
@@ -61,7 +62,7 @@ def tabled(table: Any) -> Any:
         names = list(dict.fromkeys(name for row in table for name in row))
         table = {name: [row.get(name) for row in table] for name in names}
     found = {name: array_of(values) for name, values in table.items()}
-    if len({len(values) for values in found.values()}) > 1:
+    if len(set(map(len, found.values()))) > 1:
         raise ValueError("the columns of the table differ in length; give every column one value per person.")
     return found
 
@@ -73,9 +74,7 @@ def array_of(values: Any) -> Any:
     listed = list(values)
     if listed and all(isinstance(one, (int, float, np.number, np.bool_)) for one in listed):
         return np.asarray(listed)
-    found = np.empty(len(listed), dtype=object)
-    found[:] = listed
-    return found
+    return np.fromiter(listed, object, len(listed))
 
 
 def size_of(table: Any) -> Any:
@@ -87,10 +86,10 @@ def column_of(table: Any, name: Any) -> Any:
     """One column of the table as an array."""
     if name not in table:
         raise ValueError(f"the table has no column {name!r}, which the model takes; add it.")
-    if not hasattr(table, "iloc"):
-        return table[name]
     values = table[name]
-    return values.to_numpy() if isinstance(values.dtype, np.dtype) else values.to_numpy(dtype=object)
+    if not hasattr(table, "iloc"):
+        return values
+    return values.to_numpy(dtype=None if isinstance(values.dtype, np.dtype) else object)
 
 
 def with_values(table: Any, index: Any, values: Any) -> Any:
@@ -115,70 +114,57 @@ def is_missing(value: Any) -> Any:
 def text_of(value: Any) -> Any:
     """1, 1.0 and True as '1', '1' and 'true'."""
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return text.lower() if isinstance(value, bool) else text
 
 
 def code_of(value: Any, about: Any) -> Any:
     """The code of one value; None where the attribute does not have it."""
     if is_missing(value):
         return about["gap"]
-    labels = about["labels"]
-    if labels is not None:
+    if about["labels"] is not None:
         text = text_of(value)
-        found = labels.get(text, labels.get(text.strip()))
+        found = about["labels"].get(text, about["labels"].get(text.strip()))
         if found is not None or isinstance(value, str) or not about["coded"]:
             return found
     try:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    allowed = about["allowed"]
-    inside = number in allowed if allowed else about["low"] <= number <= about["high"]
+    inside = number in about["allowed"] if about["allowed"] else about["low"] <= number <= about["high"]
     return number if inside and (not about["whole"] or number == round(number)) else None
 
 
 def codes_of(table: Any, about: Any, strict: bool = True) -> Any:
     """The codes of one attribute, (n,); a value that it does not have is refused, or NaN."""
+    names = [name for name in about["columns"] or [about["name"]] if name]
+    if not strict and any(name not in table for name in names):
+        return np.full(size_of(table), np.nan)
+    columns = [column_of(table, name).tolist() for name in names]
     if about["columns"]:  # a category spread over columns of 0 and 1; one without a column is 0 in all others
-        there = [name for name in about["columns"] if name]
-        if not strict and any(name not in table for name in there):
-            return np.full(size_of(table), np.nan)
-        cells = {
-            name: np.array([np.nan if is_missing(v) else float(v) for v in column_of(table, name)]) for name in there
-        }
-        spread = np.array([cells[name] if name else np.full(size_of(table), 0.5) for name in about["columns"]])
-        sums = sum(cells.values())
-        right = ((sums == 1) | ((sums == 0) & ("" in about["columns"]))) & np.all(
-            [(one == 0) | (one == 1) for one in cells.values()], axis=0
-        )
+        cells = np.array([[np.nan if is_missing(one) else float(one) for one in column] for column in columns])
+        sums = cells.sum(axis=0)
+        right = ((sums == 1) | ((sums == 0) & ("" in about["columns"]))) & np.isin(cells, (0, 1)).all(axis=0)
         if strict and not right.all():
             raise ValueError(
                 f"row {int(np.argmin(right)) + 1}: the columns of {about['name']!r} must hold one 1 and otherwise 0."
             )
-        return np.where(right, np.argmax(np.nan_to_num(spread), axis=0), np.nan).astype(np.float64)
-    if not strict and about["name"] not in table:
-        return np.full(size_of(table), np.nan)
-    column = column_of(table, about["name"])
-    seen = {}
-    found = np.empty(len(column), np.float64)
-    for row, value in enumerate(column.tolist() if hasattr(column, "tolist") else column):
+        spread = np.full((len(about["columns"]), size_of(table)), 0.5)
+        spread[[name != "" for name in about["columns"]]] = cells
+        return np.where(right, np.argmax(np.nan_to_num(spread), axis=0), np.nan)
+    seen, found = {}, []
+    for row, value in enumerate(columns[0]):
         key = (type(value), value) if not is_missing(value) else None
         if key not in seen:
             seen[key] = code_of(value, about)
-        code = seen[key]
-        if code is None and strict:
-            takes = (
-                f"one of {', '.join(list(about['labels'])[:8])}"
-                if about["labels"]
-                else f"{about['low']:g} to {about['high']:g}"
-            )
+        if seen[key] is None and strict:
+            takes = f"{about['low']:g} to {about['high']:g}"
+            takes = f"one of {', '.join(list(about['labels'])[:8])}" if about["labels"] else takes
             raise ValueError(
                 f"row {row + 1}: {about['name']!r} is {value!r}, which the model was not audited for; it takes {takes}."
             )
-        found[row] = np.nan if code is None else code
-    return found
+        found.append(np.nan if seen[key] is None else seen[key])
+    return np.array(found, np.float64)
 
 
 def inputs_of(table: Any, about: Any) -> Any:
@@ -187,7 +173,7 @@ def inputs_of(table: Any, about: Any) -> Any:
     for column, value in about["fixed"].items():
         found[:, int(column)] = value
     for one in about["attributes"]:
-        part = one["part"]
+        part: Any = one["part"]
         if part is None:
             continue
         codes = codes_of(table, one)
@@ -202,46 +188,28 @@ def inputs_of(table: Any, about: Any) -> Any:
 # Models
 
 
-def opened(path: Any, trusted: Any = False) -> Any:  # noqa: PLR0911 - one for each library
+module = importlib.import_module
+#: By the ending of a model file, how the library that it belongs to opens it.
+OPENERS: Any = {
+    ".skops": lambda path, trusted: module("skops.io").load(path, trusted=list(trusted or ())),
+    **dict.fromkeys((".joblib", ".pkl", ".pickle"), lambda path, _: module("joblib").load(path)),
+    ".txt": lambda path, _: module("lightgbm").Booster(model_file=path),
+    **dict.fromkeys((".json", ".ubj"), lambda path, _: module("xgboost").Booster(model_file=path)),
+    ".cbm": lambda path, _: module("catboost").CatBoost().load_model(path),
+    ".onnx": lambda path, _: module("onnxruntime").InferenceSession(path, providers=["CPUExecutionProvider"]),
+    ".keras": lambda path, _: module("keras").saving.load_model(path),
+    ".pt2": lambda path, _: module("torch").export.load(path).module(),
+}
+
+
+def opened(path: Any, trusted: Any = False) -> Any:
     """A model file, opened by the library that it belongs to; code that it brings runs only where it is trusted."""
-    path, ending = Path(path), Path(path).suffix.lower()
-    if ending == ".skops":
-        from skops import io as skops
-
-        return skops.load(path, trusted=list(trusted or ()))
-    if ending in (".joblib", ".pkl", ".pickle"):
-        if not trusted:
-            raise ValueError(f"{path.name} is a pickle, which runs code; it is opened where it is trusted.")
-        import joblib
-
-        return joblib.load(path)
-    if ending == ".txt":
-        import lightgbm
-
-        return lightgbm.Booster(model_file=str(path))
-    if ending in (".json", ".ubj"):
-        import xgboost
-
-        found = xgboost.Booster()
-        found.load_model(str(path))
-        return found
-    if ending == ".cbm":
-        import catboost
-
-        return catboost.CatBoost().load_model(str(path))
-    if ending == ".onnx":
-        import onnxruntime
-
-        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    if ending == ".keras":
-        import keras
-
-        return keras.saving.load_model(str(path))
-    if ending == ".pt2":
-        import torch
-
-        return torch.export.load(str(path)).module()
-    raise ValueError(f"{path.name} has no reader here; hand over the model itself.")
+    name, ending = Path(path).name, Path(path).suffix.lower()
+    if ending in (".joblib", ".pkl", ".pickle") and not trusted:
+        raise ValueError(f"{name} is a pickle, which runs code; it is opened where it is trusted.")
+    if ending not in OPENERS:
+        raise ValueError(f"{name} has no reader here; hand over the model itself.")
+    return OPENERS[ending](str(path), trusted)
 
 
 def library_of(model: Any) -> Any:
@@ -267,8 +235,7 @@ class DenseLayers:
         found = inputs @ self.weights[0] + self.biases[0]
         for (name, alpha), w, b in zip(self.about["activations"], self.weights[1:], self.biases[1:], strict=True):
             found = FUNCTIONS[name](found, alpha) @ w + b
-        head = self.about["head"]
-        return softmax(found) if head == "softmax" else sigmoid(found) if head == "sigmoid" else found
+        return {"softmax": softmax, "sigmoid": sigmoid}.get(self.about["head"], np.asarray)(found)
 
 
 class TreeNodes:
@@ -293,99 +260,73 @@ class AskedModel:
         self.about = about
         if model is None and about["network"] is not None:
             model = (TreeNodes if "left" in about["network"] else DenseLayers)(about["network"])
-        if model is None:
-            if about["file"] is None:
-                raise TypeError(about["give"])
-            model = opened(Path(folder) / about["file"], about["trusted"])
-        self.model = model
+        if model is None and about["file"] is None:
+            raise TypeError(about["give"])
+        self.model = opened(Path(folder) / about["file"], about["trusted"]) if model is None else model
 
     def __call__(self, table: Any) -> Any:
         """Probabilities of all classes (n, classes), or values (n, 1)."""
         return read(self.outputs(table), self.about)
 
-    def outputs(self, table: Any) -> Any:  # noqa: PLR0911 - one for each library
+    def outputs(self, table: Any) -> Any:
         """What the model answers, as it comes."""
         rows, call, model = self.rows(table), self.about["call"], self.model
         kind = library_of(model)
         if call == "predict_proba":
             return model.predict_proba(rows)
         if kind == "torch":
-            import torch
-
-            with torch.no_grad():
-                found = model(torch.from_numpy(np.asarray(rows, np.float32)))
+            with module("torch").no_grad():
+                found = model(module("torch").from_numpy(np.asarray(rows, np.float32)))
             return (found[0] if isinstance(found, tuple) else found).numpy()
         if kind == "onnxruntime":
             return answered(model, table, rows)
         if kind == "keras":
             return np.asarray(model.predict(np.asarray(rows, np.float32), verbose=0))
         if kind == "xgboost" and type(model).__name__ == "Booster":
-            import xgboost
-
-            names = model.feature_names
-            plain = not hasattr(rows, "iloc") and names is not None
-            return model.predict(
-                xgboost.DMatrix(rows, feature_names=names if plain else None, enable_categorical=hasattr(rows, "iloc"))
-            )
+            framed = hasattr(rows, "iloc")
+            names = None if framed else model.feature_names
+            rows = module("xgboost").DMatrix(rows, feature_names=names, enable_categorical=framed)
         if kind == "catboost" and type(model).__name__ == "CatBoost":
             return model.predict(rows, prediction_type="Probability" if self.about["classes"] else "RawFormulaVal")
         return model.predict(rows) if call == "predict" else model(rows)
 
     def rows(self, table: Any) -> Any:
         """What the model is given: a frame of columns, an array of them, or inputs."""
-        about = self.about
-        if about["form"] == "inputs":
-            found = inputs_of(table, about)
-        else:
-            columns = {name: column_of(table, name) for name in about["columns"]}
-            if about["form"] == "array":
-                kinds = {values.dtype.kind for values in columns.values()}
-                found = np.empty((size_of(table), len(columns)), np.float64 if kinds <= set("biuf") else object)
-                for i, values in enumerate(columns.values()):
-                    found[:, i] = values
-            else:
-                found = columns
-        if about["form"] != "frame" and not about["names"]:
-            return found
-        import pandas as pd
-
-        if about["form"] != "frame":
-            return pd.DataFrame(found, columns=about["names"])
-        found = table[about["columns"]].copy() if hasattr(table, "iloc") else pd.DataFrame(found)
+        about, form = self.about, self.about["form"]
+        columns = {name: column_of(table, name) for name in about["columns"]}
+        found = inputs_of(table, about) if form == "inputs" else columns
+        if form == "array":
+            kinds = {values.dtype.kind for values in columns.values()}
+            found = np.empty((size_of(table), len(columns)), np.float64 if kinds <= set("biuf") else object)
+            for i, values in enumerate(columns.values()):
+                found[:, i] = values
+        if form != "frame":
+            return module("pandas").DataFrame(found, columns=about["names"]) if about["names"] else found
+        found = table[about["columns"]].copy() if hasattr(table, "iloc") else module("pandas").DataFrame(found)
         for name, values in about["categories"].items():
-            known = pd.Series(values).astype("category").cat.categories
-            found[name] = pd.Categorical(found[name], categories=known)
+            known = module("pandas").Series(values).astype("category").cat.categories
+            found[name] = module("pandas").Categorical(found[name], categories=known)
         return found
 
 
 def answered(session: Any, table: Any, rows: Any) -> Any:
     """Probabilities or values of an ONNX graph that takes one table, or the owner's columns one by one."""
     wanted = session.get_inputs()
-    kinds = {
-        "tensor(float)": np.float32,
-        "tensor(double)": np.float64,
-        "tensor(int64)": np.int64,
-        "tensor(int32)": np.int32,
-    }
-
-    def typed(values: Any, kind: Any) -> Any:
-        if kind == "tensor(string)":
-            return np.array([text_of(v) for v in np.ravel(values)], object).reshape(np.shape(values))
-        return np.asarray(values).astype(kinds.get(kind, np.bool_))
-
-    if len(wanted) == 1:
-        feed = {wanted[0].name: typed(rows, wanted[0].type)}
-    else:
-        feed = {
-            one.name: typed(column_of(table, one.name), one.type).reshape((-1, 1) if len(one.shape) > 1 else -1)
-            for one in wanted
-        }
+    kinds = {"float": np.float32, "double": np.float64, "int64": np.int64, "int32": np.int32, "bool": np.bool_}
+    feed = {}
+    for one in wanted:
+        values, kind = np.asarray(rows if len(wanted) == 1 else column_of(table, one.name)), one.type[7:-1]  # tensor(…)
+        if kind == "string":
+            feed[one.name] = np.array([text_of(v) for v in values.ravel()], object).reshape(values.shape)
+        else:
+            feed[one.name] = values.astype(kinds.get(kind, np.bool_))
+        if len(wanted) > 1:
+            feed[one.name] = feed[one.name].reshape((-1, 1) if len(one.shape) > 1 else -1)
     names = [one.name for one in session.get_outputs()]
     name = next((one for one in names if "label" not in one.lower()), names[0])
     found = session.run([name], feed)[0]
-    if isinstance(found, list):  # a dict of classes for each row
-        return np.array([list(row.values()) for row in found], np.float64)
-    return found
+    # A list has a dict of classes for each row.
+    return np.array([list(row.values()) for row in found], np.float64) if isinstance(found, list) else found
 
 
 def read(outputs: Any, about: Any) -> Any:
@@ -400,31 +341,22 @@ def read(outputs: Any, about: Any) -> Any:
         raise ValueError("the model gave a score that is not finite, for which no bound holds; check its inputs.")
     if not classes:
         return found[:, :1]
-    if found.shape[1] == 1:
-        score = sigmoid(found) if how["link"] == "logit" else found
-        return np.hstack([1 - score, score] if how["speaks"] == 1 else [score, 1 - score])
-    return (softmax(found) if how["link"] == "logit" else found)[:, how["order"]]
+    if how["link"] == "logit":
+        found = (sigmoid if found.shape[1] == 1 else softmax)(found)
+    return both(found[:, 0], how["speaks"]) if found.shape[1] == 1 else found[:, how["order"]]
 
 
-def class_array(classes: Any) -> Any:
-    """Classes with their own types: whole numbers, truth values or text."""
-    found = np.array(classes) if len({type(one) for one in classes}) == 1 else np.empty(len(classes), object)
-    if found.dtype == object:
-        found[:] = classes
-    return found
+def both(score: Any, place: Any) -> Any:
+    """The probabilities of two classes, by that of one of them."""
+    return np.column_stack([1 - score, score][:: 1 if place == 1 else -1])
 
 
 def decided(probabilities: Any, data: Any) -> Any:
     """The positions of the decided classes: by the threshold between two, the most likely one of more."""
-    favourable = data["favourable"]
-    scores = probabilities[:, favourable].astype(np.float32)
+    favourable, found = data["favourable"], probabilities.astype(np.float32)
     if len(data["classes"]) == 2:
-        return np.where(scores >= np.float32(data["threshold"]), favourable, 1 - favourable)
-    return np.where(
-        scores >= probabilities.astype(np.float32).max(axis=1),
-        favourable,
-        np.argmax(probabilities.astype(np.float32), axis=1),
-    )
+        return np.where(found[:, favourable] >= np.float32(data["threshold"]), favourable, 1 - favourable)
+    return np.where(found[:, favourable] >= found.max(axis=1), favourable, np.argmax(found, axis=1))
 
 
 #: The facts about one model, which stand here where the file is written.
@@ -437,7 +369,8 @@ class Written:
     def __init__(self, model: Any = None, *, data: Any = None, folder: Any = None) -> None:
         self.data = data = DATA if data is None else data
         self.model = AskedModel(data["model"], model, Path(__file__).parent if folder is None else folder)
-        self.classes_ = class_array(data["classes"]) if data["classes"] else None
+        kinds = {type(one) for one in data["classes"]}  # of one type, classes keep it
+        self.classes_ = np.array(data["classes"], None if len(kinds) == 1 else object) if kinds else None
         self.threshold = data["threshold"]
 
     def scores(self, table: Any) -> Any:
@@ -450,8 +383,7 @@ class Written:
         people = size_of(table)
         if people == 0:
             return np.empty((0, max(1, len(self.data["classes"]))))
-        step = max(1, ROWS // 8)
-        pieces = [np.arange(start, min(start + step, people)) for start in range(0, people, step)]
+        pieces = np.array_split(np.arange(people), math.ceil(people / (ROWS // 8)))
         return np.concatenate([self._answered(with_values(table, piece, {})) for piece in pieces])
 
     def predict(self, table: Any) -> Any:
@@ -488,8 +420,8 @@ class Guarded(Written):
         centre = self._moved(centre)
         if not data["tau"]:
             return centre
-        known = np.all([np.isfinite(codes_of(table, one, strict=False)) for one in data["protected"]], axis=0)
-        known &= np.all([codes_of(table, one, strict=False) != one["lacking"] for one in data["protected"]], axis=0)
+        codes = [(codes_of(table, one, strict=False), one["lacking"]) for one in data["protected"]]
+        known = np.all([np.isfinite(own) & (own != lacking) for own, lacking in codes], axis=0)
         # Somebody without a protected value of their own is asked about as the first twin, and gets the average.
         own = table
         if not known.all():
@@ -522,26 +454,26 @@ class Guarded(Written):
         if rules:
             columns = {int(c): np.array(codes)[:, None] for c, codes in rules["twins"].items()}
             columns |= {int(c): codes_of(table, about)[None] for c, about in rules["seen"].items()}
-            valid = np.all(
-                [np.broadcast_to(_holds(one, columns), (len(weights), size_of(table))) for one in rules["programs"]],
-                axis=0,
-            )
+            shape = len(weights), size_of(table)
+            valid = np.all([np.broadcast_to(_holds(one, columns), shape) for one in rules["programs"]], axis=0)
             left = np.where(valid, weights, 0.0)
             left = np.where(left.sum(axis=0) > 0, left, weights)
             weights = left / left.sum(axis=0)
         return weights[:, :, None]
 
     def _moved(self, table: Any) -> Any:
-        data = self.data
-        shift = data["shift"]
-        if not shift or len(data["classes"]) > 2:
-            return table
+        data, shift = self.data, self.data["shift"]
         if not data["classes"]:
             return table + shift
-        inside = np.clip(table, 1e-9, 1 - 1e-9)
-        signs = np.array([1.0 if c == data["favourable"] else -1.0 for c in range(2)])
-        odds = inside / (1 - inside) * np.exp(shift * signs)
-        return odds / (1 + odds)
+        signs = np.where(np.arange(table.shape[1]) == data["favourable"], 1.0, -1.0)
+        return moved_odds(table, shift * signs, 1e-9) if shift and len(signs) == 2 else table
+
+
+def moved_odds(table: Any, shift: Any, tiny: Any) -> Any:
+    """Probabilities with their log-odds moved."""
+    inside = np.clip(table, tiny, 1 - tiny)
+    odds = inside / (1 - inside) * np.exp(shift)
+    return odds / (1 + odds)
 
 
 def _holds(program: Any, columns: Any) -> Any:
@@ -566,7 +498,5 @@ class Thresholded(Written):
             codes = codes_of(table, about)
             place = np.where(codes == about["lacking"], 0, np.searchsorted(cuts, codes, side="right"))
             twin = twin * (len(cuts) + 1) + place
-        own = np.clip(self.model(table)[:, data["favourable"]], 1e-6, 1 - 1e-6)
-        odds = own / (1 - own) * np.exp(np.array(data["shifts"])[twin])
-        score = odds / (1 + odds)
-        return np.column_stack([1 - score, score] if data["favourable"] == 1 else [score, 1 - score])
+        own = self.model(table)[:, data["favourable"]]
+        return both(moved_odds(own, np.array(data["shifts"])[twin], 1e-6), data["favourable"])
