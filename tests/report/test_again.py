@@ -19,7 +19,7 @@ from fairbits.scale import ExecutorOptions
 from fairbits.scale.run import search
 from fairbits.search import Settings, search_subject, shards
 from fairbits.store import Run
-from fairbits.store.tasks import read_records
+from fairbits.store.folder import read_records
 
 _ORDER = "SELECT * EXCLUDE (seconds) FROM cases ORDER BY evaluation"
 

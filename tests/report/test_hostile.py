@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from fairbits import Subject
-from fairbits.audit.export import _guarded
+from fairbits.audit.run import _guarded
 from fairbits.domain.words import harmless, shortened
 from fairbits.report import ReportData, compute_report, json_schema, render_html, render_markdown, summary_of
 from fairbits.report.markdown import text, value_text

@@ -8,9 +8,8 @@ import pytest
 from fairbits import Network, Table
 from fairbits.measure import Evaluator
 from fairbits.search import Budget, Problem
-from fairbits.search.strategies.adf import Adf, SlopeGuide
+from fairbits.search.strategies.adf import Adf, Maft, Momentum, SlopeGuide, guessed_slopes, walk_from_start
 from fairbits.search.strategies.aequitas import Aequitas, DirectionGuide
-from fairbits.search.strategies.eidig import Maft, Momentum, guessed_slopes, walk_from_start
 from fairbits.search.strategies.expga import ExpGA, crossed, roulette
 from fairbits.search.strategies.grft import Grft, fitness
 from fairbits.search.strategies.neuronfair import BiasedNeurons, biased_neurons

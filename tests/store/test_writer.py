@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from fairbits import FairbitsError, Schema
 from fairbits.errors import OptionError
 from fairbits.store import Run, RunWriter, TaskWriter, WriteError, files
+from fairbits.store.folder import read_records
 from fairbits.store.parts import BUCKET, FIGURES, Layout
-from fairbits.store.tasks import read_records
 from tests.conftest import random_people
 from tests.store.conftest import MANIFEST, Clock, figures, parts_of, write_run, writing
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
+from fairbits import audit as audits
 from fairbits import certify as certificates
 from fairbits import debug as causes
 from fairbits import diff as differences
@@ -50,12 +51,6 @@ from fairbits.options import (
 )
 from fairbits.randomness import generator
 from fairbits.subject import Subject, make_subject, subject_of_table, subject_of_texts, subject_of_twins
-
-if TYPE_CHECKING:
-    from fairbits.audit.pipeline import AuditResult, StageProgress
-    from fairbits.audit.plan import AuditPlan
-    from fairbits.audit.run import AuditRun
-    from fairbits.audit.scores_only import ScoresAudit
 
 #: How long a search takes where nothing is said.
 DEFAULT_SECONDS = 60.0
@@ -468,7 +463,7 @@ class Audit:
         return f"<Audit of {self.subject.short()}>"
 
     @takes(PlanOptions)
-    def plan(self, **options: Any) -> AuditPlan:
+    def plan(self, **options: Any) -> audits.AuditPlan:
         """How many people an interval needs, what a gate would notice, how long it takes, how much is asked.
 
         Parameters
@@ -481,9 +476,8 @@ class Audit:
         AuditPlan
             The plan.
         """
-        from fairbits.audit.plan import plan_audit
 
-        return plan_audit(read_options(PlanOptions, options), self.subject)
+        return audits.plan_audit(read_options(PlanOptions, options), self.subject)
 
     @takes(MeasureOptions)
     def measure(
@@ -665,7 +659,7 @@ class Audit:
         stop: Callable[[], bool] | None = None,
         began: float | None = None,
         **options: Any,
-    ) -> AuditRun:
+    ) -> audits.AuditRun:
         """Search for the people whose twins are treated most differently; every case is kept on disk.
 
         What is found can be debugged, repaired and reported from there: ``run.debug()``, ``run.repair()``. ``budget``
@@ -704,7 +698,6 @@ class Audit:
         CapabilityError
             If the strategy needs what the model does not offer, such as gradients.
         """
-        from fairbits.audit.run import AuditRun
 
         began, asked = engine.work_time() if began is None else began, _search_options(options)
         if resume and out is None:
@@ -725,9 +718,9 @@ class Audit:
             began=began,
             **self._origin.grants,
         )
-        return AuditRun.around(found, self.subject)
+        return audits.AuditRun.around(found, self.subject)
 
-    def open(self, folder: str | Path) -> AuditRun:
+    def open(self, folder: str | Path) -> audits.AuditRun:
         """Open an earlier run of this subject.
 
         Parameters
@@ -745,9 +738,8 @@ class Audit:
         OptionError
             If there is no run, or it is about another model.
         """
-        from fairbits.audit.run import AuditRun
 
-        return AuditRun.open(folder, subject=self.subject)
+        return audits.AuditRun.open(folder, subject=self.subject)
 
     def debug(self, run: store.Run, **options: Any) -> causes.DebugResult:
         """Find out which layers, neurons and attributes the bits of a run's cases come from.
@@ -830,10 +822,10 @@ class Audit:
         resume: bool = False,
         force: bool = False,
         repeats: int | None = None,
-        progress: StageProgress | None = None,
+        progress: audits.StageProgress | None = None,
         stop: Callable[[], bool] | None = None,
         **options: Any,
-    ) -> AuditResult | ScoresAudit:
+    ) -> audits.AuditResult | audits.ScoresAudit:
         """Measure, search, debug, repair, certify and report in one go.
 
         Parameters
@@ -866,16 +858,14 @@ class Audit:
         OptionError
             If an option makes no sense.
         """
-        from fairbits.audit.pipeline import audit_subject
-        from fairbits.audit.scores_only import audit_scores
 
         asked = read_options(AuditOptions, options)
         if resume and out is None:
             raise OptionError("--resume needs a run to go on with; give its folder as --out.")
         place, subject = None if out is None else store.place_of(out), self.subject.with_repeats(repeats)
         if subject.scores_only:
-            return audit_scores(subject, asked, place, resume=resume, progress=progress)
-        return audit_subject(subject, asked, place, resume=resume, force=force, progress=progress, stop=stop)
+            return audits.audit_scores(subject, asked, place, resume=resume, progress=progress)
+        return audits.audit_subject(subject, asked, place, resume=resume, force=force, progress=progress, stop=stop)
 
     @takes(CompareOptions)
     def compare(
@@ -974,9 +964,10 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 
 def _record(folder: str | Path) -> Mapping[str, Any]:
     """What a run, or the audit of a table of scores, was made with."""
-    from fairbits.audit.scores_only import is_scores_audit, read_scores_record
 
-    return read_scores_record(Path(folder)) if is_scores_audit(folder) else store.Run.open(folder).manifest
+    return (
+        audits.read_scores_record(Path(folder)) if audits.is_scores_audit(folder) else store.Run.open(folder).manifest
+    )
 
 
 def _check_same_run(

@@ -1,20 +1,32 @@
-"""A run of an audit with the subject that it is about: what follows a search is asked of the run itself."""
+"""A run of an audit with the subject that it is about: what follows a search is asked of the run itself.
+
+Cases go to files, too: CSV that no spreadsheet runs, Parquet, JSON; there whole or not at all.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import IO, Any, Self, Unpack
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
+
+from fairbits import audit, scale, store
 from fairbits import certify as certificates
 from fairbits import debug as causes
 from fairbits import repair as repairs
 from fairbits import report as reports
-from fairbits import scale, store
 from fairbits import search as searches
-from fairbits.domain import GrantOptions
+from fairbits.domain import NUMBER, GrantOptions
+from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.options import (
     CertifyOptions,
     DebugOptions,
@@ -26,9 +38,6 @@ from fairbits.options import (
 )
 from fairbits.store import Run, subject_of
 from fairbits.subject import Subject
-
-if TYPE_CHECKING:
-    from fairbits.audit.searches import RunComparison
 
 
 class AuditRun(Run):
@@ -135,8 +144,6 @@ class AuditRun(Run):
         OptionError
             If the ending is of no known format, the file exists, or the condition makes no sense.
         """
-        from fairbits.audit.export import check_target, export
-
         place = Path(path)
         check_target(place, force=force)
         self.verify()
@@ -151,7 +158,7 @@ class AuditRun(Run):
         workers: int | None = None,
         progress: Callable[[searches.Tally, float], None] | None = None,
         stop: Callable[[], bool] | None = None,
-    ) -> RunComparison:
+    ) -> audit.RunComparison:
         """Make the run again in a temporary folder, and compare what both found.
 
         Parameters
@@ -170,10 +177,11 @@ class AuditRun(Run):
         RunComparison
             Whether both found the same, and what differs.
         """
-        from fairbits.audit.searches import check
 
         chosen = ExecutorOptions(workers=workers, threads=threads)
-        return check(self, subject=self._given, executor_options=chosen, watch=progress, stop=stop, **self._grants)
+        return audit.check(
+            self, subject=self._given, executor_options=chosen, watch=progress, stop=stop, **self._grants
+        )
 
     @takes(DebugOptions)
     def debug(self, *, progress: Callable[[str], None] | None = None, **options: Any) -> causes.DebugResult:
@@ -243,9 +251,8 @@ class AuditRun(Run):
         OptionError
             If there is no such repair, or none is within the accuracy budget.
         """
-        from fairbits.audit.searches import repair
 
-        return repair(self, read_options(RepairOptions, options), subject=self.subject, watch=progress)
+        return audit.repair(self, read_options(RepairOptions, options), subject=self.subject, watch=progress)
 
     @takes(CertifyOptions)
     def certify(
@@ -332,3 +339,91 @@ def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Un
         If there is no run, or it is damaged.
     """
     return AuditRun.open(folder, subject=subject, **grants)
+
+
+#: Text that starts so is run as a formula by spreadsheets.
+_FORMULA = r"^[=+\-@\t\r\n]"
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """Refuse a file to write before anything is computed."""
+    if path.suffix.lower() not in _WRITERS:
+        raise OptionError(f"--out is {str(path)!r}, whose ending says no format; {choose_from(path.suffix, _WRITERS)}")
+    if path.is_dir():
+        raise OptionError(f"--out is {str(path)!r}, which is a folder; give a file.")
+    if path.exists() and not force:
+        raise OptionError(f"{str(path)!r} exists; choose another --out or add --force.")
+    if not path.parent.is_dir():
+        raise OptionError(f"the folder {str(path.parent)!r} does not exist; make it, or choose another --out.")
+
+
+def export(reader: pa.RecordBatchReader, path: Path) -> int:
+    """Write a table batch after batch; the file is there whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            rows = _WRITERS[path.suffix.lower()](reader, file)
+        os.replace(temporary, path)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise FairbitsError(
+            f"cannot write {str(path)!r}: {reason}; nothing was changed: free space, or choose another --out."
+        ) from None
+    finally:
+        with suppress(OSError):  # where nothing could be made, nothing can be removed either
+            temporary.unlink(missing_ok=True)
+    return rows
+
+
+def _write_csv(reader: pa.RecordBatchReader, file: IO[bytes]) -> int:
+    def guarded(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([_column(column) for column in batch.columns], names=names)
+
+    names = [_guarded(pa.array([name]))[0].as_py() for name in reader.schema.names]
+    schema = guarded(pa.RecordBatch.from_pylist([], reader.schema)).schema
+    with csv.CSVWriter(file, schema) as writer:
+        return _written(map(guarded, reader), writer)
+
+
+def _write_parquet(reader: pa.RecordBatchReader, file: IO[bytes]) -> int:
+    with parquet.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+        return _written(reader, writer)
+
+
+def _written(batches: Iterable[pa.RecordBatch], writer: Any) -> int:
+    """Write batch after batch; gives the number of rows."""
+    rows = 0
+    for batch in batches:
+        writer.write_batch(batch)
+        rows += batch.num_rows
+    return rows
+
+
+def _write_json(reader: pa.RecordBatchReader, file: IO[bytes]) -> int:
+    rows = 0
+    for record in chain.from_iterable(batch.to_pylist() for batch in reader):
+        file.write(b"[\n" if rows == 0 else b",\n")
+        file.write(json.dumps(record, ensure_ascii=False).encode())
+        rows += 1
+    file.write(b"\n]\n" if rows else b"[]\n")
+    return rows
+
+
+_WRITERS: dict[str, Callable[[pa.RecordBatchReader, IO[bytes]], int]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".json": _write_json,
+}
+
+
+def _column(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):  # guard each label once, not each cell
+        return pc.take(_guarded(column.dictionary), column.indices)
+    return _guarded(column) if pa.types.is_string(column.type) else column
+
+
+def _guarded(texts: pa.Array) -> pa.Array:
+    """Text that a spreadsheet shows and does not run; numbers never come here."""
+    number = pc.match_substring_regex(texts, NUMBER)  # "-710" is a label that no spreadsheet runs
+    risky = pc.and_not(pc.match_substring_regex(texts, _FORMULA), number)
+    return pc.if_else(risky, pc.binary_join_element_wise("'", texts, ""), texts)

@@ -5,6 +5,6 @@ from .executor import Listener as Listener
 from .executor import Portable as Portable
 from .executor import Signals as Signals
 from .executor import carry_out as carry_out
-from .neurons import train_out_by as train_out_by
-from .neurons import try_out_by as try_out_by
 from .run import search as search
+from .run import train_out_by as train_out_by
+from .run import try_out_by as try_out_by

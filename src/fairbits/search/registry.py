@@ -10,11 +10,10 @@ from typing import Any, get_args, get_type_hints
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.models import kind_of
 from fairbits.search.problem import Problem
-from fairbits.search.strategies.adf import Adf
+from fairbits.search.strategies.adf import Adf, Eidig, Maft
 from fairbits.search.strategies.aequitas import Aequitas
 from fairbits.search.strategies.climb import Climb
 from fairbits.search.strategies.dice import Dice
-from fairbits.search.strategies.eidig import Eidig, Maft
 from fairbits.search.strategies.exhaustive import Exhaustive
 from fairbits.search.strategies.expga import ExpGA
 from fairbits.search.strategies.grft import Grft

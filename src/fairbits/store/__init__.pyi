@@ -11,11 +11,13 @@ from .files import write_parquet as write_parquet
 from .files import write_whole as write_whole
 from .folder import SCORES_RECORD as SCORES_RECORD
 from .folder import SUMMARY as SUMMARY
+from .folder import TaskRecord as TaskRecord
 from .folder import check_present as check_present
 from .folder import check_same as check_same
 from .folder import check_writable as check_writable
 from .folder import note_checks as note_checks
 from .folder import provenance as provenance
+from .folder import read_records as read_records
 from .folder import timestamp as timestamp
 from .folder import unwritable as unwritable
 from .parts import Case as Case
@@ -29,8 +31,6 @@ from .records import record_to_json as record_to_json
 from .run import Run as Run
 from .run import accepted_subject as accepted_subject
 from .run import subject_of as subject_of
-from .tasks import TaskRecord as TaskRecord
-from .tasks import read_records as read_records
 from .writer import RunWriter as RunWriter
 from .writer import TaskWriter as TaskWriter
 from .writer import WriteError as WriteError

@@ -20,7 +20,7 @@ from fairbits.data import load_subject
 from fairbits.domain import Codes, GrantOptions, Schema, Twins
 from fairbits.errors import FairbitsError, OptionError
 from fairbits.store.files import place_of, reaching, read_json
-from fairbits.store.folder import SUMMARY, manifest_of, read_record
+from fairbits.store.folder import SUMMARY, TaskRecord, manifest_of, read_record, read_records
 from fairbits.store.parts import (
     FIGURES,
     Case,
@@ -33,7 +33,6 @@ from fairbits.store.parts import (
     read_rows,
 )
 from fairbits.store.query import PLACE, Questions
-from fairbits.store.tasks import TaskRecord, read_records
 from fairbits.subject import Quality, Subject, check_identity, document_of_schema, schema_of_document
 
 _OVERVIEW = """

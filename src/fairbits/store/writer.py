@@ -26,6 +26,8 @@ from fairbits.store.folder import (
     MAY_DIFFER,
     RUN,
     SUMMARY,
+    TASKS,
+    TaskRecord,
     check_present,
     check_same,
     clear,
@@ -34,12 +36,13 @@ from fairbits.store.folder import (
     new_record,
     prepare,
     read_record,
+    read_records,
+    redo,
     remove_leftovers,
     timestamp,
     unwritable,
 )
 from fairbits.store.parts import BUCKET, CASES, SET_ASIDE, Layout, Part, check_parts, codes_in, write_part, write_rows
-from fairbits.store.tasks import TASKS, TaskRecord, read_records, redo
 from fairbits.subject import schema_of_document
 from fairbits.text import spoken
 

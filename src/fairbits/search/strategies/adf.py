@@ -12,22 +12,43 @@ code, and why:
 * a local step is one evaluation, accepted by Metropolis at temperature 1 as its basin hopping does; the inner
   L-BFGS-B of the public code cannot move on integers and re-evaluates the same point;
 * seeds and walkers advance together; categories are moved as wholes.
+
+`eidig`: ADF with the gradient of the output, momentum, and gradients that are used several times; `maft`: the same
+with slopes that are guessed from the scores of neighbours.
+
+Zhang, Zhang, Zhang, "Efficient White-Box Fairness Testing through Gradient Search", ISSTA 2021. Where we differ from
+the public code, and why:
+
+* the gradient is that of the logit margin: the output's has the same signs, but fades to zero where the network is
+  certain, which would make the momentum forget everything it met on the way;
+* a person has no protected value of its own here, so the pair is the two twins furthest apart in score;
+* seeds and walkers advance together, each with its own momentum and its own count of successes; categories are moved
+  as wholes, and a step at a bound is turned round.
+
+Wang, Zhang, Yang, Shao, Zhang, "MAFT: Efficient Model-Agnostic Fairness Testing for Deep Neural Networks via Zero-Order
+Gradient Search", ICSE 2024: a slope is the difference of two scores one step apart; all attributes of all people are
+asked about in one batch, one query per attribute and twin, all of them counted. Beside the above, we differ in this:
+
+* at the upper bound the neighbour is the one below: the public code asks about people outside the domain;
+* the step is the attribute's own (1 for integers and categories), so that real attributes have slopes as well;
+* scores are what a black box gives, so slopes are those of the score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fairbits.domain import Codes
 from fairbits.engine import Evaluation
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices
-from fairbits.search.strategies.dice import agreed, draw, hop_plan
-from fairbits.search.strategies.walks import Guide, Start, WalkStep, approach, to_boundary, walk
+from fairbits.search.strategies.dice import agreed, draw, hop_plan, inverse
+from fairbits.search.strategies.walks import Guide, Start, WalkStep, apart, approach, to_boundary, walk
 from fairbits.search.strategy import AT_LEAST_0, AT_LEAST_1, Limit, Strategy, population
 
 #: What numbers of seeds and moves make sense.
@@ -83,3 +104,108 @@ def walk_slopes(oracle: Oracle, start: Start, rng: np.random.Generator, *, steps
 def pair_of_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
     """Slopes at the twins with the lowest and the highest score."""
     return oracle.gradients(people, figures.low_twin), oracle.gradients(people, figures.high_twin)
+
+
+#: Slopes at the twins with the lowest and the highest score: (n, free) each.
+SlopesOf = Callable[[Oracle, Codes, Evaluation], tuple[Codes, Codes]]
+
+
+_MOMENTUM: Limit = ("it must be 0 or more, and below 1", lambda value: 0 <= value < 1)
+
+
+@dataclass(frozen=True)
+class Eidig(Strategy):
+    """The paper's parameters under the paper's defaults."""
+
+    seeds: int | None = None
+    global_moves: int = 10
+    local_moves: int = 1000
+    momentum: float = 0.5
+    patience: int = 5  # successes after which the slopes are looked at again
+
+    name: ClassVar[str] = "eidig"
+    needs_gradients: ClassVar[bool] = True
+    limits: ClassVar[Mapping[str, Limit]] = {**PHASES, "momentum": _MOMENTUM, "patience": AT_LEAST_1}
+
+    def round(self, oracle: Oracle, rng: np.random.Generator, number: int) -> None:  # noqa: ARG002
+        """Lead some seeds to the decision boundary with momentum, and walk from each that gets there."""
+        count = self.seeds or population(oracle.evaluator.m)
+        direction = Momentum(oracle, self.slopes, count, self.momentum)
+        start = approach(oracle, rng, seeds=count, moves=self.global_moves, direction=direction)
+        walk_from_start(oracle, start, rng, self.slopes, steps=self.local_moves, patience=self.patience)
+
+    def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+        """Slopes at the twins with the lowest and the highest score."""
+        return pair_of_slopes(oracle, people, figures)
+
+
+class Momentum:
+    """Signs on which the slopes of both extreme twins agree, each with some of the slopes before."""
+
+    def __init__(self, oracle: Oracle, slopes: SlopesOf, seeds: int, share: float):
+        self._oracle, self._slopes, self._share = oracle, slopes, share
+        self._low = np.zeros((seeds, len(oracle.problem.free)))
+        self._high = np.zeros_like(self._low)
+
+    def __call__(self, people: Codes, figures: Evaluation, who: Indices) -> Codes:
+        """The direction of the people at these places among the seeds."""
+        low, high = self._slopes(self._oracle, people, figures)
+        self._low[who] = self._share * self._low[who] + low
+        self._high[who] = self._share * self._high[who] + high
+        return to_boundary(self._oracle, figures) * agreed(self._low[who], self._high[who])
+
+
+def walk_from_start(
+    oracle: Oracle, start: Start, rng: np.random.Generator, slopes: SlopesOf, *, steps: int, patience: int
+) -> None:
+    """Change one attribute a step; a failure goes back to the start, and slopes are renewed after some successes."""
+    if len(start) == 0:
+        return
+    problem = oracle.problem
+    at_start = inverse(*slopes(oracle, start.people, oracle.again(start.people)))
+    current, weights = start.people.copy(), at_start.copy()
+    successes: npt.NDArray[np.int64] = np.zeros(len(start), dtype=np.int64)
+    for _ in range(steps):
+        hopped = problem.step(current, draw(weights, rng), rng.choice([-1.0, 1.0], len(start)))
+        hopped = problem.limit(hopped, start.anchors, rng, current=current)
+        found = oracle.ask(hopped, seeds=start.seeds, origin="local")
+        hit = apart(oracle, found)
+        current = np.where(hit[:, None], hopped, start.people)
+        weights[~hit] = at_start[~hit]
+        successes = np.where(hit, successes + 1, 0)
+        due = np.flatnonzero(successes >= patience)
+        weights[due] = inverse(*slopes(oracle, hopped[due], found.rows(due)))
+        successes[due] = 0
+
+
+class Maft(Eidig):
+    """EIDIG with guessed slopes, under the same parameters."""
+
+    name: ClassVar[str] = "maft"
+    needs_gradients: ClassVar[bool] = False
+
+    def slopes(self, oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+        """Slopes at the twins with the lowest and the highest score, guessed from the scores of neighbours."""
+        return guessed_slopes(oracle, people, figures)
+
+
+def guessed_slopes(oracle: Oracle, people: Codes, figures: Evaluation) -> tuple[Codes, Codes]:
+    """Change of the score per stride of each free attribute, at the twins with the lowest and the highest score."""
+    problem = oracle.problem
+    n, free = len(people), len(problem.free)
+    values = people[:, problem.free]
+    ahead = np.where(values + problem.stride <= problem.high, 1.0, -1.0)
+    near = np.clip(values + ahead * problem.stride, problem.low, problem.high)
+    neighbours = np.repeat(people[:, None, :], free, axis=1)
+    neighbours[:, np.arange(free), problem.free] = near
+    flat = neighbours.reshape(n * free, people.shape[1])
+
+    def slopes(twins: Indices, scores: Codes) -> Codes:
+        reached = oracle.scores_at(flat, np.repeat(twins, free)).reshape(n, free)
+        return ahead * (reached - scores[:, None])
+
+    # The scores of the people themselves are known: they are the lowest and the highest of their twins'.
+    return (
+        slopes(figures.low_twin.astype(np.int64), figures.low.astype(np.float64)),
+        slopes(figures.high_twin.astype(np.int64), figures.high.astype(np.float64)),
+    )
