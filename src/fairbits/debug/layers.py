@@ -60,10 +60,8 @@ def layer_distances(
     evaluator = evaluator.over_values
     pieces: list[Floats] = []
     widths: tuple[int, ...] = ()
-    step = max(1, ROWS // evaluator.m)
-    for start in range(0, len(people), step):
-        batch = people[start : start + step]
-        layers = _layers(evaluator, batch)
+    for start in range(0, len(people), step := max(1, ROWS // evaluator.m)):
+        layers = _layers(evaluator, people[start : start + step])
         widths = tuple(layer.shape[2] for layer in layers)
         if scales is not None:
             layers = [_scaled(layer, scale) for layer, scale in zip(layers, scales, strict=True)]
@@ -75,27 +73,16 @@ def layer_distances(
 def layer_scales(evaluator: Evaluator, rows: Codes) -> tuple[Floats, ...]:
     """The standard deviation of every output of every layer over the twins of some rows; layer 0 first."""
     evaluator = evaluator.over_values
-    sums: list[Floats] = []
-    squares: list[Floats] = []
+    parts: list[list[Floats]] = []
     first: list[Floats] = []
-    step, count = max(1, ROWS // evaluator.m), 0
-    for start in range(0, len(rows), step):
-        layers = [
-            one.reshape(-1, one.shape[2]).astype(np.float64) for one in _layers(evaluator, rows[start : start + step])
-        ]
-        if not first:  # differences from somebody: an offset that is large beside the spread costs no digits
-            first = [one[0] for one in layers]
-            sums = [np.zeros(one.shape[1]) for one in layers]
-            squares = [np.zeros(one.shape[1]) for one in layers]
-        for place, one in enumerate(layers):
-            moved = one - first[place]
-            sums[place] += moved.sum(axis=0)
-            squares[place] += (moved**2).sum(axis=0)
-        count += len(layers[0])
-    return tuple(
-        np.sqrt(np.maximum(square / count - (total / count) ** 2, 0.0))
-        for total, square in zip(sums, squares, strict=True)
-    )
+    for start in range(0, len(rows), step := max(1, ROWS // evaluator.m)):
+        layers = _layers(evaluator, rows[start : start + step])
+        flat = [one.reshape(-1, one.shape[2]).astype(np.float64) for one in layers]
+        first = first or [one[0] for one in flat]  # differences from somebody: a large offset costs no digits
+        moved = [one - somebody for one, somebody in zip(flat, first, strict=True)]
+        parts.append([np.stack([one.sum(axis=0), (one**2).sum(axis=0)]) for one in moved])
+    means = (np.sum(one, axis=0) / (len(rows) * evaluator.m) for one in zip(*parts, strict=True))
+    return tuple(np.sqrt(np.maximum(square - total**2, 0.0)) for total, square in means)
 
 
 def _layers(evaluator: Evaluator, people: Codes) -> list[npt.NDArray[np.float32]]:
@@ -120,21 +107,17 @@ def _scaled(layer: npt.NDArray[np.float32], scale: Floats) -> npt.NDArray[np.flo
 
 def amplification(delta: Floats, *, rule: Rule = "ours") -> Floats:
     """ρ of every case and layer from the first layer on: growth over the widest layer before, relative to that."""
-    if rule == "text":
-        delta = np.column_stack([np.zeros(len(delta)), delta[:, 1:]])
-    if rule != "code":
-        before = np.maximum.accumulate(delta, axis=1)[:, :-1]
-        return (delta[:, 1:] - before) / (before + SMALL)
-    if delta.shape[1] < 4:
+    if rule == "code" and delta.shape[1] < 4:
         raise CapabilityError(
             f"the rule of the paper's code compares a hidden layer with those before it, so it needs two of them; this "
             f"model has {max(0, delta.shape[1] - 2)}: leave --rule out."
         )
-    found = np.full((len(delta), delta.shape[1] - 1), np.nan)
-    hidden = delta[:, 1:-1]
-    before = np.maximum.accumulate(hidden, axis=1)[:, :-1]
-    found[:, 1:-1] = (hidden[:, 1:] - before) / (before + SMALL)
-    return found
+    if rule == "text":
+        delta = np.column_stack([np.zeros(len(delta)), delta[:, 1:]])
+    compared = delta[:, 1:-1] if rule == "code" else delta
+    before = np.maximum.accumulate(compared, axis=1)[:, :-1]
+    growth = (compared[:, 1:] - before) / (before + SMALL)
+    return np.pad(growth, ((0, 0), (1, 1)), constant_values=np.nan) if rule == "code" else growth
 
 
 def layer_effects(delta: Floats, rho: Floats, widths: tuple[int, ...]) -> tuple[LayerEffect, ...]:

@@ -141,11 +141,9 @@ def _kept_pair(tried: list[Candidate], mean: Candidate | None) -> tuple[Candidat
     """The paper's two values among those that keep the accuracy: an active one, the nearest to the neuron's mean, and
     the one nearest to 0.
     """
-    kept = [one for one in tried if one.kept]
-    middle = 0.0 if mean is None else mean.value
+    kept, middle = [one for one in tried if one.kept], 0.0 if mean is None else mean.value
     active = min((one for one in kept if one.value > 0), key=lambda one: abs(one.value - middle), default=None)
-    inactive = min(kept, key=lambda one: abs(one.value), default=None)
-    return active, inactive
+    return active, min(kept, key=lambda one: abs(one.value), default=None)
 
 
 def candidate_of(
@@ -197,16 +195,15 @@ def accuracy_floor(baseline: float, subject: Subject) -> float:
 
 def accuracy_of(model: Model, subject: Subject) -> float | None:
     """The share of the table's rows decided as labelled; None where there are no labels or no decisions."""
-    table = subject.table
+    table, right = subject.table, 0
     if table.labels is None:
         return None
-    pieces = []
     for start in range(0, len(table), ROWS):
-        piece = decided(model, subject.encoding.encode(table.codes[start : start + ROWS]), subject.schema)
-        if piece is None:  # a regression, or a score that does not say which of several classes is decided
+        found = decided(model, subject.encoding.encode(table.codes[start : start + ROWS]), subject.schema)
+        if found is None:  # a regression, or a score that does not say which of several classes is decided
             return None
-        pieces.append(piece)
-    return float((np.concatenate(pieces) == table.labels).mean())
+        right += int((found == table.labels[start : start + ROWS]).sum())
+    return right / len(table)
 
 
 def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt.NDArray[np.float32]]:
@@ -214,12 +211,11 @@ def values_of(subject: Subject, codes: Codes, layers: Sequence[int]) -> list[npt
     model = subject.model
     if not isinstance(model, HasActivations):
         raise ModelError(f"{kind_of(model)!r} does not show its layers.")
-    pieces: list[list[npt.NDArray[np.float32]]] = [[] for _ in layers]
+    pieces = []
     for start in range(0, len(codes), ROWS):
         outputs = model.activations(subject.encoding.encode(codes[start : start + ROWS]))
-        for place, layer in enumerate(layers):
-            pieces[place].append(np.asarray(outputs[layer], dtype=np.float32))
-    return [_statistics(np.concatenate(piece)) for piece in pieces]
+        pieces.append([np.asarray(outputs[layer], dtype=np.float32) for layer in layers])
+    return [_statistics(np.concatenate(layer)) for layer in zip(*pieces, strict=True)]
 
 
 def _statistics(outputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -299,8 +295,6 @@ def neuron_sets(
 ) -> NeuronSets:
     """The size–effect curve of sets of neurons, and the smallest set that explains most of the bits."""
     search = _Search(evaluator, subject, cases, measure, rng, chains)
-    if not search.tried or search.before[0].mean() <= 0 or search.before[1].mean() <= 0:
-        return NeuronSets((), None, MOST)
     curve: list[NeuronSet] = []
     for dos, explained in search.growing(MAX_NEURONS):
         curve.append(search.judged(dos, explained))
@@ -324,14 +318,9 @@ def layer_holds(
     takes from the half of the cases that chose none of them. A layer none of whose neurons does is left out.
     """
     search = _Search(evaluator, subject, cases, measure, rng, chains)
-    found: dict[int, NeuronSet] = {}
-    if search.before[0].mean() <= 0 or search.before[1].mean() <= 0:
-        return found
-    for layer in sorted({do.layer for do in search.tried}):
-        grown = list(search.growing(MAX_HELD, layer))
-        if grown:
-            found[layer + 1] = search.judged(*grown[-1])
-    return found
+    layers = sorted({do.layer for do in search.tried})
+    grown = {layer: list(search.growing(MAX_HELD, layer)) for layer in layers}
+    return {layer + 1: search.judged(*steps[-1]) for layer, steps in grown.items() if steps}
 
 
 class _Search:
@@ -358,12 +347,11 @@ class _Search:
         self.subject = replace(subject, table=subject.table.rows(rows))
         baseline = accuracy_of(network, self.subject)
         self.floor = -np.inf if baseline is None else accuracy_floor(baseline, self.subject)
-        self.tried = self._candidates()
+        idle = min(one.mean() for one in self.before) <= 0  # there are no bits that neurons could explain
+        self.tried = [] if idle else self._candidates()
 
     def _candidates(self) -> list[Do]:
         hidden = range(len(self.network.weights) - 1)
-        if not hidden:
-            return []
         tables = values_of(self.subject, self.subject.table.codes[: 4 * ROWS], hidden)
         places = [NAMES.index(name) for name in (ACTIVE, INACTIVE)]
         found = [
@@ -383,31 +371,22 @@ class _Search:
         """Sets with one neuron more (of a layer) each time, and what they explain on the half that chooses."""
         dos: tuple[Do, ...] = ()
         explained = 0.0
-        for _ in range(most):
-            step = self._best_next(dos, explained, layer)
-            if step is None:
+        while len(dos) < most:
+            taken = {(do.layer, do.neuron) for do in dos}
+            left = [do for do in self.tried if (do.layer, do.neuron) not in taken and layer in (None, do.layer)]
+            if not left:
                 return
-            dos, explained = step
-            yield step
-
-    def _best_next(
-        self, dos: tuple[Do, ...], explained: float, layer: int | None
-    ) -> tuple[tuple[Do, ...], float] | None:
-        """The set with one neuron more (of a layer) that explains most on the half that chooses; None: none does."""
-        taken = {(do.layer, do.neuron) for do in dos}
-        left = [do for do in self.tried if (do.layer, do.neuron) not in taken and layer in (None, do.layer)]
-        if not left:
-            return None
-        network = self.network.with_interventions(dos)
-        held = hold(self.evaluator.with_model(network), self.choosing, left, bits=self.measure == "q_1")
-        bits = np.log2(held.k).mean(axis=1) if held.q_1 is None else held.q_1.mean(axis=1, dtype=np.float64)
-        shares = 1 - bits / self.before[0].mean()
-        accuracy = held_accuracies(network, self.subject, left, self.evaluator)
-        fine = np.flatnonzero((np.isnan(accuracy) | (accuracy >= self.floor)) & (shares >= explained + LEAST))
-        if len(fine) == 0:
-            return None
-        best = int(fine[np.argmax(shares[fine])])
-        return (*dos, left[best]), float(shares[best])
+            network = self.network.with_interventions(dos)
+            held = hold(self.evaluator.with_model(network), self.choosing, left, bits=self.measure == "q_1")
+            bits = np.log2(held.k).mean(axis=1) if held.q_1 is None else held.q_1.mean(axis=1, dtype=np.float64)
+            shares = 1 - bits / self.before[0].mean()
+            accuracy = held_accuracies(network, self.subject, left, self.evaluator)
+            fine = np.flatnonzero((np.isnan(accuracy) | (accuracy >= self.floor)) & (shares >= explained + LEAST))
+            if len(fine) == 0:
+                return
+            best = int(fine[np.argmax(shares[fine])])
+            dos, explained = (*dos, left[best]), float(shares[best])
+            yield dos, explained
 
     def judged(self, dos: tuple[Do, ...], choosing: float) -> NeuronSet:
         """A set on the half of the cases that chose none of it."""
