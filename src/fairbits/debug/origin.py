@@ -394,8 +394,7 @@ def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes
     """The people whose twins are scored, and whether no training has seen them."""
     table = subject.unseen or subject.table
     count = int(np.clip(TWINS // m, 1, PEOPLE))
-    rows = np.sort(rng.permutation(len(table))[:count])
-    return table.codes[rows], table is not subject.table
+    return table.codes[np.sort(rng.permutation(len(table))[:count])], table is not subject.table
 
 
 def train_here(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None) -> list[Trained]:

@@ -102,7 +102,7 @@ class Description:
     grants: tuple[str, ...] = ()
 
     def command(self, stage: str, rule: RegionRule) -> str | None:
-        """What restricts a stage (such as "search") to a rule's people, as one types it; None for a subject of Python."""
+        """What restricts a stage (such as "search") to a rule's people, as one types it; None for subjects of Python."""
         if self.source is None:
             return None
         text = rule.text if self.where is None else f"({self.where}) and {rule.text}"
@@ -399,6 +399,5 @@ def _name(name: str) -> str:
 
 def _value(attribute: Attribute, code: float) -> str:
     if attribute.labels:
-        label = attribute.shown_labels()[floor(code - attribute.low)]
-        return '"' + re.sub(r'([\\"])', r"\\\1", label) + '"'
+        return '"' + re.sub(r'([\\"])', r"\\\1", attribute.shown_labels()[floor(code - attribute.low)]) + '"'
     return f"{code:.15g}"

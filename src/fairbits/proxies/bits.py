@@ -146,8 +146,7 @@ class FittedBits:
         bins = int(np.clip(len(codes) // (FITTED_PEOPLE * max(1, n_groups)), FITTED_BINS, BINS))
         ratios, surplus = _fitted(codes, n_groups, scores, bins)
         coarse, more = _fitted(codes, n_groups, scores, 5 * bins // 8)
-        step = float(ratios.mean() - surplus - coarse.mean() + more)
-        return cls(ratios, surplus, max(0.0, 5 / 3 * step))
+        return cls(ratios, surplus, max(0.0, 5 / 3 * float(ratios.mean() - surplus - coarse.mean() + more)))
 
 
 def _fitted(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], bins: int) -> tuple[Floats, float]:

@@ -203,5 +203,4 @@ def _pairs(
 
 def _standard(features: Floats, categorical: tuple[bool, ...]) -> Floats:
     """Numbers in standard deviations; labels of a category far apart."""
-    spread = [column.std() or 1.0 for column in features.T]
-    return np.where(categorical, features * FAR, features / spread)
+    return np.where(categorical, features * FAR, features / [column.std() or 1.0 for column in features.T])

@@ -158,8 +158,7 @@ def _grouped(subject: Subject, by: str) -> Grouping:
     texts, _ = dated_periods(_column_of_file(subject, by))
     present = in_time_order(sorted({text for text in texts if text is not None}))
     places: dict[str | None, int] = {name: place for place, name in enumerate(present)}
-    codes = np.array([places.get(text, -1) for text in texts], dtype=np.int64)
-    return Grouping(by, tuple(present), codes)
+    return Grouping(by, tuple(present), np.array([places.get(text, -1) for text in texts], dtype=np.int64))
 
 
 def _column_of_file(subject: Subject, by: str) -> list[str | None]:

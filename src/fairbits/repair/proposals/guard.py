@@ -70,8 +70,7 @@ def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool =
     """The largest number of classes that anybody can have, for a half width with room for rounding."""
     if tau == 0 or vector:
         return int(tau <= epsilon / 2)
-    classes = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
-    return classes + (partition == "grid")
+    return max(1, int(np.ceil(2 * tau / epsilon - 1e-9))) + (partition == "grid")
 
 
 def least_size(tau: float) -> float:
@@ -542,8 +541,7 @@ class Guard:
 
         def held(people: Codes) -> Doubles:
             own = self._asked_twins(people)
-            centre = self._centre(own, self._valid(people))[:, None]
-            return clipped(self._lifted(own), centre, self.tau)
+            return clipped(self._lifted(own), self._centre(own, self._valid(people))[:, None], self.tau)
 
         return self._in_pieces(held, codes, _SCORES).astype(np.float32)
 

@@ -31,7 +31,7 @@ from fairbits.data import EstimatorTrainer, Fitted, NetworkTrainer, Trainer, ask
 from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, TableError
 from fairbits.models import Fitting, Network, Scaling, kind_of, needed, refit
-from fairbits.repair.proposals.proposer import Planner, Proposal
+from fairbits.repair.choice import Planner, Proposal
 from fairbits.repair.proposals.thresholds import Coding, coding_of
 from fairbits.subject import Subject
 from fairbits.text import percent

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbits.errors import OptionError, choose_from
+from fairbits.repair.choice import Proposer
 from fairbits.repair.proposals.distil import Averages
 from fairbits.repair.proposals.mitigators import Adversarial, ExponentiatedGradients, PrejudiceRemover, Reweighing
-from fairbits.repair.proposals.proposer import Proposer
 from fairbits.repair.proposals.rivals import Care, FairnessFinetune, NeuFair
 from fairbits.repair.proposals.settings import TRIALS, Tuning
 from fairbits.repair.proposals.thresholds import ThresholdsByGroup

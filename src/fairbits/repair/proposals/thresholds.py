@@ -23,8 +23,8 @@ from fairbits.domain import Attribute, Codes, Schema, Twins, Unseen
 from fairbits.errors import CapabilityError
 from fairbits.measure import Evaluator
 from fairbits.models import Array, Model, checked_rows
+from fairbits.repair.choice import Planner, Proposal
 from fairbits.repair.proposals.guard import decoded, moved_odds
-from fairbits.repair.proposals.proposer import Planner, Proposal
 
 #: Rows that a group needs to be told apart, and the share of rows that may end among the others.
 MIN_ROWS, MAX_OTHERS = 30, 0.2
