@@ -102,7 +102,7 @@ class Description:
     grants: tuple[str, ...] = ()
 
     def command(self, stage: str, rule: RegionRule) -> str | None:
-        """What restricts a stage (such as "search") to a rule's people, as one types it; None for subjects of Python."""
+        """What restricts a stage (such as "search") to a rule's people, as one types it; None: a subject of Python."""
         if self.source is None:
             return None
         text = rule.text if self.where is None else f"({self.where}) and {rule.text}"
