@@ -114,7 +114,7 @@ def test_thresholds_are_not_fitted_to_the_rows_that_they_are_chosen_on(tmp_path:
 
 
 def planted_thresholds():  # type: ignore[no-untyped-def]
-    from fairbits.repair.proposals.thresholds import ThresholdsByGroup
+    from fairbits.repair.proposals.mitigators import ThresholdsByGroup
 
     return ThresholdsByGroup()
 

@@ -22,13 +22,15 @@ from fairbits.repair.proposals.mitigators import (
     ExponentiatedGradients,
     PrejudiceRemover,
     Reweighing,
+    ThresholdsByGroup,
+    coding_of,
+    fitted_thresholds,
     independent_weights,
     pooled,
     trainer_for,
 )
 from fairbits.repair.proposals.registry import proposers_of
 from fairbits.repair.proposals.settings import Tuning
-from fairbits.repair.proposals.thresholds import ThresholdsByGroup, coding_of, fitted_thresholds
 from fairbits.repair.proposals.weights import recentred
 from fairbits.repair.writers import export
 from fairbits.subject import make_subject

@@ -512,11 +512,6 @@ class DebugResult(Shown):
         return float(self.k.mean())
 
     @property
-    def k_choosing(self) -> float:
-        """Mean k of the half of the cases that chooses values and neurons, nothing held."""
-        return float(halves(self.k)[0].mean())
-
-    @property
     def k_reported(self) -> float:
         """Mean k of the half of the cases that chosen values and neurons are reported on, nothing held."""
         return float(halves(self.k)[1].mean())
@@ -555,7 +550,7 @@ class DebugResult(Shown):
         derived = {
             "samples": len(self.cases),
             "k_mean": self.k_mean,
-            "k_choosing": self.k_choosing,
+            "k_choosing": float(halves(self.k)[0].mean()),
             "k_reported": self.k_reported,
             "reported": float(halves(self.figure)[1].mean()),
             "q_1_mean": None if self.q_1 is None else float(self.q_1.mean()),

@@ -14,17 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import NetworkTrainer, Trainer
-from fairbits.debug.layers import (
+from fairbits.debug.neurons import (
+    MAX_LOSS,
     SPREAD_ROWS,
+    TryOut,
+    accuracy_of,
     amplification,
     check_rule,
     layer_distances,
     layer_effects,
+    layer_holds,
     layer_scales,
+    neuron_effects,
+    neuron_sets,
     text_effects,
     vote_of,
 )
-from fairbits.debug.neurons import MAX_LOSS, TryOut, accuracy_of, layer_holds, neuron_effects, neuron_sets
 from fairbits.debug.origin import (
     MAX_ATTRIBUTES,
     MIN_ROWS,

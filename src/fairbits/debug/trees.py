@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.layers import SMALL
-from fairbits.debug.neurons import accuracy_floor, candidate_of
+from fairbits.debug.neurons import SMALL, accuracy_floor, candidate_of
 from fairbits.debug.records import QUANTILES, Candidate, Floats, LayerEffect, NeuronEffect, halves
 from fairbits.domain import Attribute, Codes, Truth, with_stand_ins
 from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, walks_of

@@ -133,11 +133,6 @@ class ProxyStudy:
         names = ", ".join(one.attribute for one in self.attributes)
         return f"<ProxyStudy of {self.subject.name!r}: {names}>"
 
-    @property
-    def sees_none(self) -> bool:
-        """Whether the model takes no protected attribute at all."""
-        return not any(one.taken for one in self.attributes)
-
     def document(self) -> dict[str, Any]:
         """The content of proxies.json."""
         file = self.subject.table.file

@@ -372,11 +372,6 @@ class Guard:
         return classes if classes < self.m or self.tau == 0 else 0  # nobody has more classes than twins
 
     @property
-    def by_rules(self) -> bool:
-        """Whether rules about protected attributes leave some people fewer twins."""
-        return self.twin_rules is not None
-
-    @property
     def m(self) -> int:
         """How many twins a person has: scores that one decision costs."""
         return self._evaluator.m
