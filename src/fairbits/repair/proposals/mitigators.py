@@ -411,7 +411,7 @@ class Adversarial:
         library = needed("fairlearn.adversarial", "mitigate", "adversarial debiasing")
         torch = needed("torch", "torch", "adversarial debiasing")
         inputs = np.asarray(planner.setting.subject.encoding.encode(data.rows), np.float32)
-        scaling = Scaling.of(inputs)
+        scaling = Scaling(inputs)
         with _alone(torch, seed):
             module = _module(torch, scaling.unfolded(network))
             learner = library.AdversarialFairnessClassifier(
