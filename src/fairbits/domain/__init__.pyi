@@ -19,6 +19,7 @@ from .encoding import Lookup as Lookup
 from .encoding import Numeric as Numeric
 from .encoding import Part as Part
 from .encoding import Unseen as Unseen
+from .encoding import twin_inputs as twin_inputs
 from .reading import MAX_MODEL_BYTES as MAX_MODEL_BYTES
 from .reading import MAX_REQUESTS as MAX_REQUESTS
 from .reading import MAX_SECONDS as MAX_SECONDS
@@ -29,7 +30,6 @@ from .reading import granted_in as granted_in
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
 from .rule import KEYWORDS as KEYWORDS
-from .rule import NUMPY as NUMPY
 from .rule import Rule as Rule
 from .rule import Truth as Truth
 from .rule import columns_of as columns_of

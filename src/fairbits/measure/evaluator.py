@@ -11,12 +11,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DEFAULT_THRESHOLD, Attribute, Codes, Encoding, Schema, Table, Truth, Twins, Unseen, Validity
+from fairbits.domain import (
+    DEFAULT_THRESHOLD,
+    Attribute,
+    Codes,
+    Encoding,
+    Schema,
+    Table,
+    Truth,
+    Twins,
+    Unseen,
+    Validity,
+    twin_inputs,
+)
 from fairbits.engine import (
     Contributions,
     Effects,
@@ -41,7 +53,7 @@ from fairbits.engine import (
     tree_scores,
     vectors,
 )
-from fairbits.errors import ROW, ModelError, OptionError, choose_from, rows_named
+from fairbits.errors import ModelError, OptionError, choose_from, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, check_epsilon, check_partition
 from fairbits.models import (
     Do,
@@ -58,16 +70,10 @@ from fairbits.models import (
     require,
     wrap_foreign,
 )
-
-if TYPE_CHECKING:
-    from fairbits.models import Model
-    from fairbits.subject import Subject
-
+from fairbits.subject import Subject, check_scores
 
 Progress = Callable[[int, int], None]
 
-#: A foreign model's probability may leave [0, 1] by so much and still be rounding.
-ROUNDING = 1e-5
 #: People handed to the engine between two reports of progress.
 _CHUNK = 8192
 #: Twin scores that are kept at once where the engine cannot count classes by itself: a few megabytes.
@@ -233,9 +239,9 @@ class Evaluator:
             found = self._at_once.twin_scores(codes)
         else:
             found = np.empty((len(codes), self.twins.m), dtype=np.float32)
-            for rows, block in self.twins.blocks(codes):
-                asked = self.model.scores(self.encoding.encode(block.reshape(-1, block.shape[-1])))
-                found[rows] = self._checked(np.reshape(asked, (len(block), -1)), rows.start)
+            for rows, inputs in twin_inputs(self.encoding, codes, self.twins):
+                asked = np.reshape(self.model.scores(inputs), (-1, self.twins.m))
+                found[rows] = self._checked(asked, rows.start)
         return found if self.twins.most == self.twins.m else self._with_own(codes, found, self.row_scores)
 
     def _with_own(self, codes: Codes, found: npt.NDArray[Any], ask: Callable[[Codes], Any]) -> npt.NDArray[Any]:
@@ -256,10 +262,11 @@ class Evaluator:
         elif self._class_plans:
             found = np.stack([scores(plan, codes, threads=self.threads) for plan in self._class_plans], axis=2)
         else:
+            model: Any = self.model
             pieces = []
-            for rows, block in self.twins.blocks(codes):
-                asked = self._row_class_scores(block.reshape(-1, block.shape[-1]))
-                pieces.append(self._checked(asked.reshape(len(block), self.twins.m, -1), rows.start))
+            for rows, inputs in twin_inputs(self.encoding, codes, self.twins):
+                asked = np.asarray(model.class_scores(inputs)).reshape(len(inputs) // self.twins.m, self.twins.m, -1)
+                pieces.append(self._checked(asked, rows.start))
             found = np.concatenate(pieces)
         return found if self.twins.most == self.twins.m else self._with_own(codes, found, self._row_class_scores)
 
@@ -307,11 +314,6 @@ class Evaluator:
     def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
         """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
         return {} if self._trees is None else self._trees.thresholds
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the model can tell which way its scores go."""
-        return isinstance(self.model, HasGradients)
 
     def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
         """Slope of the logit margin per unit of code, at one twin of each person."""
@@ -381,17 +383,12 @@ class Evaluator:
             result[rows] = np.asarray(self.model.scores(self.encoding.encode(codes[rows])), dtype=np.float32)
         return self._checked(result, 0)
 
-    @property
-    def has_layers(self) -> bool:
-        """Whether the model lets its layers be looked at, with gradients."""
-        return isinstance(self.model, HasLayerGradients)
-
     def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
         """Outputs of every layer for one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
-        rows = self.twins.as_twins(codes, twins)
         with one_core():  # matrices of a few dozen columns: more threads would only wait for each other
-            return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
+            rows = self.encoding.encode(self.twins.as_twins(codes, twins))
+            return self.model.activations(rows)  # type: ignore[attr-defined]
 
     def layer_gradients(
         self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
@@ -420,7 +417,7 @@ class Evaluator:
         """
         if self._plan is None or self.by_vector or self.validity.about_twins:
             return None
-        if self.twins.most > self.twins.m and self.twins.has_own(codes).any():
+        if self.twins.most > self.twins.m and self.twins.own(codes).any():
             return None
         found = evaluate(
             self._plan,
@@ -507,17 +504,8 @@ class Evaluator:
     def _checked(self, found: Any, start: int) -> npt.NDArray[np.float32]:
         """Scores, a row for each person from ``start`` on: finite, and within 0 and 1 where they are probabilities."""
         table = np.asarray(found, dtype=np.float32)
-        bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
-        if not bad.any() and self.schema.probabilities:
-            bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
-            what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
-        if bad.any():
-            person = start + int(np.argmax(bad)) // (bad.size // len(bad))
-            raise ModelError.of_row(
-                f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
-                f"{ROW}); {remedy}.",
-                person,
-            )
+        with rows_named(start):
+            check_scores(table, self.schema)
         return np.clip(table, 0, 1) if self.schema.probabilities else table
 
 
@@ -563,7 +551,7 @@ def evaluator_of(
 
     The rows of the table are real people: they exist whatever the rules say.
     """
-    if subject.scores_only:
+    if subject.table.scores is not None:
         raise no_model()
     epsilon = default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon
     parts = (subject.model if model is None else model, subject.schema, subject.encoding, subject.table.codes)

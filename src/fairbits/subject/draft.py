@@ -37,7 +37,7 @@ from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
 from fairbits.subject.proposals import ProposedRule, proposed_rules
-from fairbits.subject.quality import Quality, against_labels, quality_of
+from fairbits.subject.quality import against_labels, quality_of
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import chances_of, subject_of_toml
 
@@ -397,11 +397,11 @@ def _settled(
             with suppress(FairbitsError):  # it may want the column, though it makes nothing of it
                 subject, schema = made(other, options), other
     subject = _with_quality(subject)
-    if as_is or against_labels(_quality(subject), subject.model, subject.schema, named=subject.named) is None:
+    if as_is or _against(subject) is None:
         return subject, schema, options
     way = _other_way_round(schema, options, subject)
     turned = None if way is None else _with_quality(made(*way))
-    if way is None or turned is None or _quality(turned).reversed:
+    if way is None or turned is None or _against(turned) is not None:
         return subject, schema, options  # refused by whoever checks it
     return turned, *way
 
@@ -480,7 +480,7 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
         )
     except FairbitsError as error:
         return Drafted(replace(draft, trouble=str(error)))
-    against = against_labels(_quality(subject), subject.model, subject.schema, named=subject.named)
+    against = _against(subject)
     if against is not None and not as_is:
         return Drafted(replace(draft, schema=schema, trouble=against))
     notes = (*schema.notes, *_order_notes(draft.options, subject))
@@ -495,8 +495,8 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
 
 def _said_by_labels(subject: Subject) -> float | None:
     """The AUC, where its whole interval says that the model is the right way round."""
-    found = _quality(subject)
-    return found.auc if found.auc_low is not None and found.auc_low > 0.5 else None
+    found = subject.quality
+    return None if found is None or found.auc_low is None or found.auc_low <= 0.5 else found.auc
 
 
 def _order_notes(options: ModelOptions, subject: Subject) -> tuple[str, ...]:
@@ -527,6 +527,7 @@ def _other_way_round(schema: Schema, options: ModelOptions, subject: Subject) ->
     return replace(schema, classes=classes[::-1], order_guessed=False), options
 
 
-def _quality(subject: Subject) -> Quality:
+def _against(subject: Subject) -> str | None:
+    """Why a subject, whose quality is known, is refused for what its labels say."""
     assert subject.quality is not None  # noqa: S101 - every trial has it
-    return subject.quality
+    return against_labels(subject.quality, subject.model, subject.schema, named=subject.named)

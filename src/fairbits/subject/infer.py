@@ -136,7 +136,8 @@ def infer_schema(
         raise TableError(f"no column of the table tells anything about people ({why}); give a table with attributes.")
     notes: tuple[str, ...] = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
     notes += tuple(note for a in attributes for note in _name_notes(a))
-    return Schema(attributes, target, classes, _text(favourable), threshold=threshold, order_guessed=True, notes=notes)
+    named = None if favourable is None else text_of(favourable)
+    return Schema(attributes, target, classes, named, threshold=threshold, order_guessed=True, notes=notes)
 
 
 def _name_notes(attribute: Attribute) -> tuple[str, ...]:
@@ -154,11 +155,6 @@ def _name_notes(attribute: Attribute) -> tuple[str, ...]:
 
 def _reasons_text(reasons: dict[str, str]) -> str:
     return ", ".join(f"{name.strip() or 'a column without a name'} ({why})" for name, why in reasons.items())
-
-
-def _text(value: object) -> str | None:
-    """A class as text."""
-    return None if value is None else text_of(value)
 
 
 def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind of column

@@ -371,31 +371,21 @@ def settled_order(
     categories = tuple(one.name for one in schema.attributes if one.kind == "category")
     numbers = tuple(name for name in schema.names if name not in categories)
     plain = Encoding.one_hot(schema).with_gaps(schema)
-    if (
-        loaded.encoding is not None
-        or options.columns is not None
-        or table.labels is None
-        or not encoding.same_as(plain)
-    ):
-        return encoding, ()
-    if not categories or not numbers:
+    told = loaded.encoding is not None or options.columns is not None
+    if told or table.labels is None or not encoding.same_as(plain) or not categories or not numbers:
         return encoding, ()
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
     rows, labels = table.codes[chosen], table.labels[chosen]
-    ways = {"as the table has them": schema.names}
-    ways |= {"numbers first, as pandas.get_dummies does": (*numbers, *categories)}
-    ways |= {"categories first": (*categories, *numbers)}
+    ways = {
+        "as the table has them": schema.names,
+        "numbers first, as pandas.get_dummies does": (*numbers, *categories),
+        "categories first": (*categories, *numbers),
+    }
     made = {how: Encoding.one_hot(schema, columns=names).with_gaps(schema) for how, names in ways.items()}
-    found: dict[str, Agreement] = {}
-    for how, one in made.items():
-        agreed = agreement_of(np.asarray(model.scores(one.encode(rows))), labels, schema)
-        if agreed is not None:
-            found[how] = agreed
-    first = "as the table has them"
-    if first not in found:
-        return encoding, ()
-    best = max(found, key=lambda how: found[how].value)
-    if not found[best].clearly_above(found[first]):
+    tried = {how: agreement_of(np.asarray(model.scores(one.encode(rows))), labels, schema) for how, one in made.items()}
+    found = {how: agreed for how, agreed in tried.items() if agreed is not None}
+    best, first = max(found, key=lambda how: found[how].value, default=""), "as the table has them"
+    if first not in found or not found[best].clearly_above(found[first]):
         return encoding, ()
     what = "variance explained" if schema.regression else "AUC"
     note = (

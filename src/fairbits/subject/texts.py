@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Category, Schema, Table, arrow_of, read_arrow, table_from_arrow
+from fairbits.domain import Category, Schema, Table, arrow_of, table_from_arrow
 from fairbits.errors import SchemaError, TableError, choose_from
 from fairbits.language import (
     REALISATIONS,
@@ -64,7 +64,7 @@ def subject_of_texts(
     options = options or ModelOptions()
     _check(text)
     file = Path(table) if isinstance(table, str | Path) else None
-    data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
+    data = arrow_of(table, max_rows=options.max_rows)
     families = _families(text, folder)
     known = infer_classes(data, target)
     if tokenizer is not None and encoder is not None:

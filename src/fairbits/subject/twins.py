@@ -21,7 +21,6 @@ from fairbits.domain import (
     Table,
     arrow_of,
     numbers,
-    read_arrow,
     text_of,
     whole_column,
 )
@@ -47,7 +46,7 @@ def subject_of_twins(
     """The subject of a table of twins; without a threshold, scores beyond 0 and 1 decide nothing."""
     file = Path(table) if isinstance(table, str | Path) else None
     options = options or ModelOptions()
-    data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
+    data = arrow_of(table, max_rows=options.max_rows)
     names = (protected,) if isinstance(protected, str) else tuple(protected)
     columns = [
         whole_column(data, one, what) for what, one in (("person", person), *(("protected", one) for one in names))
