@@ -278,16 +278,15 @@ def _guessed(attribute: Attribute, *, text: bool) -> Values:
     if attribute.holds == "date":
         return np.array(["NaT" if label == MISSING else label for label in attribute.labels], dtype="datetime64[ns]")
     present = [label for label in attribute.labels if label != MISSING]
-    plain: list[Any] = (
-        list(present) if text or attribute.holds == "text" else _numbers(present) or _truths(present) or list(present)
-    )
-    missing = len(present) < len(attribute.labels)
-    values = [float("nan") if label == MISSING else plain[present.index(label)] for label in attribute.labels]
-    if isinstance(plain[0] if plain else "", str) or (missing and isinstance(plain[0], bool)):
-        table = np.empty(len(values), dtype=object)
-        table[:] = values
-        return table
-    return np.array(values)
+    plain: list[Any] = list(present)
+    if present and not text and attribute.holds != "text":
+        truths = [label == "true" for label in present] if set(present) <= {"true", "false"} else plain
+        plain = _numbers(present) or truths
+    known = dict(zip(present, plain, strict=True))
+    values = [known.get(label, float("nan")) for label in attribute.labels]
+    missing = len(present) < len(values)
+    kinds = str | bool if missing else str  # neither goes with NaN into an array of numbers
+    return np.array(values, dtype=object if not plain or isinstance(plain[0], kinds) else None)
 
 
 def _numbers(labels: Sequence[str]) -> list[int] | list[float] | None:
@@ -300,10 +299,6 @@ def _numbers(labels: Sequence[str]) -> list[int] | list[float] | None:
         if all(np.isfinite(found)) and all(str(v) == label for v, label in zip(found, labels, strict=True)):
             return found
     return None
-
-
-def _truths(labels: Sequence[str]) -> list[bool] | None:
-    return [label == "true" for label in labels] if labels and set(labels) <= {"true", "false"} else None
 
 
 #: What pandas.read_csv reads as missing in a column of text.

@@ -202,13 +202,9 @@ class Encoding:
         column = 0
         for name in schema.names if columns is None else _known(columns, schema):
             attribute = schema[name]
-            if attribute.kind == "category":
-                size = len(attribute.labels)
-                parts[name] = Lookup(np.arange(column, column + size), np.eye(size))
-                column += size
-            else:
-                parts[name] = Numeric(column)
-                column += 1
+            size = len(attribute.labels) if attribute.kind == "category" else 0
+            parts[name] = Lookup(np.arange(column, column + size), np.eye(size)) if size else Numeric(column)
+            column += size or 1
         return cls([parts.get(name, Unseen()) for name in schema.names])
 
     @classmethod
@@ -375,14 +371,7 @@ class Encoding:
             Weights of the first layer, (width, neurons).
         bias
             Biases of the first layer, (neurons,).
-
-        Raises
-        ------
-        ModelError
-            If the number of inputs is another one.
         """
-        if len(weights) != self.width:
-            raise ModelError(f"the network takes {len(weights)} inputs, but the encoding makes {self.width}.")
         exact = np.asarray(weights, dtype=np.float64)
         slopes: dict[int, tuple[float, npt.NDArray[np.float32]]] = {}
         tables: dict[int, tuple[int, npt.NDArray[np.float32]]] = {}

@@ -36,11 +36,10 @@ def assign(
     scores: npt.NDArray[np.floating], epsilon: float, partition: Partition, *, bounded: bool | None = None
 ) -> Members:
     """The class of every score, (n, m), counted from 0 at each person's lowest score."""
-    own = np.full(scores.shape[1], 1 / scores.shape[1])
-    return constrained(scores, epsilon, own) if partition == "constrained" else grid(scores, epsilon, bounded=bounded)
+    return constrained(scores, epsilon) if partition == "constrained" else grid(scores, epsilon, bounded=bounded)
 
 
-def constrained(scores: npt.NDArray[np.floating], epsilon: float, shares: Floats) -> Members:
+def constrained(scores: npt.NDArray[np.floating], epsilon: float, shares: Floats | None = None) -> Members:
     """The smallest partition in which no class holds two scores further than ε apart, but for a rounding margin.
 
     Sorted greedy sweep: open a class at the smallest score not yet covered, close it where the distance passes ε. From
@@ -48,7 +47,8 @@ def constrained(scores: npt.NDArray[np.floating], epsilon: float, shares: Floats
     bits (upwards among equals), so that it is the same for a score and for 1 minus the score.
     """
     up, down = sweeps(scores, epsilon)
-    one, other = (renyi(class_masses(members, shares), 1.0) for members in (up, down))
+    own = checked_weights(None, scores.shape[1]) if shares is None else shares
+    one, other = (renyi(class_masses(members, own), 1.0) for members in (up, down))
     return np.where((other > one + 1e-12)[:, None], down, up)
 
 

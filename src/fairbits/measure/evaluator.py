@@ -37,7 +37,6 @@ from fairbits.engine import (
     Plan,
     TreePlan,
     arranged,
-    available_cores,
     contributions_of,
     contributions_through,
     evaluate,
@@ -48,6 +47,7 @@ from fairbits.engine import (
     plan_of,
     scores,
     study,
+    thread_count,
     tree_class_scores,
     tree_plan,
     tree_scores,
@@ -102,8 +102,6 @@ class Evaluator:
         own: bool = True,
         people: float = np.inf,
     ):
-        if threads is not None and threads < 1:
-            raise OptionError(f"threads is {threads}; at least one is needed.")
         self.model = model = wrap_foreign(model)
         self.schema = schema
         self.encoding = encoding or Encoding.fitting(schema, model.inputs)
@@ -120,16 +118,12 @@ class Evaluator:
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
         self.threshold = DEFAULT_THRESHOLD if schema.rule.threshold is None else schema.rule.threshold
         self.validity = Validity(schema, self.twins, rows)
-        self.threads = threads or available_cores()
+        self.threads = thread_count(threads)
         # Where protected attributes are only observed, rows are asked about just as they are.
         varied = self.twins if schema.protected else None
         self._people = people
-        self._plan: Plan | None = (
-            plan_of(model, self.encoding, varied, people=people) if isinstance(model, Network) else None
-        )
-        self._trees: TreePlan | None = (
-            tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
-        )
+        self._plan = plan_of(model, self.encoding, varied, people=people) if isinstance(model, Network) else None
+        self._trees = tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
         #: Whether the compiled kernels do the work.
         self.native = self._plan is not None or self._trees is not None
         #: A model that scores all twins of a person at once, if it means the same ones.
@@ -201,9 +195,8 @@ class Evaluator:
             asked = self.model.ensemble.feature
             protected = np.concatenate([self.encoding.parts[i].columns for i in columns])
             return not np.isin(asked[asked >= 0], protected).any()
-        if not isinstance(self.model, Network):
-            return False
-        return all(self._without_weight(self.model.weights[0], int(i)) for i in columns)
+        network = self.model
+        return isinstance(network, Network) and all(self._without_weight(network.weights[0], int(i)) for i in columns)
 
     def _without_weight(self, weights: npt.NDArray[Any], column: int) -> bool:
         """Whether a first layer gives an attribute no weight.
@@ -276,9 +269,7 @@ class Evaluator:
         classes.
         """
         model = self.model
-        if not isinstance(model, Network):
-            return []
-        asked = [model.with_favourable(c) for c in range(model.classes)]
+        asked = [model.with_favourable(c) for c in range(model.classes)] if isinstance(model, Network) else []
         return [plan_of(one, self.encoding, self.twins, people=self._people) for one in asked]
 
     def _row_class_scores(self, rows: Codes) -> npt.NDArray[np.float32]:
@@ -288,11 +279,9 @@ class Evaluator:
 
     def favoured(self, codes: Codes, scores: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.bool_] | None:
         """Which twins of every person are decided favourably, (n, m)."""
-        if self.schema.regression:
-            return None
-        if self._knows_classes:
-            return self.schema.rule.favours_row(self.class_scores(codes))
         rule = self.schema.rule
+        if self._knows_classes:
+            return rule.favours_row(self.class_scores(codes))
         return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
 
     def decided(
@@ -354,16 +343,14 @@ class Evaluator:
     @cached_property
     def _lone_plan(self) -> Plan | None:
         """The kernels for rows as they are, without twins."""
-        if not isinstance(self.model, Network):
-            return None
-        return plan_of(self.model, self.encoding, None, people=self._people)
+        network = self.model if isinstance(self.model, Network) else None
+        return None if network is None else plan_of(network, self.encoding, None, people=self._people)
 
     @cached_property
     def _lone_trees(self) -> TreePlan | None:
         """The tree kernels for rows as they are, without twins."""
-        if self._trees is None or not isinstance(self.model, HasTrees):
-            return None
-        return tree_plan(self.model, self.schema, self.encoding, None)
+        trees = self.model if isinstance(self.model, HasTrees) and self._trees is not None else None
+        return None if trees is None else tree_plan(trees, self.schema, self.encoding, None)
 
     def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """Score of one twin of each person."""
@@ -408,7 +395,15 @@ class Evaluator:
 
     def _evaluate(self, codes: Codes) -> Evaluation:
         found = self._by_kernel(codes)
-        return self._in_blocks(codes, len(self.schema.classes) if self.by_vector else 1) if found is None else found
+        if found is not None:
+            return found
+        # A few people at a time: their scores are kept, and must not outgrow the cache by much.
+        people = max(1, _SCORES // (self.m * (len(self.schema.classes) if self.by_vector else 1)))
+        pieces = []
+        for start in range(0, max(len(codes), 1), people):
+            with rows_named(start):
+                pieces.append(self._answers(codes[start : start + people])[0])
+        return Evaluation.concatenate(pieces)
 
     def _by_kernel(self, codes: Codes, kept: npt.NDArray[np.float32] | None = None) -> Evaluation | None:
         """The figures by a compiled kernel that scores and counts in one go; None where people have different twins.
@@ -432,15 +427,6 @@ class Evaluator:
             return found
         return replace(found, m=self.m, twins=np.full(len(codes), self.twins.m, np.int32))
 
-    def _in_blocks(self, codes: Codes, width: int) -> Evaluation:
-        """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
-        people = max(1, _SCORES // (self.m * width))
-        pieces = []
-        for start in range(0, max(len(codes), 1), people):
-            with rows_named(start):
-                pieces.append(self._answers(codes[start : start + people])[0])
-        return Evaluation.concatenate(pieces)
-
     def answers(
         self, codes: Codes, *, progress: Progress | None = None
     ) -> Iterator[tuple[slice, Evaluation, npt.NDArray[np.int64] | None]]:
@@ -462,11 +448,9 @@ class Evaluator:
 
     def _answers(self, codes: Codes) -> tuple[Evaluation, npt.NDArray[np.int64] | None]:
         valid = self.valid_twins(codes)
-        table: npt.NDArray[np.float32] | None
-        if self.by_vector:
-            table = self.class_scores(codes)
-            return self.figures_of_classes(table, valid), self.decided(codes, table=table)
         table = self.class_scores(codes) if self._knows_classes else None
+        if self.by_vector and table is not None:
+            return self.figures_of_classes(table, valid), self.decided(codes, table=table)
         scores = self.scores(codes)
         return self.figures_of_scores(scores, valid, table=table), self.decided(codes, scores, table)
 

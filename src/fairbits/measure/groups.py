@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MISSING, Attribute, Schema, Table, people_of
-from fairbits.errors import OptionError, TableError
+from fairbits.errors import TableError
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_of, ratio_ends, student_mean
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject, scored_rows
@@ -40,16 +40,6 @@ class Grouping:
     labels: tuple[str, ...]
     codes: Integers
     crossed: tuple[str, ...] = ()  # the attributes of an intersection
-
-    def __post_init__(self) -> None:
-        codes = np.asarray(self.codes)
-        if codes.ndim != 1 or len(codes) == 0:
-            raise OptionError(f"the groups of {self.name!r} need one code per person, but got shape {codes.shape}.")
-        if codes.min() < UNKNOWN or codes.max() >= len(self.labels):
-            raise OptionError(
-                f"the groups of {self.name!r} have codes {codes.min()} to {codes.max()} for {len(self.labels)} labels; "
-                f"use 0 to {len(self.labels) - 1}, and -1 for a missing value."
-            )
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:

@@ -292,6 +292,8 @@ def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> FigureKind:
 
 
 CONFIDENCE = 0.95
+#: Shares of people whose twins do not all get the same decision: among all twins, and among fewer.
+_FLIP_RATES = ("flip_rate", "flip_rate_supported", "flip_rate_plausible")
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,9 +480,7 @@ class Measurement(Shown):
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
             "tail": None if self.tail is None else self.tail.document(),
         }
-        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate"):
-            figures |= Estimate.named(name, getattr(self, name))
-        for name in ("flip_rate", "flip_rate_supported", "flip_rate_plausible"):
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", *_FLIP_RATES):
             figures |= Estimate.named(name, getattr(self, name))
         for name in ("flip_rate_by", "flip_rate_plausible_by"):
             for end, suffix in {"value": "", "low": "_low", "high": "_high"}.items():
@@ -609,7 +609,6 @@ def measure_table(
     split = rate_of(evaluation.k > 1, **drawn)
     flips = () if schema.regression else (evaluation.flips, *narrow)
     rates = [rate_of(one, **drawn) for one in flips]
-    names_of = ("flip_rate", "flip_rate_supported", "flip_rate_plausible")
     highest = 1.0 if schema.probabilities else None
     return Measurement(
         evaluation,
@@ -625,5 +624,5 @@ def measure_table(
         noise=noise,
         people=people,
         tail=tail_of(evaluation.span, rng, highest=highest, **drawn),
-        **dict(zip(names_of, rates, strict=False)),
+        **dict(zip(_FLIP_RATES, rates, strict=False)),
     )

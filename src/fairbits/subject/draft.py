@@ -129,7 +129,9 @@ def _model(draft: Draft, folder: Path) -> Any:
     for key, value in draft.options.section().items():
         section.add(key, value)
     if "score_of" in section:
-        section["score_of"].comment(_why(draft))
+        area = draft.said_by_labels
+        said = "" if area is None else f"; so its scores agree with the labels (AUC {area:.2f})"
+        section["score_of"].comment(f"the class that the model's one output speaks of{said}")
     if any(attribute.columns for attribute in draft.schema.attributes):
         section.add("encoding", "columns")
         section["encoding"].comment("the model takes the table's columns as they are")
@@ -138,14 +140,6 @@ def _model(draft: Draft, folder: Path) -> Any:
             if line.partition(" ")[0] not in section:
                 section.add(tomlkit.comment(line))
     return section
-
-
-def _why(draft: Draft) -> str:
-    """How it is known which class the output speaks of."""
-    what = "the class that the model's one output speaks of"
-    if draft.said_by_labels is None:
-        return what
-    return f"{what}; so its scores agree with the labels (AUC {draft.said_by_labels:.2f})"
 
 
 def _explain(section: Any, title: str, reason: str) -> None:

@@ -222,27 +222,25 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
         if pa.types.is_string(column.type):
             return Category(name=name, labels=(MISSING,), protected=protected)
         return Integer(name=name, high=0, missing="model", protected=protected)
-    values = None if pa.types.is_string(column.type) else numbers(column.drop_null(), name)
-    if values is not None and listed and len(np.unique(values)) <= MAX_NUMBERS:
-        found = [text_of(float(value)) for value in np.unique(values)]
-        labels = (*found, MISSING) if missing else tuple(found)
-        return Category(name=name, labels=labels, protected=protected)
-    if values is None:
+    holds: Holds | None = None
+    if pa.types.is_string(column.type):
         found = sorted(set(column.drop_null().to_pylist()))
-        labels = (*found, MISSING) if missing else tuple(found)
-        holds: Holds | None = "date" if pa.types.is_temporal(kind) and not pa.types.is_time(kind) else None
-        if holds is None and not pa.types.is_boolean(kind):
+        if pa.types.is_temporal(kind) and not pa.types.is_time(kind):
+            holds = "date"
+        elif not pa.types.is_boolean(kind):
             seen = values_of(Category(name="x", labels=tuple(found)))
             holds = None if seen.dtype == object else "text"  # "1" and "true" would be taken for numbers and truths
-        return Category(name=name, labels=labels, protected=protected, holds=holds)
-    low, high = float(values.min()), float(values.max())
-    whole = bool((values == np.rint(values)).all())
-    if whole and len(only := places_of(name, values, protected=protected)):
-        only = tuple(only.tolist())
-        gap: Any = "model" if missing else None
-        return Integer(name=name, low=low, high=high, protected=protected, missing=gap, allowed=only)
-    kind_of_number = Integer if whole else Real
-    return kind_of_number(name=name, low=low, high=high, protected=protected, missing="model" if missing else None)
+    else:
+        values = numbers(column.drop_null(), name)
+        only = np.unique(values)
+        if not listed or len(only) > MAX_NUMBERS:
+            whole = bool((only == np.rint(only)).all())
+            allowed = tuple(places_of(name, values, protected=protected).tolist()) if whole else ()
+            asked: dict[str, Any] = {"protected": protected, "missing": "model" if missing else None}
+            make = Integer if whole else Real
+            return make(name=name, low=float(only[0]), high=float(only[-1]), allowed=allowed, **asked)
+        found = [text_of(float(value)) for value in only]
+    return Category(name=name, labels=(*found, *([MISSING] * missing)), protected=protected, holds=holds)
 
 
 def places_of(name: str, values: Any, *, protected: bool = False) -> Any:

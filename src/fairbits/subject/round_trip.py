@@ -102,7 +102,7 @@ class Difference:
     sentence: str
 
 
-def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
+def round_trip(  # noqa: PLR0911, PLR0912 - each doubt is tried in turn
     owner: Owner | None,
     raw: RawTable | None,
     model: Model,
@@ -113,15 +113,13 @@ def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
     classes: tuple[str, ...] | None,
 ) -> RoundTrip | Difference:
     """Ask about the same real rows both ways."""
-    why = ""
     if isinstance(model.original if isinstance(model, Repeated) else model, Endpoint):
-        why = "a service is asked by its contract alone"
-    elif owner is None:
-        why = "the file holds layers or trees and does not say how its owner makes their inputs"
-    elif raw is None and owner.form not in LIBRARY:
-        why = "the table was given as codes"
-    if why or owner is None:
-        return RoundTrip(compared=f"nothing: {why}")
+        return RoundTrip(compared="nothing: a service is asked by its contract alone")
+    if owner is None:
+        unsaid = "the file holds layers or trees and does not say how its owner makes their inputs"
+        return RoundTrip(compared=f"nothing: {unsaid}")
+    if raw is None and owner.form not in LIBRARY:
+        return RoundTrip(compared="nothing: the table was given as codes")
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
     codes = table.codes[chosen]
     ask = asking(owner, schema, options, classes)
@@ -131,8 +129,8 @@ def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
     refused, theirs = "", None
     for more in ((), digits)[: 1 + bool(digits)]:  # "02139" is a number for pandas, but the model may refuse those
         try:
-            ours_first = codes if owner.form == "codes" else inputs
-            rows = ours_first if through is None else _rows(owner, through, schema, chosen, more)
+            coded = codes if owner.form == "codes" else inputs
+            rows = coded if through is None else _rows(owner, through, schema, chosen, more)
             theirs = ask(rows)
             break
         except Exception as error:  # noqa: BLE001 - the owner's way is a guess, and foreign code may raise anything
