@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from fairbits.domain import NUMBER
 from fairbits.errors import FairbitsError, OptionError, choose_from
+from fairbits.text import NUMBER
 
 #: Text that starts so is run as a formula by spreadsheets.
 _FORMULA = r"^[=+\-@\t\r\n]"

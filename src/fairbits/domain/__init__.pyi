@@ -64,9 +64,3 @@ from .twins import Validity as Validity
 from .twins import check_rules as check_rules
 from .twins import twin_limits as twin_limits
 from .twins import with_stand_ins as with_stand_ins
-from .words import NUMBER as NUMBER
-from .words import harmless as harmless
-from .words import joined as joined
-from .words import quality as quality
-from .words import shortened as shortened
-from .words import unsigned_zero as unsigned_zero

@@ -25,9 +25,8 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.domain.rule import Rule, Truth, columns_of, evaluated
 from fairbits.domain.schema import Schema
-from fairbits.domain.words import shortened
 from fairbits.errors import SchemaError
-from fairbits.text import percent
+from fairbits.text import percent, shortened
 
 Indices = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]

@@ -33,9 +33,7 @@ from fairbits.domain import (
     Twins,
     Validity,
     people_of,
-    shortened,
     twin_limits,
-    unsigned_zero,
 )
 from fairbits.engine import Evaluation
 from fairbits.errors import TableError, rows_named
@@ -43,7 +41,7 @@ from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
 from fairbits.measure.tail import Tail, tail_of
 from fairbits.models import HasClassScores, TwinScores, fresh_scores
-from fairbits.text import percent
+from fairbits.text import percent, shortened, unsigned_zero
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject

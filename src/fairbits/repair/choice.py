@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Codes, quality
+from fairbits.domain import Codes
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError, choose_from
 from fairbits.measure import Estimate, Evaluator, Measure, symbol_of
 from fairbits.models import Model, adapt, drops_protected
@@ -47,7 +47,7 @@ from fairbits.repair.judgement import (
 from fairbits.repair.proposals.guard import Guard, proved_classes
 from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer
 from fairbits.repair.records import Figures, Proof, RepairCandidate
-from fairbits.text import percent
+from fairbits.text import percent, quality
 
 #: Rounding must not make a candidate that costs exactly the budget too expensive.
 SLACK = 1e-9

@@ -20,7 +20,7 @@ from fairbits.certify import (
     withdrawn,
 )
 from fairbits.debug import read_debug
-from fairbits.domain import GrantOptions, joined, twin_limits
+from fairbits.domain import GrantOptions, twin_limits
 from fairbits.language import TextModel
 from fairbits.measure import Evaluator, Progress, WordStudy, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, TwinScores, kind_of
@@ -49,6 +49,7 @@ from fairbits.report.sections.treatment import lead, proxies_of
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, accepted_subject, note_checks
 from fairbits.subject import Subject, quality_of
+from fairbits.text import joined
 
 
 def compute_report(

@@ -25,7 +25,6 @@ from fairbits.domain import (
     Table,
     arrow_of,
     coarsened,
-    harmless,
     numbers,
     one_hot_groups,
     plain,
@@ -40,6 +39,7 @@ from fairbits.subject.proposals import ProposedRule, proposed_rules
 from fairbits.subject.quality import against_labels, quality_of
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import chances_of, subject_of_toml
+from fairbits.text import harmless
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema, Table, rule_words, shortened
+from fairbits.domain import Encoding, Schema, Table, rule_words
 from fairbits.errors import ROW, ModelError, rows_named
 from fairbits.models import HasClassScores, Model, Network, speaks_of
 from fairbits.randomness import sampled_rows
-from fairbits.text import percent
+from fairbits.text import percent, shortened
 
 #: Both ends of a 95 % interval of the normal distribution.
 Z_95 = 1.959963984540054

@@ -16,18 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import (
-    Codes,
-    Decoder,
-    Encoding,
-    Numeric,
-    RawTable,
-    Schema,
-    Table,
-    shortened,
-    table_columns,
-    text_of,
-)
+from fairbits.domain import Codes, Decoder, Encoding, Numeric, RawTable, Schema, Table, table_columns, text_of
 from fairbits.errors import FairbitsError
 from fairbits.models import (
     BlackBox,
@@ -46,6 +35,7 @@ from fairbits.models import (
 )
 from fairbits.randomness import generator, sampled_rows
 from fairbits.subject.quality import area_under_curve, variance_explained
+from fairbits.text import shortened
 
 #: Rows that are asked twice, at least; all of a smaller table.
 ROWS = 2_000
