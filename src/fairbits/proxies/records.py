@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairbits.measure import Filing, GroupTable, documents_of, filing_of
+from fairbits.measure import GroupTable, documents_of, filing_of
 from fairbits.proxies.bits import ColumnBits, GuessPair, ScoreBits
 from fairbits.proxies.matched import Matching
 from fairbits.proxies.periods import Period
@@ -153,8 +153,8 @@ class ProxyStudy:
             "notes": list(self.notes),
         }
 
-    def filing(self) -> Filing:
-        """The tables that New York City's Local Law 144 asks for."""
+    def filing(self) -> dict[str, Any]:
+        """The tables that New York City's Local Law 144 asks for, as JSON."""
         return filing_of(self.groups, self.subject, data_source=self.data_source, distributed=self.distributed)
 
     def _portraits(self, study: AttributeStudy) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Twins, one_row_each, people_of
+from fairbits.domain import Twins, one_row_each, people_of, twin_inputs
 from fairbits.errors import SchemaError, rows_named
 from fairbits.measure import (
     REGRESSION_SHARE,
@@ -159,8 +159,7 @@ class AttributeWork:
         people = table.codes[rows]
         scores = np.empty((len(rows), twins.m))
         with rows_named(place=lambda row: table.place(int(rows[row]))):
-            for piece, block in twins.blocks(people):
-                inputs = subject.encoding.encode(block.reshape(-1, people.shape[1]))
+            for piece, inputs in twin_inputs(subject.encoding, people, twins):
                 scores[piece] = np.asarray(subject.model.scores(inputs)).reshape(-1, twins.m)
         found = qid(scores, epsilon=self._tolerance())
         return float(found.q_inf.mean()), score_bits(groups.take(rows), scores.mean(axis=1), rng)

@@ -32,7 +32,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from fairbits.domain import quality
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError, choose_from
 from fairbits.measure import Estimate, Evaluator, Measure, symbol_of
 from fairbits.models import Model, adapt, drops_protected
@@ -51,7 +50,7 @@ from fairbits.repair.judgement import (
 from fairbits.repair.proposals.guard import Guard, proved_classes
 from fairbits.repair.records import Figures, Proof, RepairCandidate
 from fairbits.repair.records import Proposal as Proposal  # noqa: PLC0414 - proposers take it from here
-from fairbits.text import percent
+from fairbits.text import percent, quality
 
 Watch = Callable[[str], None]
 

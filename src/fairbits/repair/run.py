@@ -13,7 +13,7 @@ from typing import Unpack
 
 import numpy as np
 
-from fairbits.domain import GrantOptions, quality
+from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.language import network_of
 from fairbits.measure import Measure, check_measure, symbol_of
@@ -37,7 +37,7 @@ from fairbits.repair.writers import Export, export, remove_old
 from fairbits.shape import reading
 from fairbits.store import Run, check_writable, note_checks, read_parquet, subject_of
 from fairbits.subject import Subject
-from fairbits.text import number, percent
+from fairbits.text import number, percent, quality
 
 MAX_ACCURACY_LOSS = 0.02
 #: A repair that lowers mean k by a smaller share than this is hardly one.
