@@ -98,7 +98,7 @@ def head_slope(program, adjoint, tile, layer):
 
 
 @inlined
-def there_and_back(program, adjoint, tile, h):
+def there_and_back(program, adjoint, tile, live, h):
     """Run the layers forwards and in reverse, and the steady steps at the end.
 
     All of them are dense layers on a tape, because every call of ``dense`` in a kernel is compiled anew.
@@ -113,7 +113,7 @@ def there_and_back(program, adjoint, tile, h):
             activation_slope(program, adjoint, tile, 2 * layers + 1 - step, source)
         elif step > 0:
             activation(program, adjoint, tile, step - 1)
-        dense(tile, source, target, adjoint.weights, weight, adjoint.biases, bias, inputs, outputs, ONE)
+        dense(tile, live, source, target, adjoint.weights, weight, adjoint.biases, bias, inputs, outputs, ONE)
         if step == 0:
             add_lookups(program, tile, h, program.table_starts.size + 1)
         weight += inputs * outputs
@@ -203,7 +203,7 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, result, in
             return start + first
         prefetch_codes(codes, first + PEOPLE)
         read_twins(program, twins, first, tile)
-        there_and_back(program, adjoint, tile, h)
+        there_and_back(program, adjoint, tile, buffer.live, h)
         people = min(PEOPLE, n - first)
         if tables:
             transpose_layer(tile, gradient, h, stride)
