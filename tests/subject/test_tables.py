@@ -433,3 +433,19 @@ def test_columns_that_are_kept_for_the_model_are_said() -> None:
     assert "because the model does not take people without: customer_id." in told[wants_everything]
     assert "texts of digits are taken as numbers" in told[wants_numbers]
     assert "left out of the schema: customer_id" in told[wants_little]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_xgboost_is_asked_where_its_file_cuts_names_that_are_not_ascii(saved: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"sex": rng.choice(["f", "m"], 300), "job": rng.choice(["Büro", "Care", "Öl, Gas"], 300)})
+    rows = rows.astype("category")
+    paid = ((rows.job == "Öl, Gas") ^ (rows.sex == "m") ^ (rng.random(300) < 0.1)).astype(int)
+    model = _xgboost().fit(rows, paid)
+    model.save_model(tmp_path / "model.json")
+    source, people = tmp_path / "model.json" if saved else model, rows.assign(paid=paid)
+    audit = fairbits.Audit.from_table(source, people, target="paid", protected="sex", favourable=1)
+    found = audit.measure(threads=1).to_frame()
+    twins = [model.predict_proba(rows.assign(sex=pd.Categorical([sex] * 300, ["f", "m"])))[:, 1] for sex in "fm"]
+    np.testing.assert_allclose(found["low"], np.min(twins, axis=0), atol=1e-6)
+    np.testing.assert_allclose(found["high"], np.max(twins, axis=0), atol=1e-6)
