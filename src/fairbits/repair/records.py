@@ -429,20 +429,6 @@ class RepairResult(Shown):
 
 
 _WHOLE = ("k_max", "k_max_rows")
-#: Fields of a candidate that are columns as they are.
-_PLAIN = (
-    *("shrink", "retrained", "yardstick", "within_budget", "on_front", "words", "family", "coding", "k_max_proved"),
-    *(
-        "dominated",
-        "worse_tail",
-        "raises",
-        "loss_upper",
-        "balanced_loss_upper",
-        "held_out_loss_low",
-        "held_out_loss_high",
-    ),
-    *("fidelity", "fidelity_apart"),
-)
 #: Held-out figures that have an interval.
 _RANGED = ("accuracy", "balanced_accuracy", "bits", "flips", "impact_ratio", "indirect_bits")
 _FIGURES = tuple(field.name for field in fields(Figures))
@@ -541,7 +527,7 @@ def _rows(result: RepairResult) -> list[dict[str, Any]]:
     for one in result.repairs:
         parts = ((False, result.before_plan, one.plan), (True, result.before_held_out, one.held_out))
         for held_out, before, after in parts:
-            row: dict[str, Any] = {
+            row: dict[str, Any] = {name: getattr(one, name) for name in COLUMNS.names if hasattr(one, name)} | {
                 "repair": one.name,
                 "neurons": neurons_in_words(one.neurons),
                 "held_out": held_out,
@@ -550,7 +536,6 @@ def _rows(result: RepairResult) -> list[dict[str, Any]]:
                 "proved": None if one.proof is None else one.proof.property,
                 "files": " ".join(one.files),
             }
-            row |= {name: getattr(one, name) for name in _PLAIN}
             for name in _FIGURES:
                 row[f"{name}_before"], row[f"{name}_after"] = getattr(before, name), getattr(after, name)
             if held_out and one.estimates is not None:
