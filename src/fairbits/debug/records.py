@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -601,13 +602,11 @@ def read_debug(folder: Path) -> DebugResult | None:
     with reading(folder / CASES, _REMEDY):
         cases = read_parquet(folder / CASES, remedy=_REMEDY, columns=["k", "flips", "q_1"], max_rows=_MAX_ROWS)
         k, flips, q_1 = (cases[name].to_numpy(zero_copy_only=False) for name in ("k", "flips", "q_1"))
-    rows: dict[tuple[int, int], list[dict[str, Any]]] = {}
     with reading(folder / NEURONS, _REMEDY):
         listed = (folder / NEURONS).is_file()
         table = read_parquet(folder / NEURONS, remedy=_REMEDY, max_rows=_MAX_ROWS).to_pylist() if listed else []
-        for row in table:
-            rows.setdefault((row["layer"], row["neuron"]), []).append(row)
-        neurons = tuple(_neuron(same) for same in rows.values())
+        rows = groupby(table, key=lambda row: (row["layer"], row["neuron"]))
+        neurons = tuple(_neuron(list(same)) for _, same in rows)
     return replace(found, neurons=neurons, cases=np.empty((len(k), 0)), k=k, flips=flips, q_1=q_1)
 
 

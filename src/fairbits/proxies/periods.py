@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import one_row_each, people_of
-from fairbits.errors import OptionError
+from fairbits.domain import one_row_each, people_of, plain, read_arrow, text_of
+from fairbits.errors import OptionError, choose_from
 from fairbits.measure import (
     Decided,
     Estimate,
@@ -28,7 +28,7 @@ from fairbits.measure import (
 )
 from fairbits.proxies.bits import ScoreBits, score_bits
 from fairbits.randomness import sampled_rows
-from fairbits.subject import Subject
+from fairbits.subject import Subject, read_document
 
 #: Periods that a table can be told apart by, at most.
 MAX_PERIODS = 200
@@ -163,10 +163,6 @@ def _grouped(subject: Subject, by: str) -> Grouping:
 
 def _column_of_file(subject: Subject, by: str) -> list[str | None]:
     """A column that the schema does not know, from the file."""
-    from fairbits.domain import plain, read_arrow, text_of
-    from fairbits.errors import choose_from
-    from fairbits.subject import read_document
-
     table = subject.table
     if table.file is None:
         raise OptionError(

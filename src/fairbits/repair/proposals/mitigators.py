@@ -592,16 +592,12 @@ def pooled(networks: Sequence[Network], weights: npt.NDArray[np.float64]) -> Net
 
 
 def _together(trainer: Trainer, members: list[Fitted], weights: npt.NDArray[np.float64]) -> Fitted:
-    if len(members) == 1:
-        return members[0]
-    if not isinstance(trainer, NetworkTrainer):
-        estimators = [one.estimator for one in members]
-        if not isinstance(trainer, EstimatorTrainer) or not all(
-            callable(getattr(one, "predict_proba", None)) for one in estimators
-        ):
-            return members[0]  # decisions only: the model of most weight
-        return asked(voted(estimators, weights), trainer.subject)
-    return Fitted(pooled([one.model for one in members], weights), members[0].encoding)  # type: ignore[misc]
+    estimators = [one.estimator for one in members]
+    if len(members) > 1 and isinstance(trainer, NetworkTrainer):
+        return Fitted(pooled([one.model for one in members], weights), members[0].encoding)  # type: ignore[misc]
+    soft = isinstance(trainer, EstimatorTrainer) and all(hasattr(one, "predict_proba") for one in estimators)
+    # Where there are decisions only, it is the model of most weight.
+    return asked(voted(estimators, weights), trainer.subject) if len(members) > 1 and soft else members[0]
 
 
 def voted(estimators: Sequence[Any], weights: npt.NDArray[np.float64]) -> Any:

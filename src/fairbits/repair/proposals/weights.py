@@ -364,22 +364,24 @@ class Surgery:
 def _finetuned(planner: Planner, original: Network, shares: Mapping[float, Network]) -> Iterator[Proposal]:
     generators = [np.random.default_rng(child) for child in planner.seed.spawn(4 + len(TRAINED_SHARES))]
     tuning = Finetuning(original, planner.halves, planner.setting, generators.pop())
-    planner.watch("training with the found cases")
-    network = tuning.trained(original, generators.pop(), with_cases=True)
-    words = "trained further with found cases, labelled by the majority of their twins"
-    yield Proposal("retrain", words, network, retrained=True)
-    planner.watch("training with a penalty on differences between twins")
-    alike = "trained further with a penalty on differences between twins"
-    network = tuning.trained(original, generators.pop(), consistency=MILD)
-    yield Proposal("consistent", alike, network, retrained=True)
+    alike, twins = (
+        "trained further with a penalty on differences between twins",
+        "training with a penalty on twins apart",
+    )
+    opinions = "trained further with found cases, labelled by the majority of their twins"
+    blind = "blind; then trained further, protected inputs staying without weight"
+    tried: list[tuple[str, str, str, float, dict[str, Any]]] = [
+        ("training with the found cases", "retrain", opinions, 0.0, {"with_cases": True}),
+        (twins, "consistent", alike, 0.0, {"consistency": MILD}),
+    ]
     for share in TRAINED_SHARES:
-        network = tuning.trained(shares[share], generators.pop(), consistency=CONSISTENCY)
-        words = f"{_shrink_words(share)}; then {alike}"
-        yield Proposal(f"{_shrink_name(share)}+consistent", words, network, shrink=share, retrained=True)
-    planner.watch("training blind")
-    network = tuning.trained(shares[1.0], generators.pop(), blind=True)
-    words = "blind; then trained further, protected inputs staying without weight"
-    yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True)
+        name, words = f"{_shrink_name(share)}+consistent", f"{_shrink_words(share)}; then {alike}"
+        tried.append((twins, name, words, share, {"consistency": CONSISTENCY}))
+    tried.append(("training blind", "blind+retrain", blind, 1.0, {"blind": True}))
+    for doing, name, words, share, how in tried:
+        planner.watch(doing)
+        network = tuning.trained(shares.get(share, original), generators.pop(), **how)
+        yield Proposal(name, words, network, shrink=share, retrained=True)
 
 
 def _scratch(planner: Planner, network: Network) -> Iterator[Proposal]:
