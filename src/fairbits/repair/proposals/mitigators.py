@@ -595,9 +595,10 @@ def _together(trainer: Trainer, members: list[Fitted], weights: npt.NDArray[np.f
     estimators = [one.estimator for one in members]
     if len(members) > 1 and isinstance(trainer, NetworkTrainer):
         return Fitted(pooled([one.model for one in members], weights), members[0].encoding)  # type: ignore[misc]
-    soft = isinstance(trainer, EstimatorTrainer) and all(hasattr(one, "predict_proba") for one in estimators)
-    # Where there are decisions only, it is the model of most weight.
-    return asked(voted(estimators, weights), trainer.subject) if len(members) > 1 and soft else members[0]
+    soft = len(members) > 1 and all(hasattr(one, "predict_proba") for one in estimators)
+    if soft and isinstance(trainer, EstimatorTrainer):
+        return asked(voted(estimators, weights), trainer.subject)
+    return members[0]  # where there are decisions only, the model of most weight
 
 
 def voted(estimators: Sequence[Any], weights: npt.NDArray[np.float64]) -> Any:

@@ -364,10 +364,8 @@ class Surgery:
 def _finetuned(planner: Planner, original: Network, shares: Mapping[float, Network]) -> Iterator[Proposal]:
     generators = [np.random.default_rng(child) for child in planner.seed.spawn(4 + len(TRAINED_SHARES))]
     tuning = Finetuning(original, planner.halves, planner.setting, generators.pop())
-    alike, twins = (
-        "trained further with a penalty on differences between twins",
-        "training with a penalty on twins apart",
-    )
+    penalty = "with a penalty on differences between twins"
+    alike, twins = f"trained further {penalty}", f"training {penalty}"
     opinions = "trained further with found cases, labelled by the majority of their twins"
     blind = "blind; then trained further, protected inputs staying without weight"
     tried: list[tuple[str, str, str, float, dict[str, Any]]] = [
