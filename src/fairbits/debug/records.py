@@ -80,25 +80,16 @@ class LayerEffect:
 
     Parameters
     ----------
-    layer
-        From 0, the input.
-    width
-        Number of neurons.
-    delta, rho
-        Distance between twins, and how much more that is than before the layer; means over the cases.
-    votes
-        Cases in which this layer has the largest ρ.
-    delta_quantiles, rho_quantiles
-        The same over the cases, at ``QUANTILES``.
-    role
-        "protected input", "hidden", "output" or "tree".
-    explained
+    layer, width, role
+        From 0, the input; number of neurons; "protected input", "hidden", "output" or "tree".
+    delta, rho, delta_quantiles, rho_quantiles
+        Distance between twins, and how much more that is than before the layer; means over the cases, and at
+        ``QUANTILES``.
+    votes, votes_code
+        Cases in which this layer has the largest ρ, and those by the rule of the paper's public code.
+    explained, held
         What share of the bits goes when up to three of its neurons are held within the accuracy allowed: neurons and
-        values are chosen on one half of the cases, and this is of the other. The suspect has the largest.
-    held
-        These neurons.
-    votes_code
-        Cases in which the layer has the largest ρ by the rule of the paper's public code.
+        values are chosen on one half of the cases, and this is of the other; and these neurons.
     """
 
     layer: int
@@ -156,24 +147,20 @@ class Candidate:
     ----------
     statistic, value
         Which statistic of the neuron's outputs it is held at, and the number.
-    accuracy
-        With the neuron held; None without labels.
-    kept
-        Whether the accuracy stays within ε2.
+    accuracy, kept
+        With the neuron held (None without labels), and whether it stays within ε2.
     k_mean, id_rate, q_1_mean
         Means over all cases; None where they do not apply.
-    k_choosing, k_reported
-        Mean k on the two halves.
-    choosing, reported
-        The measure that is lowered on the two halves.
+    k_choosing, k_reported, choosing, reported
+        Mean k, and the measure that is lowered, on the two halves.
     """
 
     statistic: str
     value: float
-    accuracy: float | None  # None without labels
-    kept: bool  # whether the accuracy stays within ε2
-    k_mean: float  # of all cases
-    id_rate: float | None  # None for a regression
+    accuracy: float | None
+    kept: bool
+    k_mean: float
+    id_rate: float | None
     k_choosing: float
     k_reported: float
     q_1_mean: float | None  # of all cases; None where the run lowers k
@@ -195,16 +182,13 @@ class NeuronEffect:
 
     Parameters
     ----------
-    layer, neuron
-        Which one; layers are counted as in :class:`LayerEffect`, neurons from 0.
+    layer, neuron, label
+        Which one; layers are counted as in :class:`LayerEffect`, neurons from 0. Of a split of a tree: whom it sends to
+        the left.
     acd, acd_choosing, acd_low, acd_high
         See above.
-    active, inactive
-        The neuron on, and off.
-    candidates
-        Every value that was tried.
-    label
-        Of a split of a tree: whom it sends to the left.
+    active, inactive, candidates
+        The neuron on, and off; every value that was tried.
     """
 
     layer: int  # counted as in LayerEffect; a `Do` counts from 0
@@ -447,28 +431,22 @@ class DebugResult(Shown):
 
     Parameters
     ----------
-    subject, identity
-        The name of the subject, and its identity in short.
+    subject, identity, regression
+        The name of the subject, its identity in short, and whether nothing is decided that could flip.
     epsilon, partition, seed, m, measure, rule, options
         The terms: tolerance, partition, seed, twins, what is lowered, the rule for layers, what was asked for.
     cases, worst, k, flips, q_1
         The cases looked at (the first ``worst`` are the worst, the others were drawn at random), and their figures.
     accuracy
         Of the model as it is; None without labels.
-    layers, suspect, delta, rho, vote
-        Effects of each layer, the suspect's number, distances and their growth for each case, and how the cases vote.
+    layers, suspect, delta, rho, vote, units
+        Effects of each layer, the suspect's number, distances and their growth for each case, how the cases vote, and
+        whether "layers" are a network's with neurons, or "trees" with splits.
     neurons, sets
         Effects of the suspect's neurons, and of several held together.
-    attribution
-        Which protected attributes the bits come from; None where there is one.
-    origin
-        How much comes with the data, and how much with the single training.
-    who
-        Which people it happens to, in rules.
-    units
-        What ``layers`` are: a network's layers with neurons, or trees with splits.
-    regression
-        Whether nothing is decided that could flip.
+    attribution, origin, who
+        Which protected attributes the bits come from (None with too many of them); how much comes with the data, and
+        how much with the single training; which people it happens to, in rules.
     notes, seconds
         What must be known to read it, and how long it took.
     """

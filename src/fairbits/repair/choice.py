@@ -61,27 +61,19 @@ class Planner:
 
     Attributes
     ----------
-    network
-        The model to be repaired.
+    network, setting
+        The model to be repaired; the subject, and how its twins become classes.
     halves
         ``halves.training`` has the rows to fit to (codes and labels), ``halves.pool`` the found cases. What else is in
         it chooses and judges: whoever learns from that is judged on what it was taught.
-    setting
-        The subject, and how its twins become classes.
-    budget
-        The accuracy that may be lost, as a share.
-    seed
-        Where randomness comes from; ``rng`` gives a generator for each purpose.
-    watch
-        Progress callback.
-    guarantee
-        The number of classes that nobody may exceed; None where that was not asked for.
+    budget, guarantee
+        The accuracy that may be lost, as a share, and the number of classes that nobody may exceed, where asked for.
+    seed, watch
+        Where randomness comes from (``rng`` gives a generator for each purpose), and the progress callback.
     suspect
         The hidden layer that debugging pointed at; None where it pointed at none.
-    retrain
-        Whether training is wanted.
-    quick
-        Whether what takes long is left out: distilling, sets of neurons, training.
+    retrain, quick
+        Whether training is wanted; whether what takes long is left out: distilling, sets of neurons, training.
     notes
         What could not be tried, and why; proposers may append to it.
     """
