@@ -250,14 +250,11 @@ class Attribution:
 
     Attributes
     ----------
-    attributes
-        The protected attributes.
-    subsets
-        Bits of every set of attributes: the empty one first, all attributes last.
-    q_inf, q_1
-        By attribute, its Shapley share of the mean Q∞ and Q1 over the cases, in bits.
-    case_q_inf, case_q_1
-        The same of every single case, (cases, attributes).
+    attributes, subsets
+        The protected attributes, and bits of every set of them: the empty one first, all attributes last.
+    q_inf, q_1, case_q_inf, case_q_1
+        By attribute, its Shapley share of the mean Q∞ and Q1 over the cases, in bits; the same of every single case,
+        (cases, attributes).
     """
 
     attributes: tuple[str, ...]
@@ -274,14 +271,10 @@ class LabelBits:
 
     Attributes
     ----------
-    bits
-        That, in bits per row, with its 95 % interval.
-    label_bits
-        What is left to know about the label without the protected attributes, in bits per row.
-    rows
-        Rows that it was estimated on.
-    folds
-        Parts that the rows were cut into: each is predicted by learners that were fitted on the others.
+    bits, label_bits
+        That, in bits per row, with its 95 % interval; and what is left to know about the label without them.
+    rows, folds
+        Rows that it was estimated on, in so many parts: each is predicted by learners fitted on the others.
     """
 
     bits: Estimate
@@ -301,14 +294,12 @@ class NeuronSet:
 
     Attributes
     ----------
-    neurons : tuple of Do
+    neurons
         In the order in which they were taken; positions count from 0, as in every ``Do``.
-    explained : Estimate
+    explained, explained_choosing
         The share of the cases' mean bits that is gone when all of them are held, on the half of the cases that chose
-        none of them, with a 95 % bootstrap interval over cases.
-    explained_choosing : float
-        The same on the half that chose them.
-    accuracy : float or None
+        none of them, with a 95 % bootstrap interval over cases; and on the half that chose them.
+    accuracy
         What is left of the accuracy; None where it is not known.
     """
 
@@ -344,15 +335,14 @@ class OriginShare:
 
     Attributes
     ----------
-    attributes : tuple of str
+    attributes
         The attributes that vary; the others are held.
-    shared : Estimate
-        C/V: the share of what a training makes of these attributes that other trainings on these rows agree on.
-    single : Estimate
-        1 − C/V: the share that comes with the single training.
-    own : Estimate
+    shared, single
+        C/V, the share of what a training makes of these attributes that other trainings on these rows agree on, and
+        1 − C/V, the share that comes with the single training.
+    own
         How far the model under test agrees with the others: mean(D0·D̄)/mean(D0²).
-    effect, common : Estimate
+    effect, common
         √V, how far a training tells twins apart, and √C, how far all of them do, in units of the score.
     """
 
@@ -370,22 +360,16 @@ class Origin:
 
     Attributes
     ----------
-    shares : tuple of OriginShare
-        All attributes first, then each alone (nothing else where there is one); empty where it is not known.
-    why : str
-        Why it is not known, in one sentence; "" where it is.
-    trainings, people : int
-        Trainings that were compared, and people whose twins they scored.
-    held_out : bool
-        Whether no training has seen these people.
-    labels : LabelBits or None
+    shares, why
+        All attributes first, then each alone (nothing else where there is one); where it is not known, none, and why in
+        one sentence.
+    trainings, recipe, seconds, epochs
+        Trainings that were compared, whose they were, what they took one after the other, and epochs of those of a
+        network that were cut short, because whole ones did not fit; None where they were whole.
+    people, held_out
+        People whose twins they scored, and whether no training has seen these.
+    labels
         What the labels themselves carry.
-    seconds : float
-        What the trainings took, one after the other.
-    recipe : str
-        Whose trainings they were.
-    epochs : int or None
-        Of trainings of a network that were cut short, because whole ones did not fit; None where they were whole.
     """
 
     shares: tuple[OriginShare, ...]

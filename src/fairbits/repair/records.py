@@ -33,7 +33,7 @@ def neurons_in_words(dos: tuple[Do, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How one network does: on cases of the run, and on rows of the table. Groups of fewer than 30 people count nowhere.
+    """How one network does, on cases of the run and on rows of the table; groups of fewer than 30 people do not count.
 
     Parameters
     ----------
