@@ -309,11 +309,10 @@ def contradicted(proof: Proof, *seen: Figures) -> str:
 def _of_guard(guard: Guard, evaluator: Evaluator) -> Proof | None:
     if guard.varies or not guard.fits(evaluator):
         return None
-    if guard.tau == 0:
-        return Proof(1, "flips", guard.proof)
     bound = proved_classes(guard.tau, evaluator.epsilon, evaluator.partition, vector=evaluator.by_vector)
     most = round(2**evaluator.bits_limit)  # nobody can have more, guarded or not
-    return Proof(bound, "k", guard.proof) if 0 < bound < most else None
+    flips = guard.tau == 0
+    return Proof(bound, "flips" if flips else "k", guard.proof) if flips or 0 < bound < most else None
 
 
 def _drops_protected(estimator: Any, model: Model, setting: Setting) -> bool:
