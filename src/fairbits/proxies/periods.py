@@ -48,14 +48,6 @@ _MONTHS = {
 
 
 @dataclass(frozen=True, slots=True)
-class PeriodBits:
-    """What the score says about one attribute in one period."""
-
-    attribute: str
-    score: ScoreBits | None
-
-
-@dataclass(frozen=True, slots=True)
 class Period:
     """The figures of one period."""
 
@@ -65,7 +57,7 @@ class Period:
     q_inf_mean: Estimate | None
     q_inf_max: float | None
     flip_rate: Estimate | None
-    bits: tuple[PeriodBits, ...]
+    bits: tuple[tuple[str, ScoreBits | None], ...]  # by attribute; None where there are too few people
     groups: tuple[GroupTable, ...]
 
     def document(self) -> dict[str, Any]:
@@ -73,7 +65,7 @@ class Period:
         found: dict[str, Any] = {"period": self.period, "people": self.people, "q_inf_max": self.q_inf_max}
         for name in ("selection_rate", "q_inf_mean", "flip_rate"):
             found |= Estimate.named(name, getattr(self, name))
-        bits = [{"attribute": one.attribute, **({} if one.score is None else asdict(one.score))} for one in self.bits]
+        bits = [{"attribute": name, **({} if told is None else asdict(told))} for name, told in self.bits]
         return {**found, "bits": bits, "groups": documents_of(self.groups)}
 
 
@@ -100,7 +92,7 @@ def periods_of(
         for one in groupings:
             own, single = one.take(rows), one.take(rows[once])
             enough = single.known.sum() >= MIN_PEOPLE and (single.counts > 0).sum() > 1
-            bits.append(PeriodBits(one.name, score_bits(single, here.scores[once], rng) if enough else None))
+            bits.append((one.name, score_bits(single, here.scores[once], rng) if enough else None))
             tables.append(
                 group_table(
                     own,
