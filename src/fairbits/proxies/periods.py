@@ -39,7 +39,7 @@ MAX_TWIN_SCORES = 2_000_000
 #: Dates of more different days than this are taken by month, those of more months by year.
 MAX_DATES = 60
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
-_LENGTHS = {"day": 10, "month": 7, "year": 4}
+_LENGTHS = (10, 7, 4)  # of a day, a month and a year
 _TOKENS = re.compile(r"\d+|[^\W\d_]+")
 _YEARS = range(1900, 2200)
 _MONTHS = {
@@ -147,7 +147,7 @@ def _grouped(subject: Subject, by: str) -> Grouping:
     watched = [one.name for one in schema.observed]
     if by in watched and table.observed is not None:
         return grouping_of(schema.observed[watched.index(by)], table.observed[:, watched.index(by)])
-    texts, _ = dated_periods(_column_of_file(subject, by))
+    texts = dated_periods(_column_of_file(subject, by))
     present = in_time_order(sorted({text for text in texts if text is not None}))
     places: dict[str | None, int] = {name: place for place, name in enumerate(present)}
     return Grouping(by, tuple(present), np.array([places.get(text, -1) for text in texts], dtype=np.int64))
@@ -171,17 +171,15 @@ def _column_of_file(subject: Subject, by: str) -> list[str | None]:
     return [None if value is None else text_of(value) for value in values]
 
 
-def dated_periods(texts: Sequence[str | None]) -> tuple[list[str | None], str | None]:
+def dated_periods(texts: Sequence[str | None]) -> list[str | None]:
     """Dates and times (ISO 8601) as days, months or years, whichever is finest and gives no more than 60 periods."""
     found = list(texts)
-    if not any(found) or not all(_DATE.match(text) for text in found if text is not None):
-        return found, None
-    unit = "day"
-    for unit, length in _LENGTHS.items():  # noqa: B007 - the last one is asked for below
+    dated = any(found) and all(_DATE.match(text) for text in found if text is not None)
+    for length in _LENGTHS if dated else ():
         found = [None if text is None else text[:length] for text in texts]
         if len(set(found) - {None}) <= MAX_DATES:
             break
-    return found, unit
+    return found
 
 
 def in_time_order(names: Sequence[str]) -> list[str]:
