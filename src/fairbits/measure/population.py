@@ -282,13 +282,6 @@ def quality_limits(accuracy_on: str | None) -> tuple[Limit, ...]:
     return () if accuracy_on in (None, "held-out") else (Limit("training", ("accuracy", "balanced_accuracy", "auc")),)
 
 
-def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> FigureKind:
-    """The kind of the figures about the twins of some rows: of all of them exact, unless a limit makes it less."""
-    if any(one.kind == "lower bound" for one in limits):
-        return "lower bound"
-    return "exact" if complete else "statistical"
-
-
 CONFIDENCE = 0.95
 #: Shares of people whose twins do not all get the same decision: among all twins, and among fewer.
 _FLIP_RATES = ("flip_rate", "flip_rate_supported", "flip_rate_plausible")
@@ -423,7 +416,7 @@ class Measurement(Shown):
     @property
     def kind(self) -> FigureKind:
         """What kind of figures about these rows they are: exact, or lower bounds where twins take some values only."""
-        return kind_of(self.limits)
+        return "lower bound" if any(one.kind == "lower bound" for one in self.limits) else "exact"
 
     @property
     def twins_removed(self) -> int:
