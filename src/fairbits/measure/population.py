@@ -544,9 +544,10 @@ def _narrow_flips(
     """Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins."""
     there, supported = evaluator.valid_twins(codes), support.twins(codes)
     plausible = supported & likely.twins(codes)
-    patterns, own = evaluator.twins.patterns, codes[:, None, evaluator.twins.columns]
-    same = np.isnan(patterns) | (patterns == own)  # (n, twins, protected)
-    each = [np.delete(same, place, axis=2).all(axis=2) for place in range(same.shape[2])]
+    twins, everyone = evaluator.twins, np.ones(supported.shape, np.bool_)
+    # By attribute, which twins have the person's own value in it; then, which have it in all others.
+    own = [np.isnan(one) | (one == codes[:, [i]]) for one, i in zip(twins.patterns.T, twins.columns, strict=True)]
+    each = [np.logical_and.reduce([everyone, *own[:place], *own[place + 1 :]]) for place in range(len(own))]
     flips = []
     for mask in (supported, plausible, *each, *(plausible & one for one in each)):
         some = mask if there is None else mask & there
