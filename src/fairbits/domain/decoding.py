@@ -283,8 +283,8 @@ def _guessed(attribute: Attribute, *, text: bool) -> Values:
     known = dict(zip(present, plain, strict=True))
     values = [known.get(label, float("nan")) for label in attribute.labels]
     missing = len(present) < len(values)
-    kinds = str | bool if missing else str  # neither goes with NaN into an array of numbers
-    return np.array(values, dtype=object if not plain or isinstance(plain[0], kinds) else None)
+    apart: tuple[type, ...] = (str, bool) if missing else (str,)  # neither goes with NaN into an array of numbers
+    return np.array(values, dtype=object if not plain or isinstance(plain[0], apart) else None)
 
 
 def _numbers(labels: Sequence[str]) -> list[int] | list[float] | None:

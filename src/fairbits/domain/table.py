@@ -152,9 +152,7 @@ def text_of(value: object) -> str:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def places_of(column: Any, labels: tuple[str, ...], what: str, kind: str) -> Codes:

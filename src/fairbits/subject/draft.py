@@ -166,9 +166,7 @@ def _table(section: Any, draft: Draft, folder: Path) -> Any:
 
 def _seen_from(path: str, folder: Path) -> str:
     """A path as the file will read it; references to code and addresses stay as they are."""
-    if not Path(path).exists():
-        return path
-    return Path(os.path.relpath(path, folder.resolve())).as_posix()
+    return Path(os.path.relpath(path, folder.resolve())).as_posix() if Path(path).exists() else path
 
 
 def draft_schema(data: pa.Table, *, max_twins: int, **asked: Any) -> Schema:
@@ -466,7 +464,7 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
         options = replace(options, score_of=single)
     settled = replace(schema, classes=subject.schema.classes, order_guessed=False)
     said = None if draft.options.score_of is not None else _said_by_labels(subject)
-    told = {"said_by_labels": said, "subject": subject.checked(as_is=as_is), "notes": notes}
+    told: dict[str, Any] = {"said_by_labels": said, "subject": subject.checked(as_is=as_is), "notes": notes}
     return replace(draft, schema=settled, options=options, **told)
 
 
