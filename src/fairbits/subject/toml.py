@@ -444,10 +444,9 @@ def _of_scores(document: Any, data: Any, schema: Schema, table: Table, file: Pat
 def _check_described(document: Any, columns: list[str], file: Path) -> None:
     """A file with none of the described columns is no table of this subject: what it holds is not repeated."""
     described = section_of(document, "attributes")
+    spread = (one.get("columns") for one in described.values() if isinstance(one, Mapping))
     wanted = {str(section_of(document, "table").get("target")), *described}
-    for fields in described.values():
-        if isinstance(fields, Mapping) and isinstance(fields.get("columns"), list):
-            wanted |= {str(column) for column in fields["columns"]}
+    wanted |= {str(column) for columns in spread if isinstance(columns, list) for column in columns}
     if described and not wanted & set(columns):
         raise TableError(
             f"the table of {str(file)!r} has {len(columns):,} columns, and none of them is described there; check the "
