@@ -328,7 +328,7 @@ class _Study:
         """Which values of a protected attribute each of some splits sends to the left."""
         attribute, part = self.schema.attributes[column], self.subject.encoding.parts[column]
         values = attribute.twin_values()
-        rows = self.ensemble.rounded(self.subject.encoding.dtype_rounded(part.encode(values)))
+        rows = self.ensemble.rounded(np.asarray(part.encode(values), self.subject.encoding.dtype))
         places = {int(feature): place for place, feature in enumerate(part.columns)}
         for node in nodes.tolist():
             inputs = rows[:, places[int(self.ensemble.feature[node])]]
