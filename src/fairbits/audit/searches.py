@@ -124,14 +124,11 @@ class RunComparison:
 def settings_again(run: Run) -> tuple[Settings, int | None]:
     """Settings that make a run again: no clock, but where it ended each task."""
     summary = run.summary or {}
-    limits = replace(kept_budget(run.manifest), seconds=1e9)
-    ends = summary.get("ends") or run.manifest["budget"].get("ends")
-    if run.summary is None:
-        ends = [record.evaluations for record in run.tasks.values()]
+    limits, written = kept_budget(run.manifest), summary.get("ends") or run.manifest["budget"].get("ends")
+    ends = [record.evaluations for record in run.tasks.values()] if run.summary is None else written
     counted = any(getattr(limits, name) is not None for name in ("evaluations", "cases", "queries"))
-    budget = replace(limits, ends=None if ends is None else tuple(ends))
-    if counted or ends is not None:
-        budget = replace(budget, seconds=None)
+    endless = not counted and ends is None
+    budget = replace(limits, ends=None if ends is None else tuple(ends), seconds=1e9 if endless else None)
     shards = run.manifest["shards"] if counted or budget == Budget(seconds=1e9) else None
     return Settings(budget=budget, **kept_settings(run.manifest, {})), shards
 

@@ -179,8 +179,8 @@ def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]
         )
     except UsageError as error:  # nobody to repair for, nothing within the budget, or no labels to judge by
         return {"set": None, "why": str(error)}
-    min_accuracy = found.before_plan.accuracy - MAX_LOSS
-    held = [one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= min_accuracy]
+    least = found.before_plan.accuracy - MAX_LOSS
+    held = (one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= least)
     best = min(held, key=lambda one: one.plan.k_mean, default=None)
     if best is None:
         return {"set": None, "why": "no set of neurons keeps within the accuracy budget."}

@@ -105,9 +105,8 @@ class Problem:
 
     def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
         """Which people can exist under the rules, and are plausible enough, (n,)."""
-        fine = np.ones(len(people), dtype=np.bool_)
-        if self.evaluator.validity.any:
-            fine = self.evaluator.validity.people(people)
+        ruled, everybody = self.evaluator.validity, np.ones(len(people), dtype=np.bool_)
+        fine = ruled.people(people) if ruled.any else everybody
         if self.min_plausibility is not None:
             fine[fine] = self.plausible(people[fine])
         return fine
@@ -200,10 +199,8 @@ class Problem:
         plausible enough, stays at ``current``; None means at their anchors.
         """
         before = anchors if current is None else current
-        people = self._onto_values(people, before)
-        if self.within is not None:
-            people = self._near(people, anchors, self.within, rng)
-        return self._kept(people, before)
+        whole = self._onto_values(people, before)
+        return self._kept(whole if self.within is None else self._near(whole, anchors, self.within, rng), before)
 
     def _kept(self, people: Codes, before: Codes) -> Codes:
         """People, with whoever is not allowed left where they were."""

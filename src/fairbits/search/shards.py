@@ -149,10 +149,9 @@ class ShardPlan:
         if self.alone or self.count is None or self.rounds is not None or self._by_the_clock:
             return limits, number * NUMBERS_APART
         shares = {name: _split(total, self.count, number) for name, total in limits.items() if name in _SHARED}
-        offset = number * NUMBERS_APART
-        if self.budget.evaluations is not None:
-            offset = sum(_split(self.budget.evaluations, self.count, before) for before in range(number))
-        return {**limits, **shares}, offset
+        total = self.budget.evaluations
+        before = [] if total is None else [_split(total, self.count, other) for other in range(number)]
+        return {**limits, **shares}, number * NUMBERS_APART if total is None else sum(before)
 
 
 def _split(total: int, count: int, number: int) -> int:
@@ -207,9 +206,8 @@ def begin_again(task: SearchShard, record: TaskRecord | None) -> tuple[int, Tall
     # Cases on disk may be ahead of the last round; the repeated one will not keep them again, so count them now.
     tally = replace(Tally(**state["tally"]), cases=record.rows)
     replay = Replay(state["evaluations"], record.evaluations, state["seconds"], record.seconds)
-    budget = task.budget
-    if budget.evaluations is not None:
-        budget = replace(budget, evaluations=max(budget.evaluations, record.evaluations))
+    allowed = task.budget.evaluations
+    budget = replace(task.budget, evaluations=None if allowed is None else max(allowed, record.evaluations))
     return state["rounds"], tally, replay, budget
 
 
