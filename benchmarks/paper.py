@@ -25,11 +25,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fairbits.paper.feedback import ablation
+
 from benchmarks import rivals
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
 from fairbits.paper import Contest, StrategyComparison, compare
-from fairbits.paper.feedback import ablation
 from fairbits.paper.localisation import rq3
 from fairbits.paper.mitigation import mitigation_table, repairs_table
 from fairbits.paper.research import ExperimentPlan

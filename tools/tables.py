@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.data import stored
+from fairbits.data import sources
 from fairbits.data.coding import meps, shipped
 from fairbits.data.registry import TABLES
 from fairbits.domain import Schema, Table
@@ -34,7 +34,7 @@ def build_census(raw: Path) -> Table:
 
 
 def _with_seeded_split(name: str, coded: Table, dataset: str) -> Table:
-    return stored.split(name, coded, _origin(dataset))
+    return sources.split(name, coded, _origin(dataset))
 
 
 def _origin(dataset: str) -> str:
@@ -96,7 +96,7 @@ def build(raw: Path, *, out: Path = TABLES) -> dict[str, int]:
     for name, (builder, schema) in BUILDERS.items():
         path = out / f"{name}.parquet"
         extra = {PAPER_ORDER: paper_order(raw)} if name == "german" else None
-        stored.write(path, builder(raw), schema, extra=extra)
+        sources.write_coded(path, builder(raw), schema, extra=extra)
         sizes[path.name] = path.stat().st_size
     for name, file in (("meps15", "panel19_fy2015.csv"), ("meps16", "panel21_fy2016.csv")):
         source = raw / name / file
@@ -106,7 +106,7 @@ def build(raw: Path, *, out: Path = TABLES) -> dict[str, int]:
             model = standin.fit(meps.code(meps.read_csv(source), year), year.schema)
             people = standin.sample(model, year.schema, year.rows, seed=0)
             origin = f"synthetic: made by fairbits from a model fitted to {name}; not real people"
-            stored.write(path, stored.split(f"{name}-synthetic", people, origin), year.schema)
+            sources.write_coded(path, sources.split(f"{name}-synthetic", people, origin), year.schema)
             sizes[path.name] = path.stat().st_size
     return sizes
 

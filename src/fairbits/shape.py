@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from fairbits.errors import FairbitsError, OptionError
+from fairbits.errors import FairbitsError, OptionError, SchemaError, choose_from
 from fairbits.text import shortened
 
 
@@ -37,6 +37,20 @@ def check_fields(
     if wrong is not None:
         shown = f"{wrong} is {shortened(repr(document[wrong]), 40)}"
         raise OptionError(f"{str(path)!r} is damaged ({shown}); restore it from a copy.")
+
+
+#: What a section may hold, and what each value must be; Any where whoever takes it says what is wrong.
+Keys = Mapping[str, tuple[Any, str]]
+
+
+def check_section(section: Mapping[str, Any], keys: Keys | Iterable[str], where: str) -> None:
+    """Refuse a key that a section of an audit file does not have, or a value of another kind than it takes."""
+    for key, value in section.items():
+        if key not in keys:
+            raise SchemaError(f"{where} has the unknown key {key!r}; {choose_from(key, keys)}")
+        kind, must = keys[key] if isinstance(keys, Mapping) else (Any, "")
+        if not fits(value, kind):
+            raise SchemaError(f"{where} has {key} = {shortened(repr(value), 40)}; {must}")
 
 
 def check_record(record: Any) -> None:

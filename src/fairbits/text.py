@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 REPLACEMENT = "\ufffd"
+#: A plain number, with its sign: no spreadsheet takes it for a formula.
+NUMBER = r"^[+-]?(\d[\d,]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s?%?$"
 
 #: Everything that is no visible character and no space: controls (C0, C1), marks of reading direction, line
 #: separators, invisible fillers and tags, halves of surrogate pairs, and code points that no character has.
@@ -73,6 +75,22 @@ def shortened(text: str, max_letters: int) -> str:
     """
     safe = harmless(text)
     return safe if len(safe) <= max_letters else safe[: max_letters - 1].rstrip() + "…"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as a person lists them.
+
+    Examples
+    --------
+    >>> joined(["age", "race", "sex"])
+    'age, race and sex'
+    """
+    return ", ".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def quality(*, regression: bool) -> str:
+    """The measure of quality on labelled rows: accuracy, or variance explained for a regression."""
+    return "variance explained" if regression else "accuracy"
 
 
 def json_text(document: Any, *, indent: int | None = 2, ascii_only: bool = False) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairbits import Attribute, Audit, Budget, Encoding, Schema, Subject, Table
-from fairbits.debug.layers import layer_distances
+from fairbits.debug.neurons import layer_distances
 from fairbits.debug.origin import attribute_bits
 from fairbits.measure import Evaluator, evaluator_of, hold
 from fairbits.models import Do, Network

@@ -123,7 +123,7 @@ def _flips_are_found(seed, hidden, head, coded, **about):
     flips = (margin >= cut).any(axis=1) & (margin < cut).any(axis=1)
     assert boxes.people == len(people)
     for limit in (1, 40, None):
-        found = prove(boxes, Question(cut=cut), seconds=60, threads=1, max_boxes=limit, keep=True)
+        found = prove(boxes, Question(cut=cut, below=cut), seconds=60, threads=1, max_boxes=limit, keep=True)
         assert found.certified + found.falsified + found.open == len(people)
         assert found.certified <= (~flips).sum()
         assert found.falsified <= flips.sum()
@@ -155,7 +155,12 @@ def test_people_met_in_open_boxes_are_counted_once_and_flip(seed, monkeypatch):
     for seconds in (30, 60):
         time = iter(range(10**6))
         found = prove(
-            boxes, Question(cut=cut), seconds=seconds, threads=1, clock=lambda t=time: float(next(t)), keep=True
+            boxes,
+            Question(cut=cut, below=cut),
+            seconds=seconds,
+            threads=1,
+            clock=lambda t=time: float(next(t)),
+            keep=True,
         )
         assert found.certified + found.falsified + found.open == len(people)
         assert found.certified <= (~flips).sum()

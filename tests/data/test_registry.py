@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairbits.data import BUILT_IN, load_table, registry, stored
+from fairbits.data import BUILT_IN, load_table, registry, sources
 from fairbits.errors import OptionError
 from tools.tables import main
 
@@ -41,14 +41,14 @@ def test_only_free_tables_are_in_the_package() -> None:
 def test_the_split_is_the_seeded_one(name: str) -> None:
     held_out = load_table(name).held_out
     assert held_out is not None
-    assert np.array_equal(held_out, stored.seeded_split(name, len(held_out)))
+    assert np.array_equal(held_out, sources.seeded_split(name, len(held_out)))
     assert held_out.sum() == round(len(held_out) / 4)
 
 
 def test_the_split_never_changes() -> None:
     """Trained weights and published figures depend on it."""
-    assert stored.seeded_split("heart", 12).nonzero()[0].tolist() == [2, 5, 6]
-    assert not np.array_equal(stored.seeded_split("heart", 297), stored.seeded_split("bank", 297))
+    assert sources.seeded_split("heart", 12).nonzero()[0].tolist() == [2, 5, 6]
+    assert not np.array_equal(sources.seeded_split("heart", 297), sources.seeded_split("bank", 297))
 
 
 def test_census_holds_out_the_official_rows() -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fairbits.data import BUILT_IN, load_table, sources, stored
+from fairbits.data import BUILT_IN, load_table, sources
 from fairbits.data.coding import compas, diabetes
 from fairbits.errors import FairbitsError, OptionError, TableError, UsageError
 
@@ -34,7 +34,7 @@ def made_up_compas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "compas-scores-two-years.csv"
     file.write_text(compas_text())
     source = sources.SOURCES["compas"]
-    checksum = stored.fingerprint(source.read(file))
+    checksum = sources.fingerprint(source.read(file))
     monkeypatch.setitem(sources.SOURCES, "compas", replace(source, rows=40, checksum=checksum))
     return file
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbits import Encoding, Network, Twins
-from fairbits.debug.layers import (
+from fairbits.debug.neurons import (
     SMALL,
     amplification,
     ballots_of,
@@ -72,7 +72,7 @@ def test_batches_change_nothing(rng, people_schema, monkeypatch) -> None:
     network = random_network(rng, [encoding.width, 5, 4, 2])
     people = random_people(rng, people_schema, 50)
     whole, _ = layer_distances(Evaluator(network, people_schema, encoding, threads=1), people)
-    monkeypatch.setattr("fairbits.debug.layers.ROWS", 40)
+    monkeypatch.setattr("fairbits.debug.neurons.LAYER_ROWS", 40)
     pieces, _ = layer_distances(Evaluator(network, people_schema, encoding, threads=2), people)
     assert pieces == pytest.approx(whole, rel=1e-5)
     inputs = encoding.encode_twins(people, twins)

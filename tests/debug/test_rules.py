@@ -12,8 +12,7 @@ import pytest
 
 from fairbits import Attribute, Encoding, Network, Schema, Table
 from fairbits.debug import debug_run
-from fairbits.debug.layers import amplification, layer_distances, layer_scales, vote_of
-from fairbits.debug.neurons import neuron_effects
+from fairbits.debug.neurons import amplification, layer_distances, layer_scales, neuron_effects, vote_of
 from fairbits.debug.run import sample_cases
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator

@@ -9,8 +9,7 @@ import pytest
 
 from fairbits import Network
 from fairbits.debug import debug_run, read_debug
-from fairbits.debug.layers import amplification, check_rule, text_effects
-from fairbits.debug.neurons import layer_holds, neuron_effects
+from fairbits.debug.neurons import amplification, check_rule, layer_holds, neuron_effects, text_effects
 from fairbits.debug.run import suspect_of
 from fairbits.measure import Evaluator
 from fairbits.subject import make_subject

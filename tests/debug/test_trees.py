@@ -149,7 +149,7 @@ def test_walks_go_where_the_ensemble_goes(rng: np.random.Generator) -> None:
         rows = rng.choice([np.nan, 0.0, -0.5, 0.5, 1.0, 3.0, 7.0, 1e-40, 1e12], (400, 2))
         walks = walks_of(chosen)
         np.testing.assert_array_equal(leaves_of(chosen, walks, rows, threads=1), chosen.leaves(rows))
-        root, leaves, sums = int(chosen.roots[0]), chosen.leaves(rows), chosen.sums(rows)
+        root, leaves, sums = int(chosen.roots[0]), chosen.leaves(rows), chosen.sums(chosen.leaves(rows))
         flags = np.arange(len(chosen.feature)) == root
         held = {
             way: held_sums(chosen, walks, rows, leaves, sums, trees=[0], held=flags, way=way) - sums

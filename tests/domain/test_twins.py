@@ -29,15 +29,6 @@ def test_twins_differ_only_in_protected_values(people_schema: Schema, rng) -> No
     assert (every[np.arange(17), own] == people).all()
 
 
-@pytest.mark.parametrize("rows", [1, 6, 20, 1000])
-def test_blocks_are_the_expansion_in_pieces(people_schema: Schema, rng, rows: int) -> None:
-    people = random_people(rng, people_schema, 17)
-    twins = Twins(people_schema)
-    pieces = [(piece, block.copy()) for piece, block in twins.blocks(people, rows=rows)]
-    assert [i for piece, _ in pieces for i in range(piece.start, piece.stop)] == list(range(17))
-    np.testing.assert_array_equal(np.concatenate([block for _, block in pieces]), twins.expand(people))
-
-
 def test_stepped_protected_values_are_found_again() -> None:
     age = Attribute(name="age", kind="integer", low=20, high=80, step=20, protected=True)
     twins = Twins(Schema((age, Attribute(name="x", kind="integer", high=1))))

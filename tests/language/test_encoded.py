@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from fairbits import Audit, Network
 from fairbits.errors import FairbitsError
 from fairbits.language import EncodedNetwork
-from fairbits.repair.evidence import split
+from fairbits.repair.judgement import split
 from fairbits.store import Run
 
 WOMEN, MEN = ["ann", "eve", "mia", "zoe"], ["bob", "leo", "max", "tom"]

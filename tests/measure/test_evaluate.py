@@ -78,7 +78,7 @@ def test_options_are_checked(people_schema, rng) -> None:
     for options, complaint in (
         ({"epsilon": -1}, "epsilon is -1"),
         ({"partition": "gird"}, "Did you mean 'grid'"),
-        ({"threads": 0}, "threads is 0"),
+        ({"threads": 0}, "threads must be 1 or more"),
     ):
         with pytest.raises(OptionError, match=complaint):
             Evaluator(network, people_schema, **options)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fairbits.domain import Attribute
-from fairbits.errors import OptionError
 from fairbits.measure import Grouping, crossed, group_table, grouping_of
 
 RNG = np.random.default_rng(0)
@@ -103,11 +102,6 @@ def test_a_number_of_many_values_is_cut_into_ranges():
     assert groups.labels[0].startswith("18 to ")
     missing = grouping_of(Attribute(name="age", kind="integer", low=0, high=120), np.where(ages < 30, np.nan, ages))
     assert (~missing.known).sum() == (ages < 30).sum()
-
-
-def test_codes_that_name_no_group_are_refused():
-    with pytest.raises(OptionError, match="use 0 to 1"):
-        Grouping("sex", ("f", "m"), np.array([0, 2]))
 
 
 @pytest.mark.parametrize(("n", "rate"), [(200, 0.005), (300, 0.01), (1000, 0.002), (400, 0.4)])

@@ -714,7 +714,7 @@ def test_a_child_is_born_with_what_it_needs(ending: str, tmp_path: Path, monkeyp
     """Else every child would import it again, on the clock of the model and while the parent waits."""
     from sklearn.ensemble import RandomForestClassifier
 
-    from fairbits.models.pickles import write_object
+    from fairbits.models.registry import write_object
 
     _, codes, target = table(60)
     write_object(fit(RandomForestClassifier(2, random_state=0), codes, target), tmp_path / f"model{ending}")

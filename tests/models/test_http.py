@@ -147,7 +147,7 @@ def distinct(count: int) -> np.ndarray:
 
 def equal_to_the_service(model: Any, encoding: Any, codes: np.ndarray) -> None:
     expected = [score(person) for person in _decoded(codes)]
-    np.testing.assert_allclose(model.service.ask_all(encoding.encode(codes)), expected, atol=1e-6)
+    np.testing.assert_allclose(model.ask_all(encoding.encode(codes)), expected, atol=1e-6)
 
 
 def test_requests_grow_to_as_many_as_are_allowed(server: Server, asking) -> None:
@@ -198,7 +198,7 @@ def test_a_first_request_that_is_too_large_is_halved(server: Server, asking) -> 
     equal_to_the_service(model, encoding, distinct(1_000))
     server.behaviour = lambda rows, n: (413, b"")
     with pytest.raises(ModelError, match="status 413 to a single row"):
-        model.service.ask_all(encoding.encode(distinct(300)))
+        model.ask_all(encoding.encode(distinct(300)))
 
 
 def test_the_secret_comes_from_the_environment(server: Server, asking, monkeypatch, rng) -> None:

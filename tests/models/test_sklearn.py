@@ -308,7 +308,7 @@ def test_skops_files_of_ensembles_and_splines_need_no_trust(name: str, tmp_path:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import SplineTransformer
 
-    from fairbits.models.pickles import read_skops
+    from fairbits.models.registry import read_skops
 
     io = pytest.importorskip("skops.io", reason="the sklearn extra is not installed")
     plain = LogisticRegression()

@@ -74,7 +74,7 @@ def test_a_model_without_protected_inputs(folder):
     sex, race, both = document["attributes"]
     assert sex["attribute"] == "sex"
     assert both["attribute"] == "sex × race"
-    assert found.sees_none
+    assert not any(one.taken for one in found.attributes)
     assert 0.2 < sex["bits_low"] <= sex["bits"] < 0.55  # I(A;zip) = 1 − h(0.1) = 0.53
     assert sex["direct_bits"] == 0
     assert sex["unknown"] == 50

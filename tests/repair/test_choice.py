@@ -13,8 +13,7 @@ import pytest
 from fairbits import Attribute, Encoding, Guard, Schema, Subject, Table
 from fairbits.repair import Planner, Proposal, repair_run
 from fairbits.repair.choice import contradicted, established, pick
-from fairbits.repair.evidence import split
-from fairbits.repair.judgement import Setting
+from fairbits.repair.judgement import Setting, split
 from fairbits.repair.run import study
 from fairbits.store import Run
 from fairbits.subject import make_subject
@@ -115,7 +114,7 @@ def test_thresholds_are_not_fitted_to_the_rows_that_they_are_chosen_on(tmp_path:
 
 
 def planted_thresholds():  # type: ignore[no-untyped-def]
-    from fairbits.repair.proposals.thresholds import ThresholdsByGroup
+    from fairbits.repair.proposals.mitigators import ThresholdsByGroup
 
     return ThresholdsByGroup()
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from fairbits import Network, load_subject
 from fairbits.measure import evaluator_of
-from fairbits.repair.evidence import split
-from fairbits.repair.judgement import indirect_bits
+from fairbits.repair.judgement import indirect_bits, split
 from tests.repair import planted
 
 SUBJECT = """

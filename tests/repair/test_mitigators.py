@@ -16,20 +16,21 @@ from fairbits import Attribute, Audit, Encoding, Network, Schema, Subject, Table
 from fairbits.errors import CapabilityError, MissingDependencyError, OptionError, TableError
 from fairbits.measure import evaluator_of
 from fairbits.repair import Planner, Proposal, repair_run
-from fairbits.repair.evidence import split
-from fairbits.repair.judgement import Judged, Setting, judge
+from fairbits.repair.judgement import Judged, Setting, judge, split
 from fairbits.repair.proposals.mitigators import (
     Adversarial,
     ExponentiatedGradients,
     PrejudiceRemover,
     Reweighing,
+    ThresholdsByGroup,
+    coding_of,
+    fitted_thresholds,
     independent_weights,
     pooled,
     trainer_for,
 )
 from fairbits.repair.proposals.registry import proposers_of
 from fairbits.repair.proposals.settings import Tuning
-from fairbits.repair.proposals.thresholds import ThresholdsByGroup, coding_of, fitted_thresholds
 from fairbits.repair.proposals.weights import recentred
 from fairbits.repair.writers import export
 from fairbits.subject import make_subject
@@ -362,7 +363,7 @@ def test_three_classes_and_regressions_are_refused(tmp_path: Path) -> None:
 
 
 def replace_half(people: Table):  # type: ignore[no-untyped-def]
-    from fairbits.repair.evidence import Half, Halves
+    from fairbits.repair.judgement import Half, Halves
     from fairbits.repair.records import RepairEvidence
 
     half = Half(people.codes, people.codes, people.labels)

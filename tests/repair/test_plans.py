@@ -12,8 +12,7 @@ from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Network
 from fairbits.repair import blinded, shrunk
-from fairbits.repair.evidence import Half
-from fairbits.repair.judgement import Setting, front
+from fairbits.repair.judgement import Half, Setting, front
 from fairbits.repair.proposals.distil import protected_inputs
 from fairbits.repair.proposals.neurons import OFF, Bench, candidates, held_sets, singles
 from fairbits.repair.proposals.weights import favourable_share, majority_labels, recentred

@@ -10,8 +10,8 @@ import pytest
 
 from fairbits import Attribute, Network, Schema, Table
 from fairbits.errors import CapabilityError
+from fairbits.repair.choice import Planner, Proposer
 from fairbits.repair.judgement import Setting, judge
-from fairbits.repair.proposals.proposer import Planner, Proposer
 from fairbits.repair.proposals.registry import PROPOSERS
 from fairbits.repair.proposals.rivals import Care, EqualisedOdds, FairnessFinetune, NeuFair, Scales, causal_effects
 from fairbits.repair.run import Study, study

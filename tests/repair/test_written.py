@@ -17,7 +17,7 @@ from fairbits.domain import Attribute, Decoder, Encoding, Schema, Table
 from fairbits.measure import evaluator_of
 from fairbits.models import save_estimator
 from fairbits.repair import repair_run
-from fairbits.repair.proposals.thresholds import GroupThresholds, coding_of
+from fairbits.repair.proposals.mitigators import GroupThresholds, coding_of
 from fairbits.repair.writers import Export, wrappers
 from fairbits.repair.writers import export as write
 from fairbits.repair.writers import files as writing

@@ -105,7 +105,7 @@ def test_a_regression_has_its_own_figures(people_schema, rng) -> None:
     found = make_subject("s", network, schema, Table(people, noisy)).checked().quality
     assert found.r2 == pytest.approx(1 - np.mean((values - noisy) ** 2) / np.var(noisy))
     assert found.rank_correlation == pytest.approx(rank_correlation(values, noisy))
-    assert (found.auc, found.accuracy, found.threshold, found.reversed) == (None, None, None, False)
+    assert (found.auc, found.auc_high, found.accuracy, found.threshold) == (None, None, None, None)
     assert "variance explained 9" in found.lines()[1]
     assert rank_correlation(np.ones(3), np.arange(3)) is None
 

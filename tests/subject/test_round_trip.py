@@ -305,7 +305,7 @@ def test_fresh_answers_of_a_service_are_read_like_the_others(monkeypatch: pytest
     from fairbits import Category, Integer, Schema
     from fairbits.models import answers_vary, load_with_encoding
 
-    monkeypatch.setattr("fairbits.models.http._Service.ask_all", lambda _self, rows: np.full(len(rows), 1.5))
+    monkeypatch.setattr("fairbits.models.http.Endpoint.ask_all", lambda _self, rows: np.full(len(rows), 1.5))
     schema = Schema(
         (Category(name="sex", labels=("f", "m"), protected=True), Integer(name="age", high=9)),
         target="y",

@@ -25,7 +25,7 @@ from fairbits import debug as causes
 from fairbits import repair as repairs
 from fairbits import report as reports
 from fairbits import search as searches
-from fairbits.domain import NUMBER, GrantOptions
+from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.options import (
     CertifyOptions,
@@ -38,6 +38,7 @@ from fairbits.options import (
 )
 from fairbits.store import Run, subject_of
 from fairbits.subject import Subject
+from fairbits.text import NUMBER
 
 
 class AuditRun(Run):

@@ -144,8 +144,6 @@ class Witnesses:
     boxes: Integers
     counts: Integers
     people: npt.NDArray[np.float64]
-    drawn: int = 0
-    hits: int = 0
     estimate: float = 0.0
 
     def largest(self, priority: npt.NDArray[np.float64], count: int) -> Witnesses:
@@ -162,17 +160,15 @@ def draw_witnesses(
     pool: dict[str, npt.NDArray[Any]],
     n: int,
     rng: np.random.Generator,
-    *,
-    drawn: int = DRAWN,
 ) -> Witnesses | None:
     """Draw people from the first ``n`` boxes of a pool, by how many of each are open, and keep those who flip."""
     weights = pool["priority"][:n]
     total = float(weights.sum())
     if not total > 0:
         return None
-    chosen = rng.choice(n, drawn, p=weights / total)
+    chosen = rng.choice(n, DRAWN, p=weights / total)
     first, last = pool["first"][chosen].astype(np.float64), pool["last"][chosen].astype(np.float64)
-    people = np.empty((drawn, len(network.values)))
+    people = np.empty((DRAWN, len(network.values)))
     people[:, : network.numeric] = np.floor(first + rng.random(first.shape) * (last - first + 1))
     np.minimum(people[:, : network.numeric], last, out=people[:, : network.numeric])
     people[:, : network.numeric] += network.layers.wide * rng.random(first.shape)  # anywhere in a part of a real one
@@ -181,15 +177,14 @@ def draw_witnesses(
         bits = (masks[:, place, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
         # The member with the largest of as many random numbers: each is as likely as the others.
         people[:, network.numeric + place] = np.argmax(rng.random(bits.shape) * bits, axis=1)
-    found = np.zeros(drawn, np.int64)
+    found = np.zeros(DRAWN, np.int64)
     ask_people(network.layers, cut, below, people, found)
     flips = found == FLIPPING
     met = np.unique(np.column_stack([chosen[flips].astype(np.float64), people[flips]]), axis=0)
     boxes, start, counts = np.unique(met[:, 0].astype(np.int64), return_index=True, return_counts=True)
     # A box is drawn by how many of it are open, and one of all its people then: each stands for so many as this.
     stands = total * pool["people"][chosen].astype(np.float64) / weights[chosen]
-    estimate = float((stands * flips).mean())
-    return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], drawn, int(flips.sum()), estimate)
+    return Witnesses(boxes, counts.astype(np.int64), met[start, 1:], float((stands * flips).mean()))
 
 
 #: What a box promises, per open person: this, its certain share, and how nearly its bound settles it.
@@ -210,7 +205,7 @@ SCORE_ROUNDING = 2.0**-20
 
 @dataclass(slots=True)
 class Volumes:
-    """How many people are certified, falsified and open, in how many boxes.
+    """How many people are certified, falsified and open, in how many boxes; of cells, the largest k between two bounds.
 
     ``drawn`` people were drawn at random from the boxes that were open before falsifying; ``flips_estimate`` is how
     many of everybody flip, as estimated from them.
@@ -220,9 +215,10 @@ class Volumes:
     certified: int = 0
     falsified: int = 0
     boxes: int = 0
-    finished: bool = False
     drawn: int = 0
     flips_estimate: float = 0.0
+    k_low: int = 1
+    k_high: int = 1
     kept: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
@@ -235,20 +231,15 @@ class Volumes:
 class Question:
     """What is asked about everybody: the side of ``cut``, or (with ``k``) whether there are at most ``k`` classes.
 
-    From ``cut`` on a margin is favourable, under ``below`` (None: the same) it is not; what lies between is rounding's.
+    From ``cut`` on a margin is favourable, under ``below`` it is not; what lies between is rounding's.
     """
 
     cut: float = 0.0
-    below: float | None = None
+    below: float = 0.0
     k: int | None = None
     epsilon: float = 0.025
     linear: bool = False
     classes: int = 2
-
-    @property
-    def under(self) -> float:
-        """The margin under which nothing is favourable."""
-        return self.cut if self.below is None else self.below
 
 
 def prove(
@@ -332,23 +323,21 @@ class _Proof:
         if about_flips:
             self._falsify(end - RECOUNT * seconds, stop, clock, max_boxes)
             self._recount(end, stop, clock, max_boxes)
-        found = self._so_far()
-        found.finished = found.open == 0
-        return found
+        return self._so_far()
 
-    def _split(self, chosen: Integers) -> Integers:
-        """Replace boxes by their halves; gives where the left halves stand now, then the right ones (-1: settled)."""
+    def _split(self, chosen: Integers) -> tuple[Integers, tuple[Any, Any, Any]]:
+        """Replace boxes by their halves; gives where left halves stand now, then right ones (-1: settled); and all."""
         pool = self.pool
         first, last = pool["first"][chosen].astype(np.float64), pool["last"][chosen].astype(np.float64)
         states, people = pool["states"][chosen], pool["people"][chosen]
         parts, sizes, lefts = halves(self.network, first, last, pool["masks"][chosen], pool["split"][chosen])
         each = people // sizes.astype(self.kind)
         counts = [each * lefts.astype(self.kind), each * (sizes - lefts).astype(self.kind)]
-        return self._add(chosen, *parts, np.concatenate([states, states]), np.concatenate(counts))
+        return self._add(chosen, *parts, np.concatenate([states, states]), np.concatenate(counts)), parts
 
     def _add(self, free: Integers, first: Any, last: Any, masks: Any, states: Any, people: Any) -> Integers:
         """Bound boxes; count the settled ones, and keep the others, first in the places ``free``; gives where."""
-        status, certified, flipping, split, nearness = self._bound(first, last, masks, states, BINS)
+        status, certified, flipping, split, *_, nearness = self._bound(first, last, masks, states, BINS)
         self.volumes.boxes += len(first)
         volumes = self.volumes
         volumes.certified += int(people[status == STEADY].sum())
@@ -384,11 +373,11 @@ class _Proof:
         """Draw people from open boxes; around those who flip, split until a box certainly has some who do."""
         followed = 16
         while clock() < end and self.volumes.boxes < max_boxes and not stop():
-            found = draw_witnesses(self.network, self.question.cut, self.question.under, self.pool, self.n, self.rng)
+            found = draw_witnesses(self.network, self.question.cut, self.question.below, self.pool, self.n, self.rng)
             if found is None:
                 return
             if not self.volumes.drawn:
-                self.volumes.drawn = found.drawn
+                self.volumes.drawn = DRAWN
                 self.volumes.flips_estimate = float(self.volumes.falsified) + found.estimate
             self.pool["witnesses"][found.boxes] = np.maximum(self.pool["witnesses"][found.boxes], found.counts)
             frontier = found.largest(self.pool["priority"], followed)
@@ -402,37 +391,25 @@ class _Proof:
 
     def _followed(self, frontier: Witnesses) -> Witnesses:
         """Split the boxes of some people who flip; they then stand in one of the halves."""
-        pool, numeric, n = self.pool, self.network.numeric, len(frontier.boxes)
-        at, rows = pool["split"][frontier.boxes], np.arange(n)
-        middle = np.zeros(n)
-        steps = at < numeric
-        some = frontier.boxes[steps]
-        middle[steps] = np.floor((pool["first"][some, at[steps]] + pool["last"][some, at[steps]]) / 2)
-        for place in np.flatnonzero(~steps).tolist():
-            bits = bits_of(pool["masks"][frontier.boxes[place], int(at[place]) - numeric])
-            middle[place] = bits[len(bits) // 2 - 1]
-        right = np.floor(frontier.people[rows, at]) > middle  # of a real attribute, by its part
-        places = self._split(frontier.boxes)[np.where(right, n, 0) + rows]
-        pool = self.pool  # it may have grown
+        n, numeric = len(frontier.boxes), self.network.numeric
+        now, (_, last, masks) = self._split(frontier.boxes)
+        steps, values = np.floor(frontier.people[:, :numeric]), frontier.people[:, numeric:].astype(np.uint64)
+        right = (steps > last[:n]).any(axis=1) | ((masks[:n] >> values) & np.uint64(1) == 0).any(axis=1)
+        places = now[np.where(right, n, 0) + np.arange(n)]
+        pool = self.pool
         there = places >= 0
         pool["witnesses"][places[there]] = 1
         on = there.copy()
         on[there] = (pool["split"][places[there]] >= 0) & (pool["flipping"][places[there]] < ENOUGH)
         return Witnesses(places[on], np.ones(int(on.sum()), np.int64), frontier.people[on])
 
-    def _bound(self, first: Any, last: Any, masks: Any, states: Any, bins: int) -> tuple[Any, ...]:
-        question = self.question
-        about_k = question.k is not None
-        found = bound(
-            *(self.network, (question.under, question.cut), (first, last, masks, states)),
-            bins=0 if about_k else bins,
-            margins=about_k,
-            threads=self.threads,
-        )
-        if not about_k:
-            return found.status, found.certified, found.flipping, found.split, found.nearness
-        nothing = np.zeros(len(first))
-        return self._by_classes(found.lows, found.highs, found.gaps), nothing, nothing, found.split, found.nearness
+    def _bound(self, first: Any, last: Any, masks: Any, states: Any, bins: int) -> Bounds:
+        question, boxes = self.question, (first, last, masks, states)
+        if question.k is None:
+            return bound(self.network, (question.below, question.cut), boxes, bins=bins, threads=self.threads)
+        found = bound(self.network, (question.below, question.cut), boxes, margins=True, threads=self.threads)
+        nothing, status = np.zeros(len(first)), self._by_classes(found.lows, found.highs, found.gaps)
+        return found._replace(status=status, certified=nothing, flipping=nothing)
 
     def _by_classes(self, lows: Doubles, highs: Doubles, gaps: Doubles) -> Integers:
         """Which boxes have at most K classes for certain, or certainly more."""

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.certify.boxes import PIECE, WHOLE, in_batches, most_open
+from fairbits.certify.boxes import PIECE, WHOLE, Volumes, in_batches, most_open
 from fairbits.certify.exact import class_bounds
 from fairbits.engine import TreeBoxes, bound_sums, share
 from fairbits.measure import Evaluator
@@ -35,23 +34,6 @@ ROUNDING = 1e-6
 LEAD = 1e-5
 
 
-@dataclass(frozen=True, slots=True)
-class CellVolumes:
-    """What is known: people of whom it is certain or certainly broken, and the largest k between two bounds."""
-
-    people: int
-    certified: int
-    falsified: int
-    k_low: int
-    k_high: int
-    boxes: int
-
-    @property
-    def open(self) -> int:
-        """People of whom nothing is known."""
-        return self.people - self.certified - self.falsified
-
-
 def prove_cells(
     boxes: TreeBoxes,
     evaluator: Evaluator,
@@ -62,7 +44,7 @@ def prove_cells(
     stop: Callable[[], bool] = lambda: False,
     max_boxes: int | None = None,
     known: int = 1,
-) -> CellVolumes:
+) -> Volumes:
     """Split the domain until all is settled, the budget ends, or somebody says stop."""
     return _Cells(boxes, evaluator, about, k, known).run(time.perf_counter() + seconds, stop, max_boxes or 2**62)
 
@@ -82,12 +64,13 @@ class _Cells:
         self.people: npt.NDArray[Any] = np.empty(0, self.kind)
         self.most, self.priority = np.empty(0, np.int64), np.empty(0)
 
-    def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> CellVolumes:
+    def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> Volumes:
         last = np.array([[len(counts) - 1 for counts in self.boxes.counts]], np.int32).reshape(1, -1)
         self._add(np.zeros_like(last), last)
         in_batches(self._step, lambda: time.perf_counter() < end and self.asked < max_boxes and not stop())
         k_high = max(self.k_settled, int(self.most.max(initial=1)))
-        return CellVolumes(self.boxes.people, self.certified, self.falsified, self.k_low, k_high, self.asked)
+        counts = (self.boxes.people, self.certified, self.falsified, self.asked)
+        return Volumes(*counts, k_low=self.k_low, k_high=k_high)
 
     def _step(self, size: int) -> bool:
         chosen = most_open(self.priority, min(size, BATCH))

@@ -543,7 +543,7 @@ class _Ladder:
             time.perf_counter() - begin,
             reason,
             k=question.k,
-            complete=all(one.finished for one in found),
+            complete=not any(one.open for one in found),
         )
 
 

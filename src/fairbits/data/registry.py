@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairbits.data import sources, stored
+from fairbits.data import sources
 from fairbits.data.coding import compas, diabetes, meps
 from fairbits.data.coding.shipped import BANK, CENSUS, DEFAULT, GERMAN, HEART, STUDENTS
 from fairbits.domain import Encoding, Schema, Table
@@ -47,12 +47,10 @@ class BuiltIn:
         return self.same_data_as or self.name
 
     def encoding(self) -> Encoding:
-        """What the benchmark network takes."""
         return Encoding.one_hot(self.schema) if self.one_hot else Encoding.identity(self.schema)
 
     @property
     def favourable(self) -> str | None:
-        """The scored class, in words."""
         return self.schema.favourable
 
 
@@ -62,21 +60,20 @@ def load_table(name: str, *, network: bool = True) -> Table:
 
 
 def built_in(name: str) -> BuiltIn:
-    """The record of a built-in subject."""
     if name not in BUILT_IN:
         raise OptionError(f"nothing built in is called {name!r}; {choose_from(name, BUILT_IN)}")
     return BUILT_IN[name]
 
 
 def _packaged(name: str, schema: Schema) -> Callable[[bool], Table]:
-    return lambda _network: stored.read(TABLES / f"{name}.parquet", schema)
+    return lambda _network: sources.read_coded(TABLES / f"{name}.parquet", schema)
 
 
 def _paper_german(_network: bool) -> Table:
     path = TABLES / "german.parquet"
-    place = stored.read_extra(path, "paper_order")
+    place = sources.read_extra(path, "paper_order")
     chosen = np.argsort(place, kind="stable")[np.sort(place) >= 0]
-    return replace(stored.read(path, GERMAN).rows(chosen), numbers=None)
+    return replace(sources.read_coded(path, GERMAN).rows(chosen), numbers=None)
 
 
 def _found(name: str) -> Callable[[bool], Table]:

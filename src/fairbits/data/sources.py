@@ -7,19 +7,101 @@ the cache folder is the coded table: the raw COMPAS file has people's names and 
 
 from __future__ import annotations
 
+import hashlib
+import os
 import socket
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fairbits.data import stored
 from fairbits.data.coding import compas, diabetes, meps
-from fairbits.domain import Schema, Table
+from fairbits.domain import Schema, Table, check_domain, numpy_of
 from fairbits.errors import FairbitsError, OptionError, TableError, UsageError, choose_from
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LABEL = "label"
+HELD_OUT = "held_out"
+HELD_OUT_SHARE = 0.25
+_ORIGIN = b"fairbits.origin"
+
+
+def split(name: str, table: Table, origin: str) -> Table:
+    """A table of which the rows that its name draws are held out."""
+    return replace(table, held_out=seeded_split(name, len(table)), origin=origin)
+
+
+def seeded_split(name: str, rows: int) -> npt.NDArray[np.bool_]:
+    """Rows that a subject holds out: a quarter, the same ones every time.
+
+    Ranks of plain uniform draws are used, not a shuffle: NumPy keeps the former stable across versions.
+    """
+    generator = np.random.Generator(np.random.PCG64(list(name.encode())))
+    ranks = np.argsort(np.argsort(generator.random(rows), kind="stable"), kind="stable")
+    return ranks < round(rows * HELD_OUT_SHARE)
+
+
+def fingerprint(table: Table) -> str:
+    """A hash of a table's content that line ends, column order and unused columns do not change."""
+    content = np.column_stack([table.codes, np.asarray(table.labels)]).astype("<i2")
+    return hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
+
+
+def write_coded(path: Path, given: Table, schema: Schema, *, extra: dict[str, npt.NDArray[Any]] | None = None) -> None:
+    """Write a coded table in one step: the file is either whole or not there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {name: _smallest(given.codes[:, i]) for i, name in enumerate(schema.names)}
+    columns |= {LABEL: _smallest(np.asarray(given.labels)), HELD_OUT: given.held_out}
+    columns |= {name: _smallest(values) for name, values in (extra or {}).items()}
+    table = pa.table(columns).replace_schema_metadata({_ORIGIN: given.origin.encode()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        pq.write_table(table, partial, compression="zstd", compression_level=19, write_statistics=False)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_coded(path: Path, schema: Schema) -> Table:
+    """Read a coded table and check it against the schema."""
+    import pyarrow as pa
+
+    try:
+        data = _whole(path)
+        codes = np.column_stack([numpy_of(data[name]) for name in schema.names]).astype(np.float64)
+        labels, held_out = numpy_of(data[LABEL]).astype(np.float64), numpy_of(data[HELD_OUT]).astype(np.bool_)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise TableError(f"cannot read the stored table {path} ({error}); remove it and add the data again.") from error
+    check_domain(codes, schema)
+    return Table(codes, labels, held_out, origin=(data.schema.metadata or {}).get(_ORIGIN, b"unknown").decode())
+
+
+def read_extra(path: Path, name: str) -> npt.NDArray[np.int64]:
+    """One column beside the attributes."""
+    return numpy_of(_whole(path, [name])[name]).astype(np.int64)
+
+
+def _whole(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """A Parquet file as a table. `read_table` would do it too, but imports pyarrow.dataset, and with it pandas."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        return file.read(columns)
+
+
+def _smallest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    values = values.astype(np.int64)
+    return values.astype(np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
+
 
 #: OpenML is asked once and given this long, so that a machine without a way out gets its answer.
 SECONDS_FOR_OPENML = 20.0
@@ -61,21 +143,20 @@ def find(name: str, *, network: bool = True) -> Table:
     source = _source(name)
     kept = cache_folder() / f"{source.name}.parquet"
     if kept.exists():
-        return stored.read(kept, source.schema)
+        return read_coded(kept, source.schema)
     packaged = installed_file(source)
     if packaged is not None:
         file, package = packaged
         coded = check(source, source.read(file), str(file))
-        return stored.split(source.name, coded, f"the installed package {package}")
+        return split(source.name, coded, f"the installed package {package}")
     if source.openml is not None and network:
         coded = _ask_openml(source)
         _keep(source, coded, "OpenML")
-        return stored.split(source.name, coded, "OpenML")
+        return split(source.name, coded, "OpenML")
     raise UsageError(f"the data of {source.name!r} are not on this machine; {source.remedy}")
 
 
 def forget(name: str) -> bool:
-    """Remove a kept table from the cache."""
     kept = cache_folder() / f"{_source(name).name}.parquet"
     there = kept.exists()
     kept.unlink(missing_ok=True)
@@ -97,7 +178,7 @@ def check(source: Source, coded: Table, what: str) -> Table:
         raise TableError(
             f"{what} has {len(coded):,} rows for {source.name!r}, but the dataset has {source.rows:,}; {source.remedy}"
         )
-    found = stored.fingerprint(coded)
+    found = fingerprint(coded)
     if source.checksum is not None and found != source.checksum:
         raise TableError(
             f"{what} has the columns and rows of {source.name!r}, but other values in it (checksum of the codes "
@@ -130,14 +211,16 @@ def _source(name: str) -> Source:
 
 def _keep(source: Source, coded: Table, origin: str) -> Path:
     path = cache_folder() / f"{source.name}.parquet"
-    stored.write(path, stored.split(source.name, coded, origin), source.schema)
+    write_coded(path, split(source.name, coded, origin), source.schema)
     return path
 
 
 def _ask_openml(source: Source) -> Table:
     assert source.openml is not None  # noqa: S101 - the caller looked, said here for the type checker
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(SECONDS_FOR_OPENML)
     try:
-        with _patience(SECONDS_FOR_OPENML), warnings.catch_warnings():
+        with warnings.catch_warnings():
             # Its warnings say that it tries again; the sentence below says how it ended.
             warnings.simplefilter("ignore")
             coded = source.openml()
@@ -148,17 +231,9 @@ def _ask_openml(source: Source) -> Table:
         raise FairbitsError(
             f"the data of {source.name!r} are not on this machine and OpenML did not answer ({reason}); {source.remedy}"
         ) from error
-    return check(source, coded, "OpenML's table")
-
-
-@contextmanager
-def _patience(seconds: float) -> Iterator[None]:
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(seconds)
-    try:
-        yield
     finally:
         socket.setdefaulttimeout(before)
+    return check(source, coded, "OpenML's table")
 
 
 def _diabetes_from_openml() -> Table:

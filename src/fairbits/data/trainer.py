@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -27,10 +27,9 @@ import numpy.typing as npt
 
 from fairbits._version import __version__
 from fairbits.data.registry import built_in, load_table
-from fairbits.domain import Codes, Decoder, Encoding, Schema, Table
-from fairbits.errors import CapabilityError, FairbitsError, ModelError, TableError
+from fairbits.domain import Codes, Decoder, Encoding
+from fairbits.errors import CapabilityError, FairbitsError, ModelError
 from fairbits.models import (
-    Activation,
     Fitting,
     Model,
     Network,
@@ -56,36 +55,10 @@ NETWORKS = Path(__file__).parent / "networks"
 
 
 def load_network(name: str, *, folder: Path = NETWORKS) -> Network:
-    """The network of a built-in subject."""
     path = folder / f"{name}.npz"
     if not path.exists():
         raise ModelError(f"there is no network for {name!r} in {folder}; make it with `fairbits data train {name}`.")
     return read_npz(path)
-
-
-def load_card(name: str, *, folder: Path = NETWORKS) -> Card:
-    """The card of a built-in network: where it comes from and how good it is."""
-
-    return Card.read(folder / f"{name}.json")
-
-
-def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, Card]:
-    """Train the network of a built-in subject anew."""
-
-    entry, table = built_in(name), load_table(name)
-    held_out = table.unseen()
-    if held_out is None:
-        raise ModelError(f"subject {name!r} holds no rows out, so nothing could be said about its network.")
-    return train(name, entry.schema, entry.encoding(), table.training(), held_out, origin=table.origin, seed=seed)
-
-
-def save_network(network: Network, card: Card, folder: Path) -> Path:
-    """Write the network and its card side by side."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{card.subject}.npz"
-    write_npz(network, path)
-    path.with_suffix(".json").write_text(card.to_json(), encoding="utf-8")
-    return path
 
 
 HIDDEN = (64, 32, 16, 8, 4)
@@ -96,45 +69,29 @@ LEARNING_RATE = 0.01
 #: A network this deep and narrow sometimes dies (every ReLU off) and learns less than this beyond the majority: the
 #: next seed is tried, at most so often.
 ALIVE, ATTEMPTS = 0.001, 5
-#: What scikit-learn calls an activation, and what it is called here.
-_NATIVE = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid", "identity": "identity"}
+#: Activations, and what scikit-learn calls them.
+_ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "identity": "identity"}
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """What a network is, where it comes from and how good it is."""
-
-    subject: str
-    table: str
-    rows_trained: int
-    rows_held_out: int
-    accuracy_trained: float
-    accuracy_held_out: float
-    balanced_accuracy_held_out: float
-    majority_share: float
-    shape: list[int]
-    epochs: int
-    seed: int
-    command: str
-    version: str
-    date: str
-
-    def to_json(self) -> str:
-        """As it lies beside the network."""
-        return json.dumps(asdict(self), indent=2) + "\n"
-
-    @classmethod
-    def read(cls, path: Path) -> Card:
-        """Read a card that was written by ``to_json``."""
-        return cls(**json.loads(path.read_text(encoding="utf-8")))
+def load_card(name: str, *, folder: Path = NETWORKS) -> dict[str, Any]:
+    """The card of a built-in network: what it is, where it comes from and how good it is."""
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def train(
-    name: str, schema: Schema, encoding: Encoding, trained: Table, held_out: Table, *, origin: str, seed: int = 0
-) -> tuple[Network, Card]:
-    """Train a network of the paper's shape."""
-    if trained.labels is None or held_out.labels is None:
-        raise TableError(f"subject {name!r} has no labels to learn from; name its target.")
+def save_network(network: Network, card: Mapping[str, Any], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{card['subject']}.npz"
+    write_npz(network, path)
+    path.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def train_built_in(name: str, *, seed: int = 0) -> tuple[Network, dict[str, Any]]:
+    """Train the network of a built-in subject anew; the network and its card."""
+    entry, table = built_in(name), load_table(name)
+    schema, encoding, trained, held_out = entry.schema, entry.encoding(), table.training(), table.unseen()
+    if held_out is None or trained.labels is None or held_out.labels is None:
+        raise ModelError(f"subject {name!r} holds no rows out, so nothing could be said about its network.")
     majority = float(np.bincount(trained.labels.astype(np.int64)).max() / len(trained))
     epochs, inputs = epochs_for(len(trained)), encoding.encode(trained.codes)
     seeds = range(seed, seed + ATTEMPTS)
@@ -144,24 +101,23 @@ def train(
             f"{ATTEMPTS} networks for {name!r} from seed {seed} on learned nothing beyond the majority class "
             f"({percent(majority)}); try another --seed."
         )
-    right = _decided_as_labelled(network, encoding, held_out)
-    card = Card(
-        subject=name,
-        table=origin,
-        rows_trained=len(trained),
-        rows_held_out=len(held_out),
-        accuracy_trained=round(float(_decided_as_labelled(network, encoding, trained).mean()), 4),
-        accuracy_held_out=round(float(right.mean()), 4),
-        balanced_accuracy_held_out=round(balanced_accuracy(right, held_out.labels), 4),
-        majority_share=round(majority, 4),
-        shape=[network.inputs, *network.widths],
-        epochs=epochs,
-        seed=used,
-        command=f"fairbits data train {name} --seed {seed}",
-        version=__version__,
-        date=datetime.now(UTC).date().isoformat(),
-    )
-    return network, card
+    right = network.labels(encoding.encode(held_out.codes)) == held_out.labels
+    return network, {
+        "subject": name,
+        "table": table.origin,
+        "rows_trained": len(trained),
+        "rows_held_out": len(held_out),
+        "accuracy_trained": round(float((network.labels(inputs) == trained.labels).mean()), 4),
+        "accuracy_held_out": round(float(right.mean()), 4),
+        "balanced_accuracy_held_out": round(balanced_accuracy(right, held_out.labels), 4),
+        "majority_share": round(majority, 4),
+        "shape": [network.inputs, *network.widths],
+        "epochs": epochs,
+        "seed": used,
+        "command": f"fairbits data train {name} --seed {seed}",
+        "version": __version__,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
 
 
 def fit_alive(
@@ -210,7 +166,7 @@ def fit(
     spread[spread == 0] = 1.0
     centre, unit = (float(labels.mean()), float(labels.std()) or 1.0) if regression else (0.0, 1.0)
     learner = (MLPRegressor if regression else MLPClassifier)(
-        activation=activation,
+        activation=_ACTIVATIONS[activation],
         hidden_layer_sizes=hidden,
         batch_size=min(BATCH, len(inputs)),
         learning_rate_init=LEARNING_RATE,
@@ -226,31 +182,12 @@ def fit(
     weights, biases = learner.coefs_, learner.intercepts_
     if regression:
         weights, biases = [*weights[:-1], weights[-1] * unit], [*biases[:-1], biases[-1] * unit + centre]
-    return _plain(weights, biases, mean, spread, activation=_NATIVE[activation], regression=regression)
-
-
-def _plain(
-    weights: list[npt.NDArray[np.floating]],
-    biases: list[npt.NDArray[np.floating]],
-    mean: npt.NDArray[np.float64],
-    spread: npt.NDArray[np.float64],
-    *,
-    activation: str = "relu",
-    regression: bool = False,
-) -> Network:
-    """Fold the scaling into the first layer, and write the single logistic output as a softmax of two."""
+    # The scaling goes into the first layer, and the single logistic output becomes a softmax of two.
     first = weights[0].astype(np.float64) / spread[:, None]
-    offset = biases[0] - mean @ first
-    w, b = [first, *weights[1:]], [offset, *biases[1:]]
-    if regression:
-        return Network.build(w, b, activation=Activation(activation), head="linear")
-    if w[-1].shape[1] == 1:
+    w, b = [first, *weights[1:]], [biases[0] - mean @ first, *biases[1:]]
+    if not regression and w[-1].shape[1] == 1:
         w[-1], b[-1] = np.hstack([-w[-1] / 2, w[-1] / 2]), np.concatenate([-b[-1] / 2, b[-1] / 2])
-    return Network.build(w, b, activation=Activation(activation), head="softmax")
-
-
-def _decided_as_labelled(network: Network, encoding: Encoding, table: Table) -> npt.NDArray[np.bool_]:
-    return np.asarray(network.labels(encoding.encode(table.codes)) == table.labels)
+    return Network.build(w, b, activation=activation, head="linear" if regression else "softmax")
 
 
 #: Updates of a network that is trained further.
@@ -259,7 +196,6 @@ UPDATES = 1_500
 TRIED = 50
 #: What an update costs, about: the fixed part, and for each weight.
 SECONDS_PER_UPDATE, SECONDS_PER_WEIGHT = 5e-4, 2e-7
-_ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "logistic", "identity": "identity"}
 
 Floats = npt.NDArray[np.float64]
 
@@ -311,7 +247,6 @@ class NetworkTrainer:
 
     @property
     def recipe(self) -> str:
-        """The recipe of the built-in networks."""
         return "by fairbits' own recipe for networks of this shape (Adam on shuffled rows, no early stopping)"
 
     def check(self) -> None:
@@ -332,19 +267,17 @@ class NetworkTrainer:
         After ``ATTEMPTS`` trainings the last one is taken as it is.
         """
         self.check()
-        inputs, encoding = self.subject.encoding.encode(rows), self.subject.encoding
-        activation = next((one.name for one in self.network.activations_after), "relu")
         network, _ = fit_alive(
-            inputs,
+            self.subject.encoding.encode(rows),
             labels,
             [seed + 1000 * attempt for attempt in range(ATTEMPTS)],
             favourable=self.subject.schema.favourable_index,
             epochs=self.epochs or epochs_for(len(labels)),
             hidden=self.network.widths[:-1],
-            activation=_ACTIVATIONS[activation],
+            activation=next((one.name for one in self.network.activations_after), "relu"),
             regression=self.subject.schema.regression,
         )
-        return Fitted(network, encoding)
+        return Fitted(network, self.subject.encoding)
 
     def learned(
         self,
@@ -356,15 +289,11 @@ class NetworkTrainer:
         settings: Mapping[str, Any] | None = None,
     ) -> Fitted:
         """Train further from its own weights, or from new ones of another shape (``settings["widths"]``)."""
-        chosen = dict(settings or {})
-        encoding = self.subject.encoding
-        start = self.network
+        chosen, encoding = {"updates": self.updates, **(settings or {})}, self.subject.encoding
         widths = chosen.pop("widths", None)
-        if widths is not None:
-            start = fresh_network(self.network, tuple(widths), rng)
-        fitting = Fitting(**{"updates": self.updates, **chosen})
-        found = refit(start, encoding.encode(rows), labels, rng, fitting=fitting, sample_weights=sample_weights)
-        return Fitted(found, encoding)
+        start = self.network if widths is None else fresh_network(self.network, tuple(widths), rng)
+        inputs, fitting = encoding.encode(rows), Fitting(**chosen)
+        return Fitted(refit(start, inputs, labels, rng, fitting=fitting, sample_weights=sample_weights), encoding)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -383,14 +312,12 @@ class EstimatorTrainer:
         estimator = estimator_of(subject.original, subject.model, subject.options)
         fresh_estimator(estimator, 0)  # refused before anything is trained
         about = (subject.model, subject.encoding, subject.schema)
-        codes = subject.table.codes
-        some = codes[:: max(1, len(codes) // TRIED)][:TRIED]
-        feed = feed_of(estimator, *about, subject.options, people=some, learned=True)
+        some = subject.table.codes[:: max(1, len(subject.table) // TRIED)][:TRIED]
+        feed = feed_of(estimator, *about, subject.options, some)
         return cls(subject, estimator, feed, classes_in_order(estimator, feed, *about, some))
 
     @property
     def recipe(self) -> str:
-        """The estimator's own."""
         return f"by its own library ({type(last_step(self.estimator)[1]).__name__}, cloned with another seed)"
 
     def anew(self, rows: Codes, labels: Floats, seed: int) -> Fitted:
@@ -445,7 +372,6 @@ class OwnTrainer:
 
     @property
     def recipe(self) -> str:
-        """The user's own."""
         return f"by your own recipe ({self.reference})"
 
     def anew(self, rows: Codes, labels: Floats, seed: int) -> Fitted:

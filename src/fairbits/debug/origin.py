@@ -62,41 +62,28 @@ def attribute_bits(evaluator: Evaluator, cases: Codes) -> Attribution:
     names = evaluator.schema.protected
     step = max(1, SCORES // (evaluator.m * (len(evaluator.schema.classes) if evaluator.by_vector else 1)))
     pieces = [_subset_bits(evaluator, cases[start : start + step]) for start in range(0, len(cases), step)]
-    q_inf, q_1 = (
-        {subset: np.concatenate([piece[which][subset] for piece in pieces]) for subset in pieces[0][which]}
-        for which in (0, 1)
-    )
-    shares = {"q_inf": shapley(q_inf, len(names)), "q_1": shapley(q_1, len(names))}
-    return Attribution(
-        attributes=names,
-        subsets=tuple(
-            SubsetBits(tuple(names[i] for i in subset), float(q_inf[subset].mean()), float(q_1[subset].mean()))
-            for subset in q_inf
-        ),
-        q_inf=dict(zip(names, shares["q_inf"].mean(axis=0).tolist(), strict=True)),
-        q_1=dict(zip(names, shares["q_1"].mean(axis=0).tolist(), strict=True)),
-        case_q_inf=shares["q_inf"],
-        case_q_1=shares["q_1"],
-    )
+    bits = {subset: np.concatenate([piece[subset] for piece in pieces], axis=1) for subset in pieces[0]}
+    q_inf, q_1 = (shapley({subset: each[which] for subset, each in bits.items()}, len(names)) for which in (0, 1))
+    subsets = [
+        SubsetBits(tuple(names[i] for i in subset), float(each[0].mean()), float(each[1].mean()))
+        for subset, each in bits.items()
+    ]
+    means = [dict(zip(names, share.mean(axis=0).tolist(), strict=True)) for share in (q_inf, q_1)]
+    return Attribution(names, tuple(subsets), means[0], means[1], q_inf, q_1)
 
 
-def _subset_bits(evaluator: Evaluator, cases: Codes) -> tuple[dict[Subset, Floats], dict[Subset, Floats]]:
-    """Q∞ and Q1 of each case for each subset, small subsets first."""
+def _subset_bits(evaluator: Evaluator, cases: Codes) -> dict[Subset, Floats]:
+    """Q∞ and Q1 of each case for each subset, (2, cases), small subsets first."""
     sizes = [len(evaluator.schema.attributes[i].twin_values()) for i in evaluator.twins.columns]
     table = evaluator.class_scores(cases) if evaluator.by_vector else evaluator.scores(cases)[:, :, None]
     valid = evaluator.valid_twins(cases)
-    q_inf: dict[Subset, Floats] = {}
-    q_1: dict[Subset, Floats] = {}
-    for count in range(len(sizes) + 1):
-        for subset in combinations(range(len(sizes)), count):
-            if not subset:
-                q_inf[subset], q_1[subset] = np.zeros(len(cases)), np.zeros(len(cases))
-                continue
-            rows = beside(table, sizes, subset)
-            rows = rows.reshape(-1, *rows.shape[2:])
-            there = None if valid is None else beside(valid, sizes, subset).reshape(-1, rows.shape[1])
-            q_inf[subset], q_1[subset] = _mean_bits(evaluator, rows, there, len(cases))
-    return q_inf, q_1
+    found: dict[Subset, Floats] = {(): np.zeros((2, len(cases)))}
+    for subset in (one for count in range(len(sizes)) for one in combinations(range(len(sizes)), count + 1)):
+        rows = beside(table, sizes, subset)
+        rows = rows.reshape(-1, *rows.shape[2:])
+        there = None if valid is None else beside(valid, sizes, subset).reshape(-1, rows.shape[1])
+        found[subset] = _mean_bits(evaluator, rows, there, len(cases))
+    return found
 
 
 def beside(table: npt.NDArray[Any], sizes: Sequence[int], subset: Sequence[int]) -> npt.NDArray[Any]:
@@ -108,51 +95,29 @@ def beside(table: npt.NDArray[Any], sizes: Sequence[int], subset: Sequence[int])
     return np.ascontiguousarray(turned).reshape(len(table), -1, varied, *table.shape[2:])
 
 
-def _mean_bits(
-    evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth | None, cases: int
-) -> tuple[Floats, Floats]:
-    """Per case, over the combinations held under which anybody can exist."""
-    by_vector = evaluator.by_vector
-    found = (
-        evaluator.figures_of_classes(rows, valid) if by_vector else evaluator.figures_of_scores(rows[:, :, 0], valid)
-    )
+def _mean_bits(evaluator: Evaluator, rows: npt.NDArray[np.float32], valid: Truth | None, cases: int) -> Floats:
+    """Q∞ and Q1 per case, (2, cases), over the combinations held under which anybody can exist."""
+    vector = evaluator.by_vector
+    found = evaluator.figures_of_classes(rows, valid) if vector else evaluator.figures_of_scores(rows[:, :, 0], valid)
     weights = np.ones(len(rows)) if valid is None else valid.any(axis=1).astype(np.float64)
-    mass = weights.reshape(cases, -1)
-    total = np.maximum(mass.sum(axis=1), 1.0)
-    bits = (np.log2(found.k), found.q_1.astype(np.float64))
-    whole, shannon = ((mass * one.reshape(cases, -1)).sum(axis=1) / total for one in bits)
-    return whole, shannon
+    mass, bits = weights.reshape(cases, -1), np.stack([np.log2(found.k), found.q_1.astype(np.float64)])
+    return np.asarray((mass * bits.reshape(2, cases, -1)).sum(axis=2) / np.maximum(mass.sum(axis=1), 1.0))
 
 
 def shapley(bits: dict[Subset, Floats], players: int) -> Floats:
-    """Shapley shares of each case.
-
-    Parameters
-    ----------
-    bits
-        Bits of each case by subset of players, (cases,) each.
-    players
-        Number of players.
-
-    Returns
-    -------
-    Floats
-        Shares, (cases, players); they add up to the bits of all players together.
-    """
+    """Shapley shares of each case, (cases, players), by its bits for each subset: they add up to those of all."""
     shares = np.zeros((len(bits[()]), players))
     for player in range(players):
-        others = [other for other in range(players) if other != player]
-        for count in range(players):
+        for subset in (one for one in bits if player not in one):
+            joined, count = tuple(sorted((*subset, player))), len(subset)
             weight = factorial(count) * factorial(players - count - 1) / factorial(players)
-            for subset in combinations(others, count):
-                joined = tuple(sorted((*subset, player)))
-                shares[:, player] += weight * (bits[joined] - bits[subset])
+            shares[:, player] += weight * (bits[joined] - bits[subset])
     return shares
 
 
 RESAMPLES = 600
-#: The share of samples whose interval should hold the truth.
-LEVEL = 0.95
+#: The share of samples in which the truth lies beyond one end of its interval.
+OUTSIDE = 0.025
 #: How much more of twins than anybody seen one more person may make: so many times the largest one's part of all that
 #: is made of them, and so many times at most.
 HEAVIER, MOST_HEAVIER = 60.0, 30.0
@@ -206,11 +171,8 @@ def origin_shares(
 def _products(scores: Floats, valid: Truth | None) -> Floats:
     """Per person the mean of D_r·D_q over the twins, (people, models, models)."""
     models, people = scores.shape[:2]
-    if scores.ndim == 3:
-        scores = scores[:, :, None, :]
     there = np.ones(scores.shape[1:]) if valid is None else np.asarray(valid, np.float64).reshape(scores.shape[1:])
-    counts = there.sum(axis=-1, keepdims=True)
-    centre = (scores * there).sum(axis=-1, keepdims=True) / np.maximum(counts, 1.0)
+    centre = (scores * there).sum(axis=-1, keepdims=True) / np.maximum(there.sum(axis=-1, keepdims=True), 1.0)
     apart = ((scores - centre) * there).reshape(models, people, -1)
     moved = np.ascontiguousarray(apart.transpose(1, 0, 2))
     total = np.maximum(there.reshape(people, -1).sum(axis=1), 1.0)
@@ -223,8 +185,7 @@ class _Shares:
         self.products, self.trainings, self.own, self.rng = products, trainings, own, rng
         people = len(products)
         weights = rng.multinomial(people, np.full(people, 1 / people), size=resamples) / people
-        shape = products.shape[1:]
-        self.by_people = (weights @ products.reshape(people, -1)).reshape(resamples, *shape)
+        self.by_people = (weights @ products.reshape(people, -1)).reshape(resamples, *products.shape[1:])
         self.whole = products.mean(axis=0)
 
     def found(self, attributes: tuple[str, ...]) -> OriginShare:
@@ -238,23 +199,19 @@ class _Shares:
 
     def _of_all(self, figure: _Figure, *, own: bool = False) -> tuple[float, tuple[Floats, Floats], Floats]:
         """A figure as it is, under both kinds of resampling, and with one training left out at a time."""
-        n, first = self.trainings, self.first
-        mine = [0] if own else []
-        every = [*mine, *range(first, first + n)]
-        start = len(mine)
+        n, start = self.trainings, int(own)
+        every = [*range(start), *range(self.first, self.first + n)]
         apart = ~np.eye(n, dtype=np.bool_)
         whole = float(figure(self.whole[np.ix_(every, every)], start, apart))
         people = figure(self.by_people[:, every][:, :, every], start, apart)
         chosen = self._draws(len(people), n)
-        index = np.column_stack([np.zeros((len(chosen), start), np.int64), first + chosen])
+        index = np.column_stack([np.zeros((len(chosen), start), np.int64), self.first + chosen])
         tables = self.by_people[np.arange(len(chosen))[:, None, None], index[:, :, None], index[:, None, :]]
         both = figure(tables, start, chosen[:, :, None] != chosen[:, None, :])
         left_out = np.full(n, whole)
-        if n > 2:
-            fewer = apart[1:, 1:]
-            for out in range(n):
-                without = [*mine, *(first + i for i in range(n) if i != out)]
-                left_out[out] = figure(self.whole[np.ix_(without, without)], start, fewer)
+        for out in range(n if n > 2 else 0):
+            without = np.delete(every, start + out)
+            left_out[out] = figure(self.whole[np.ix_(without, without)], start, apart[1:, 1:])
         return whole, (people, both), left_out
 
     def _one_more_person(self) -> tuple[float, float]:
@@ -271,10 +228,9 @@ class _Shares:
         agreed, whole = weights[:, :-1] @ common, weights[:, :-1] @ effect
         if not effect.sum() > 0:
             return 1.0, 0.0  # no training tells twins apart
-        outside = 0.5 - LEVEL / 2
         shared, own = (_beyond(one) * weights[:, -1] for one in (common, effect - common))
-        low = float(np.quantile(agreed / (whole + own), outside))
-        high = float(np.quantile((agreed + shared) / (whole + shared), 1 - outside))
+        low = float(np.quantile(agreed / (whole + own), OUTSIDE))
+        high = float(np.quantile((agreed + shared) / (whole + shared), 1 - OUTSIDE))
         return float(np.clip(low, 0.0, 1.0)), float(np.clip(high, 0.0, 1.0))
 
     def _normal_shares(self) -> tuple[float, float]:
@@ -296,8 +252,7 @@ class _Shares:
         spare = (n - 1) * unequal - 1
         dimensions = min(max((n - 2 * unequal) / spare, 1.0), 1e4) if spare > 0 else 1e4
         ratio = max((effect + (n - 1) * common) / (effect - common), 0.0)
-        outside = 0.5 - LEVEL / 2
-        low, high = (_noncentrality(ratio, dimensions, n, level) for level in (1 - outside, outside))
+        low, high = (_noncentrality(ratio, dimensions, n, level) for level in (1 - OUTSIDE, OUTSIDE))
         return low / (low + n * dimensions), high / (high + n * dimensions)
 
     def _draws(self, times: int, n: int) -> npt.NDArray[np.int64]:
@@ -311,13 +266,11 @@ class _Shares:
     def _interval(self, value: float, drawn: tuple[Floats, Floats], left_out: Floats, *, top: float) -> Estimate:
         from scipy import special
 
-        people, both = drawn
-        outside = 0.5 - LEVEL / 2
-        low, high = np.quantile(both, [outside, 1 - outside])
-        n = self.trainings
+        (people, both), n = drawn, self.trainings
+        low, high = np.quantile(both, [OUTSIDE, 1 - OUTSIDE])
         if n > 2:
             variance = (n - 1) / n * ((left_out - left_out.mean()) ** 2).sum() + people.var()
-            reach = float(special.stdtrit(n - 1, 1 - outside)) * np.sqrt(variance)
+            reach = float(special.stdtrit(n - 1, 1 - OUTSIDE)) * np.sqrt(variance)
             low, high = min(low, value - reach), max(high, value + reach)
         middle = float(np.clip(value, 0.0, top))
         return Estimate(middle, float(np.clip(low, 0.0, middle)), float(np.clip(high, middle, top)))
@@ -337,12 +290,10 @@ def _noncentrality(ratio: float, dimensions: float, trainings: int, level: float
     def above(noncentrality: float) -> float:
         return float(special.ncfdtr(dimensions, dimensions * (trainings - 1), noncentrality, ratio)) - level
 
-    if not above(0.0) > 0:
-        return 0.0
     high = 1.0
     while above(high) > 0:
         high *= 2
-    return float(optimize.brentq(above, 0.0, high))
+    return float(optimize.brentq(above, 0.0, high)) if above(0.0) > 0 else 0.0
 
 
 def _parts(tables: Floats, start: int, apart: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -443,8 +394,7 @@ def people_of(subject: Subject, m: int, rng: np.random.Generator) -> tuple[Codes
     """The people whose twins are scored, and whether no training has seen them."""
     table = subject.unseen or subject.table
     count = int(np.clip(TWINS // m, 1, PEOPLE))
-    rows = np.sort(rng.permutation(len(table))[:count])
-    return table.codes[rows], table is not subject.table
+    return table.codes[np.sort(rng.permutation(len(table))[:count])], table is not subject.table
 
 
 def train_here(subject: Subject, people: Codes, seeds: Sequence[int], *, epochs: int | None = None) -> list[Trained]:

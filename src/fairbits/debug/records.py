@@ -102,10 +102,10 @@ class LayerEffect:
 
     layer: int
     width: int
-    delta: float  # mean over the cases
-    rho: float | None  # mean over the cases
-    votes: int  # cases in which this layer has the largest ρ
-    delta_quantiles: tuple[float, ...]  # at QUANTILES
+    delta: float
+    rho: float | None
+    votes: int
+    delta_quantiles: tuple[float, ...]
     rho_quantiles: tuple[float, ...] | None
     role: str = "hidden"
     explained: Estimate | None = None
@@ -243,22 +243,10 @@ class NeuronEffect:
 
     def summary(self) -> dict[str, Any]:
         """As debug.json has it: with the value to hold it at, and the best one."""
-        found = {"remedy": record_to_json(self.remedy), "best": record_to_json(self.best)}
-        return {**record_to_json(self), **found}
+        return {**record_to_json(self), **{name: record_to_json(getattr(self, name)) for name in ("remedy", "best")}}
 
     def do(self, candidate: Candidate) -> Do:
-        """Holding the neuron at a candidate, as an intervention.
-
-        Parameters
-        ----------
-        candidate
-            One of the values that were tried.
-
-        Returns
-        -------
-        Do
-            The intervention; its layer counts from 0.
-        """
+        """Holding the neuron at a candidate, as an intervention, whose layer counts from 0."""
         return Do(self.layer - 1, self.neuron, candidate.value)
 
 
@@ -435,22 +423,19 @@ class Origin:
         """The answer in a sentence or two."""
         if not self.shares:
             return self.why
-        one = self.shares[0]
-        own = (
-            "" if self.recipe.startswith("by your own") else '; name yours with train = "module:function" under [model]'
-        )
+        one, yours = self.shares[0], self.recipe.startswith("by your own")
+        own = "" if yours else '; name yours with train = "module:function" under [model]'
         what = " and ".join(filter(None, [", ".join(one.attributes[:-1]), one.attributes[-1]]))
-        how = f"{self.trainings} trainings on these rows {self.recipe}"
+        how = f"trainings on these rows {self.recipe}"
         if self.epochs is not None:
-            how = (
-                f"{self.trainings} short trainings of ours on these rows ({self.epochs} epochs; longer ones share less)"
-            )
+            how = f"short trainings of ours on these rows ({self.epochs} epochs; longer ones share less)"
         shared, single = (
             f"{percent(some.value, 0)} ({percent(some.low, 0)} to {percent(some.high, 0)})"
             for some in (one.shared, one.single)
         )
         return (
-            f"{shared} of what a training makes of {what} comes with the data: {how} share it. {single} comes with the "
+            f"{shared} of what a training makes of {what} comes with the data: {self.trainings} {how} share it. "
+            f"{single} comes with the "
             f"single training. Another recipe may share more or less{own}."
         )
 
@@ -527,11 +512,6 @@ class DebugResult(Shown):
         return float(self.k.mean())
 
     @property
-    def k_choosing(self) -> float:
-        """Mean k of the half of the cases that chooses values and neurons, nothing held."""
-        return float(halves(self.k)[0].mean())
-
-    @property
     def k_reported(self) -> float:
         """Mean k of the half of the cases that chosen values and neurons are reported on, nothing held."""
         return float(halves(self.k)[1].mean())
@@ -547,21 +527,10 @@ class DebugResult(Shown):
         return tuple(sorted(found, key=lambda n: -abs(n.acd_choosing or 0.0))[:count])
 
     def best(self, *, layer: int | None = None, count: int = 3) -> tuple[NeuronEffect, ...]:
-        """The neurons that lower mean k (or Q1) most when held at their best value, in the suspect layer by default.
+        """The neurons that lower mean k (or Q1) most when held at their best value, the lowest mean first.
 
-        Chosen on one half of the cases; ``best.reported`` of a neuron is what the other half says.
-
-        Parameters
-        ----------
-        layer
-            Number of the layer (from 1) or tree; None takes the suspect layer, or all trees.
-        count
-            How many, at most.
-
-        Returns
-        -------
-        tuple[NeuronEffect, ...]
-            Neurons, the lowest mean (on the half that chooses) first.
+        In the suspect layer (or all trees) by default, and chosen on one half of the cases: ``best.reported`` of a
+        neuron is what the other half says.
         """
         before = float(halves(self.figure)[0].mean())
         here = [n for n in self._of(layer) if n.best is not None and n.best.choosing < before]
@@ -573,17 +542,15 @@ class DebugResult(Shown):
         return (self.k if self.measure == "q_inf" or self.q_1 is None else self.q_1).astype(np.float64)
 
     def _of(self, layer: int | None) -> list[NeuronEffect]:
-        if layer is None and self.units == "trees":
-            return list(self.neurons)
-        layer = self.suspect if layer is None else layer
-        return [one for one in self.neurons if one.layer == layer]
+        every, layer = layer is None and self.units == "trees", self.suspect if layer is None else layer
+        return [one for one in self.neurons if every or one.layer == layer]
 
     def summary(self) -> dict[str, Any]:
         """The document of ``debug.json``: the record, and what its single rows come to."""
         derived = {
             "samples": len(self.cases),
             "k_mean": self.k_mean,
-            "k_choosing": self.k_choosing,
+            "k_choosing": float(halves(self.k)[0].mean()),
             "k_reported": self.k_reported,
             "reported": float(halves(self.figure)[1].mean()),
             "q_1_mean": None if self.q_1 is None else float(self.q_1.mean()),
@@ -595,9 +562,9 @@ class DebugResult(Shown):
             "best": [one.summary() for one in self.best(count=TOP)],
             "neurons_studied": len(self.neurons),
         }
-        found: dict[str, Any] = numbered(record_to_json(self), +1)
+        found: dict[str, Any] = numbered(record_to_json(self), +1) | derived
         found["origin"] |= {"known": self.origin.known, "words": self.origin.words}
-        return {**found, **derived}
+        return found
 
 
 def numbered(document: Any, step: int) -> Any:
@@ -701,9 +668,8 @@ def neurons_table(result: DebugResult) -> pa.Table:
 
 def cases_table(result: DebugResult, run: Run) -> pa.Table:
     """One row per case looked at: who it is (codes), its distances in every layer, its bits per attribute."""
-    columns: dict[str, Any] = {}
-    for i, name in zip(run.schema.person_columns, run.layout.names, strict=True):
-        columns[name] = result.cases[:, i]
+    people = zip(run.layout.names, run.schema.person_columns, strict=True)
+    columns: dict[str, Any] = {name: result.cases[:, column] for name, column in people}
     columns |= {"k": result.k, "flips": result.flips, "q_1": result.q_1}
     if result.delta is not None and result.rho is not None:
         if result.units == "layers":  # trees are too many to have columns of their own
@@ -711,7 +677,7 @@ def cases_table(result: DebugResult, run: Run) -> pa.Table:
             columns |= {f"rho_{layer}": column for layer, column in enumerate(result.rho.T, 1)}
         columns["suspect_layer"] = ballots_of(result.rho)
     if result.attribution is not None:
-        for place, name in enumerate(result.attribution.attributes):
-            columns[f"q_inf_{name}"] = result.attribution.case_q_inf[:, place]
-            columns[f"q_1_{name}"] = result.attribution.case_q_1[:, place]
+        shares = zip(result.attribution.case_q_inf.T, result.attribution.case_q_1.T, strict=True)
+        for name, (q_inf, q_1) in zip(result.attribution.attributes, shares, strict=True):
+            columns |= {f"q_inf_{name}": q_inf, f"q_1_{name}": q_1}
     return pa.table(columns)

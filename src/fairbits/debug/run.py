@@ -14,17 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import NetworkTrainer, Trainer
-from fairbits.debug.layers import (
+from fairbits.debug.neurons import (
+    MAX_LOSS,
     SPREAD_ROWS,
+    TryOut,
+    accuracy_of,
     amplification,
     check_rule,
     layer_distances,
     layer_effects,
+    layer_holds,
     layer_scales,
+    neuron_effects,
+    neuron_sets,
     text_effects,
     vote_of,
 )
-from fairbits.debug.neurons import MAX_LOSS, TryOut, accuracy_of, layer_holds, neuron_effects, neuron_sets
 from fairbits.debug.origin import (
     MAX_ATTRIBUTES,
     MIN_ROWS,
@@ -78,9 +83,10 @@ def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Code
     if total == 0:
         raise OptionError(f"the run in {str(run.folder)!r} has no cases to look at; search again with a larger budget.")
     worst = max(1, round(WORST_SHARE * min(samples, total)))
+    asked = run.batches(top=total if total <= samples else worst, labels=False)
+    top = np.concatenate([run.layout.codes_of(batch) for batch in asked])
     if total <= samples:
-        return _ranked(run, total), worst
-    top = _ranked(run, worst)
+        return top, worst
     known = {row.tobytes() for row in top}
     # At most `worst` of the rows drawn are among the worst: so many are drawn in excess, and enough are left.
     drawn = rng.choice(total, samples, replace=False)
@@ -88,18 +94,12 @@ def sample_cases(run: Run, samples: int, rng: np.random.Generator) -> tuple[Code
     return np.concatenate([top, np.array(others[: samples - worst]).reshape(-1, top.shape[1])]), worst
 
 
-def _ranked(run: Run, top: int) -> Codes:
-    pieces = [run.layout.codes_of(batch) for batch in run.batches(top=top, labels=False)]
-    return np.concatenate(pieces)
-
-
 def chains_of(run: Run, cases: Codes) -> npt.NDArray[np.int64] | None:
     """The chain of each case: what a search made of one row of the table is no independent evidence; None where each
     case is of another row.
     """
     seeds = run.seed_rows(cases)
-    alone = -1 - np.arange(len(cases))  # started from no row of the table: somebody else each time
-    found = np.where(seeds >= 0, seeds, alone)
+    found = np.where(seeds >= 0, seeds, -1 - np.arange(len(cases)))  # from no row of the table: somebody else each time
     return None if len(np.unique(found)) == len(found) else found
 
 
@@ -213,10 +213,9 @@ def debug_run(
 
 def suspect_of(layers: tuple[LayerEffect, ...], vote: Vote | None) -> int | None:
     """The layer whose held neurons explain most bits of cases that chose none of them; else the one voted for."""
-    known = [one for one in layers if one.explained is not None and one.explained.value > 0]
-    if known:
-        return max(known, key=lambda one: 0.0 if one.explained is None else one.explained.value).layer
-    return None if vote is None else vote.suspect
+    known = {one.layer: one.explained.value for one in layers if one.explained is not None and one.explained.value > 0}
+    voted = None if vote is None else vote.suspect
+    return max(known, key=known.__getitem__) if known else voted
 
 
 class _Work:
@@ -252,17 +251,16 @@ class _Work:
     def layers(self, ranked: int) -> tuple[tuple[LayerEffect, ...], np.ndarray, np.ndarray, Vote]:
         self.say("measuring layers")
         voting = generator(self.seed, "debug", "vote")
-        if self.rule == "text":
-            delta, widths = layer_distances(self.evaluator, self.cases)
-            delta = delta * np.maximum(widths, 1)
-            layers, vote = text_effects(delta, widths, voting)
-            return layers, delta, amplification(delta, rule="text"), vote
         scales = None
         if self.rule == "ours":
             rng, codes = generator(self.seed, "debug", "spread"), self.subject.table.codes
             count = max(50, SPREAD_ROWS // self.evaluator.m)
             scales = layer_scales(self.evaluator, codes[np.sort(rng.permutation(len(codes))[:count])])
         delta, widths = layer_distances(self.evaluator, self.cases, scales)
+        if self.rule == "text":
+            delta = delta * np.maximum(widths, 1)
+            layers, vote = text_effects(delta, widths, voting)
+            return layers, delta, amplification(delta, rule="text"), vote
         rho = amplification(delta, rule=self.rule)
         vote = vote_of(rho, voting, chosen=ranked if self.rule == "code" else 0, chains=self.chains)
         if self.rule == "code" and vote.close and vote.share is not None and vote.runner_up_share is not None:
@@ -332,9 +330,9 @@ class _Work:
             chains=self.chains,
         )
         if accuracy is None:
-            why = "a regression has no accuracy" if self.subject.schema.regression else "the table has no labels"
-            if self.subject.table.labels is not None and not self.subject.schema.regression:
-                why = "a score does not say which of several classes is decided"
+            labelled = self.subject.table.labels is not None
+            why = "a score does not say which of several classes is decided" if labelled else "the table has no labels"
+            why = "a regression has no accuracy" if self.subject.schema.regression else why
             self.notes.append(f"Accuracy is not known ({why}): every value that a neuron can take was kept.")
         elif not any(one.acd is not None for one in found):
             self.notes.append(f"No neuron can be both on and off within {percent(MAX_LOSS, 0)} of the accuracy.")
@@ -343,10 +341,10 @@ class _Work:
     def attribution(self) -> Attribution | None:
         self.say("attributing bits")
         count = len(self.subject.schema.protected)
-        if count > MAX_ATTRIBUTES:
-            self.notes.append(f"Bits were not attributed: {count} protected attributes have too many subsets.")
-            return None
-        return attribute_bits(self.evaluator, self.cases)
+        if count <= MAX_ATTRIBUTES:
+            return attribute_bits(self.evaluator, self.cases)
+        self.notes.append(f"Bits were not attributed: {count} protected attributes have too many subsets.")
+        return None
 
     def origin(self, labels: LabelBits | None, trainings: int | None, *, patience: float | None, alike: bool) -> Origin:
         """The shares of data and training; where they cannot be known, one sentence that says why."""
@@ -387,9 +385,7 @@ class _Work:
     def _trained(self, labels: LabelBits | None, count: int, epochs: int | None) -> Origin:
         self.say(f"training {count} models anew")
         people, unseen = people_of(self.subject, self.evaluator.m, generator(self.seed, "debug", "origin", "people"))
-        seeds = [
-            int(seed) for seed in generator(self.seed, "debug", "origin", "seeds").integers(1, 2**31 - 10_000, count)
-        ]
+        seeds = generator(self.seed, "debug", "origin", "seeds").integers(1, 2**31 - 10_000, count).tolist()
         trained = (self.train_out or train_here)(self.subject, people, seeds, epochs=epochs)
         scores = np.stack([one.scores for one in trained])
         self.say("comparing trainings")

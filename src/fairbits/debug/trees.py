@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.debug.layers import SMALL
-from fairbits.debug.neurons import accuracy_floor, candidate_of
+from fairbits.debug.neurons import SMALL, accuracy_floor, candidate_of
 from fairbits.debug.records import QUANTILES, Candidate, Floats, LayerEffect, NeuronEffect, halves
 from fairbits.domain import Attribute, Codes, Truth, with_stand_ins
 from fairbits.engine import LEFT, OTHER_WAY, RIGHT, Evaluation, held_sums, leaves_of, walks_of
@@ -103,28 +102,24 @@ class _Study:
         assert isinstance(model, HasTrees)  # noqa: S101 - the caller has looked
         self.evaluator, self.subject, self.cases, self.say = evaluator, subject, cases, say
         self.model, self.schema = model, subject.schema
-        ensemble: Ensemble = model.ensemble.plain()
-        favourable = int(getattr(model, "favourable", 1))
-        self.reduced = ensemble.width > 1 and ensemble.link == "identity" and len(self.schema.classes) <= 2
-        self.ensemble = ensemble.only_output(favourable) if self.reduced else ensemble
+        ensemble, favourable = model.ensemble.plain(), int(getattr(model, "favourable", 1))
+        reduced = ensemble.width > 1 and ensemble.link == "identity" and len(self.schema.classes) <= 2
+        self.ensemble: Ensemble = ensemble.only_output(favourable) if reduced else ensemble
         self.shown = favourable if self.ensemble.width > 1 else 0  # which of a leaf's values δ looks at
         self.walks = walks_of(self.ensemble)
         self.flags = np.zeros(len(self.ensemble.feature), np.bool_)
-        self.owner = self._owners()
+        columns = np.full(self.ensemble.features, -1)
+        for column, part in enumerate(subject.encoding.parts):
+            columns[part.columns] = column
+        feature = self.ensemble.feature
+        #: By node, the attribute that it looks at; -1 at leaves and where nobody differs.
+        self.owner = np.where(feature >= 0, columns[np.maximum(feature, 0)], -1)
         inner = np.flatnonzero(np.isin(self.owner, evaluator.twins.columns))
         self.tree_of = np.searchsorted(self.ensemble.roots, np.arange(len(self.owner)), side="right") - 1
         self.looking = np.unique(self.tree_of[inner])  # the others tell no twins apart
         self.splits = {int(tree): inner[self.tree_of[inner] == tree] for tree in self.looking}
         self._read_table(rng)
         self.k_before = evaluator.evaluate(cases)
-
-    def _owners(self) -> npt.NDArray[np.int64]:
-        """By node, the attribute that it looks at; -1 at leaves and where nobody differs."""
-        columns = np.full(self.ensemble.features, -1)
-        for column, part in enumerate(self.subject.encoding.parts):
-            columns[part.columns] = column
-        feature = self.ensemble.feature
-        return np.where(feature >= 0, columns[np.maximum(feature, 0)], -1)
 
     def _read_table(self, rng: np.random.Generator) -> None:
         table, encoding = self.subject.table, self.subject.encoding
@@ -148,13 +143,11 @@ class _Study:
 
     def _passing(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """How many come to every node, from how many end in every leaf."""
-        counts = counts.copy()
-        level = self.ensemble.roots
-        levels = []
-        while len(level):
-            level = level[self.ensemble.feature[level] >= 0]
-            levels.append(level)
-            level = np.concatenate([self.ensemble.left[level], self.ensemble.right[level]]).astype(np.int64)
+        counts, levels = counts.copy(), [self.ensemble.roots]
+        while len(levels[-1]):
+            levels[-1] = levels[-1][self.ensemble.feature[levels[-1]] >= 0]
+            sides = self.ensemble.left[levels[-1]], self.ensemble.right[levels[-1]]
+            levels.append(np.concatenate(sides).astype(np.int64))
         for nodes in reversed(levels):
             counts[nodes] = counts[self.ensemble.left[nodes]] + counts[self.ensemble.right[nodes]]
         return counts
@@ -169,12 +162,9 @@ class _Study:
     def _accuracy(self, sums: Floats) -> float | None:
         if self.labels is None or self.schema.regression:
             return None
-        rule = self.schema.rule
-        if len(self.schema.classes) == 2:
-            chosen = rule.decide(self._scores(sums).astype(np.float32))
-        else:
-            chosen = rule.most_likely(self._class_table(sums).astype(np.float32))
-        return float((chosen == self.labels).mean())
+        rule, two = self.schema.rule, len(self.schema.classes) == 2
+        found = (self._scores(sums) if two else self._class_table(sums)).astype(np.float32)
+        return float(((rule.decide if two else rule.most_likely)(found) == self.labels).mean())
 
     def _figures(self, sums: Floats, valid: Truth | None) -> Evaluation:
         """Figures of some cases whose twins have these sums, as the evaluator would give them."""
@@ -182,7 +172,8 @@ class _Study:
         if table is not None and self.evaluator.by_vector:
             return self.evaluator.figures_of_classes(table, valid)
         scores = self._scores(sums).astype(np.float32)
-        scores = scores if self.schema.regression else np.clip(scores, 0, 1)
+        if not self.schema.regression:
+            scores = np.clip(scores, 0, 1)
         return self.evaluator.figures_of_scores(scores, valid, table=table)
 
     def _parts(self) -> Iterator[_Part]:
@@ -202,7 +193,17 @@ class _Study:
         delta, rho, left_out, passing = self._leave_out()
         ballots = np.bincount(rho.argmax(axis=1)[rho.max(axis=1) > 0], minlength=self.ensemble.trees)
         layers = tuple(
-            self._layer(tree, delta[:, tree], rho[:, tree], int(ballots[tree])) for tree in range(len(ballots))
+            LayerEffect(
+                layer=tree + 1,
+                width=int((self.ensemble.feature[self.ensemble.nodes(tree)] < 0).sum()),
+                delta=float(apart.mean()),
+                rho=float(wider.mean()),
+                votes=int(ballots[tree]),
+                delta_quantiles=tuple(np.quantile(apart, QUANTILES).tolist()),
+                rho_quantiles=tuple(np.quantile(wider, QUANTILES).tolist()),
+                role="tree",
+            )
+            for tree, (apart, wider) in enumerate(zip(delta.T, rho.T, strict=True))
         )
         ranked = sorted(self.looking.tolist(), key=lambda t: (-layers[t].votes, -(layers[t].rho or 0.0), t))
         chosen = ranked if all_trees else ranked[:MAX_TREES]
@@ -309,9 +310,8 @@ class _Study:
         return changed.reshape(sums.shape)
 
     def _held_accuracy(self, one: _Held, way: int) -> float | None:
-        if self.accuracy is None:
-            return None
-        return self._accuracy(self._decided(one, way, self.table_rows, self.table_leaves, self.table_sums))
+        known, table = self.accuracy is not None, (self.table_rows, self.table_leaves, self.table_sums)
+        return self._accuracy(self._decided(one, way, *table)) if known else None
 
     def _candidate(self, name: str, value: float, accuracy: float | None, found: _Counts, place: int) -> Candidate:
         flips = None if self.schema.regression else float(found.flips[place].mean())
@@ -326,18 +326,6 @@ class _Study:
             return found
         acd, chosen = (reporting - held.k_reported) / reporting, (choosing - held.k_choosing) / choosing
         return replace(found, acd=acd, inactive=held, acd_choosing=chosen)
-
-    def _layer(self, tree: int, delta: Floats, rho: Floats, votes: int) -> LayerEffect:
-        return LayerEffect(
-            layer=tree + 1,
-            width=int((self.ensemble.feature[self.ensemble.nodes(tree)] < 0).sum()),
-            delta=float(delta.mean()),
-            rho=float(rho.mean()),
-            votes=votes,
-            delta_quantiles=tuple(np.quantile(delta, QUANTILES).tolist()),
-            rho_quantiles=tuple(np.quantile(rho, QUANTILES).tolist()),
-            role="tree",
-        )
 
     def _sides(self, column: int, nodes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.bool_]]:
         """Which values of a protected attribute each of some splits sends to the left."""
@@ -372,14 +360,14 @@ def split_words(attribute: Attribute, values: Codes, left: npt.NDArray[np.bool_]
     name, inside = attribute.name, np.flatnonzero(left)
     if len(inside) in (0, len(values)):
         return f"{name}: {'everybody' if len(inside) else 'nobody'}"
+    read, ordered = [attribute.read_twin(float(value)) for value in values], attribute.kind != "category"
     if len(inside) == 1 and len(values) == 2:
-        return f"{name} = {attribute.read_twin(float(values[inside[0]]))}"
-    ordered = attribute.kind != "category"
+        return f"{name} = {read[inside[0]]}"
     if ordered and left[: len(inside)].all():
-        return f"{name} ≤ {attribute.read_twin(float(values[inside[-1]]))}"
+        return f"{name} ≤ {read[inside[-1]]}"
     if ordered and left[-len(inside) :].all():
-        return f"{name} ≥ {attribute.read_twin(float(values[inside[0]]))}"
+        return f"{name} ≥ {read[inside[0]]}"
     few = inside if 2 * len(inside) <= len(values) else np.flatnonzero(~left)
-    labels: list[Any] = [attribute.read_twin(float(values[i])) for i in few[:4]]
+    labels: list[Any] = [read[i] for i in few[:4]]
     more = f" and {len(few) - 4} more" if len(few) > 4 else ""
     return f"{name} {'is' if len(few) == len(inside) else 'is not'} {' or '.join(labels)}{more}"

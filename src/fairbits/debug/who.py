@@ -102,20 +102,7 @@ class Description:
     grants: tuple[str, ...] = ()
 
     def command(self, stage: str, rule: RegionRule) -> str | None:
-        """What restricts a stage to the people of a rule, as one types it; None for a subject made in Python.
-
-        Parameters
-        ----------
-        stage
-            Such as "search" or "certify".
-        rule
-            One of the rules.
-
-        Returns
-        -------
-        str or None
-            The command.
-        """
+        """What restricts a stage (such as "search") to a rule's people, as one types it; None: a subject of Python."""
         if self.source is None:
             return None
         text = rule.text if self.where is None else f"({self.where}) and {rule.text}"
@@ -162,15 +149,20 @@ def describe_people(
     figures = evaluator.evaluate(table.codes)
     people = people_of(schema, table)
     learning, growing = _halves(schema, table, people, rng)
-    target: Literal["flips", "k"] = "k" if schema.regression or above is not None else "flips"
-    if target == "k":
+    if schema.regression or above is not None:
         above = int(np.quantile(figures.k[learning], 0.75, method="lower")) if above is None else above
         above = max(1, above if (figures.k[learning] > above).any() else above - 1)
     hits = figures.flips if above is None else figures.k > above
-    learned = int(learning.sum())
-    found = Description(target, above, None, learned=learned, judged=len(learning) - learned)
-    grants = tuple(subject.options.typed_grants())
-    found = replace(found, source=subject.source, where=subject.where, grants=grants)
+    found = Description(
+        target="flips" if above is None else "k",
+        above=above,
+        base=None,
+        learned=int(learning.sum()),
+        judged=int((~learning).sum()),
+        source=subject.source,
+        where=subject.where,
+        grants=tuple(subject.options.typed_grants()),
+    )
     return _described(found, schema, table, hits, (learning, growing), people, rng)
 
 
@@ -209,8 +201,7 @@ def _described(
     )
     base = judge.rate(hits[judging])
     rules = _chosen(list(_candidates(schema, codes, hits, growing, rng)), codes, hits, choosing)
-    judged = [one for one in (judge.judged(rule) for rule in rules) if one is not None]
-    ranked = tuple(sorted(judged, key=lambda one: -one.coverage.value))
+    ranked = tuple(sorted(filter(None, map(judge.judged, rules)), key=lambda one: -one.coverage.value))
     text = " or ".join(one.text if len(ranked) == 1 else f"({one.text})" for one in ranked)
     together = judge.judged(Rule.of(text, schema.attributes)) if ranked else None
     if together is None or together.precision.low <= base.value:
@@ -239,34 +230,29 @@ class _Judge:
         inside, hits = rule.holds(self.codes), self.hits
         if not inside.any():
             return None
-        rates = self.rate(inside), self.rate(hits, inside), self.rate(inside, hits)
-        return RegionRule(rule.text, int(inside.sum()), *rates)
+        return RegionRule(
+            rule.text, int(inside.sum()), self.rate(inside), self.rate(hits, inside), self.rate(inside, hits)
+        )
 
 
 def _chosen(rules: list[Rule], codes: Codes, hits: Flags, choosing: Flags) -> list[Rule]:
     """The union of at most three rules with the largest F-measure among people who grew none of them."""
     hits, base = hits[choosing], float(hits[choosing].mean())
+    if not rules or not hits.any():
+        return []
+    floors = [min(factor * base, (1 + base) / 2) for factor in FLOORS]
     inside = np.array([rule.holds(codes[choosing]) for rule in rules])
-    if not len(rules) or not hits.any():
-        return []
     measure, precision = _f_measure(inside, hits)
-    useful = np.flatnonzero((precision >= _floor(FLOORS[-1], base)) & (inside.sum(axis=1) >= LEAST))
-    best = useful[np.argsort(-measure[useful], kind="stable")[:CANDIDATES]]
-    if not len(best):
-        return []
-    sets = [one for size in range(1, MAX_RULES + 1) for one in combinations(best.tolist(), size)]
-    filled = np.array([(*one, *[one[0]] * (MAX_RULES - len(one))) for one in sets])
-    measure, precision = _f_measure(np.logical_or.reduce(inside[filled], axis=1), hits)
+    useful = np.flatnonzero((precision >= floors[-1]) & (inside.sum(axis=1) >= LEAST))
+    best = useful[np.argsort(-measure[useful], kind="stable")[:CANDIDATES]].tolist()
+    sets = [one for size in range(1, MAX_RULES + 1) for one in combinations(best, size)]
+    unions = np.array([inside[list(one)].any(axis=0) for one in sets]).reshape(-1, len(hits))
+    measure, precision = _f_measure(unions, hits)
     measure -= WORTH * np.array([len(one) for one in sets])
-    for factor in FLOORS:
-        enough = np.flatnonzero(precision >= _floor(factor, base))
+    for enough in (np.flatnonzero(precision >= least) for least in floors):
         if len(enough):
             return [rules[place] for place in sets[int(enough[measure[enough].argmax()])]]
     return []
-
-
-def _floor(factor: float, base: float) -> float:
-    return min(factor * base, (1 + base) / 2)
 
 
 def _f_measure(inside: npt.NDArray[np.bool_], hits: Flags) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -314,13 +300,12 @@ def _leaves(tree: Any) -> Iterator[list[_Step]]:
     paths: list[tuple[int, list[_Step]]] = [(0, [])]
     while paths:
         node, path = paths.pop()
-        if tree.children_left[node] < 0:
-            if path:
-                yield path
-            continue
-        step = int(tree.feature[node]), float(tree.threshold[node])
-        paths += [(int(tree.children_left[node]), [*path, (*step, False)])]
-        paths += [(int(tree.children_right[node]), [*path, (*step, True)])]
+        if tree.children_left[node] < 0 and path:
+            yield path
+        for above, side in enumerate((tree.children_left, tree.children_right)):
+            if side[node] >= 0:
+                step = int(tree.feature[node]), float(tree.threshold[node]), bool(above)
+                paths.append((int(side[node]), [*path, step]))
 
 
 @dataclass(slots=True)
@@ -344,11 +329,8 @@ def _text(schema: Schema, features: list[tuple[int, float | None]], table: Codes
             continue
         values = table[:, feature]
         ends = float(values[values <= threshold].max()), float(values[values > threshold].min())
-        attribute = schema.attributes[column]
-        if above:
-            one.low = max(one.low, _cut(attribute, *ends, above=True))
-        else:
-            one.high = min(one.high, _cut(attribute, *ends, above=False))
+        cut = _cut(schema.attributes[column], *ends, above=above)
+        one.low, one.high = (max(one.low, cut), one.high) if above else (one.low, min(one.high, cut))
     texts = [text for column, one in said.items() for text in _said(schema.attributes[column], one)]
     return " and ".join(texts) if len(texts) <= DEPTH else None
 
@@ -405,7 +387,8 @@ def readable(low: float, high: float) -> float:
             step = 10.0**digits / part
             found = ceil(low / step) * step
             if found <= high:
-                return float(f"{max(found, low):.15g}") if low <= float(f"{max(found, low):.15g}") <= high else low
+                shown = float(f"{max(found, low):.15g}")
+                return shown if low <= shown <= high else low
     return low
 
 
@@ -416,6 +399,5 @@ def _name(name: str) -> str:
 
 def _value(attribute: Attribute, code: float) -> str:
     if attribute.labels:
-        label = attribute.shown_labels()[floor(code - attribute.low)]
-        return '"' + re.sub(r'([\\"])', r"\\\1", label) + '"'
+        return '"' + re.sub(r'([\\"])', r"\\\1", attribute.shown_labels()[floor(code - attribute.low)]) + '"'
     return f"{code:.15g}"

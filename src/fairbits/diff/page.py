@@ -28,11 +28,10 @@ from fairbits.blocks import (
     shown,
 )
 from fairbits.diff.pairs import Changed, GroupShift, ModelDiff, PairedChange, PersonShift, Shift
-from fairbits.domain import joined
 from fairbits.errors import OptionError
 from fairbits.report import render_page
 from fairbits.store import write_whole
-from fairbits.text import number, percent, signed
+from fairbits.text import joined, number, percent, signed
 
 _MINUS = str.maketrans("-", "−")
 

@@ -19,6 +19,7 @@ from .encoding import Lookup as Lookup
 from .encoding import Numeric as Numeric
 from .encoding import Part as Part
 from .encoding import Unseen as Unseen
+from .encoding import twin_inputs as twin_inputs
 from .reading import MAX_MODEL_BYTES as MAX_MODEL_BYTES
 from .reading import MAX_REQUESTS as MAX_REQUESTS
 from .reading import MAX_SECONDS as MAX_SECONDS
@@ -29,7 +30,6 @@ from .reading import granted_in as granted_in
 from .reading import one_hot_groups as one_hot_groups
 from .reading import read_arrow as read_arrow
 from .rule import KEYWORDS as KEYWORDS
-from .rule import NUMPY as NUMPY
 from .rule import Rule as Rule
 from .rule import Truth as Truth
 from .rule import columns_of as columns_of
@@ -64,9 +64,3 @@ from .twins import Validity as Validity
 from .twins import check_rules as check_rules
 from .twins import twin_limits as twin_limits
 from .twins import with_stand_ins as with_stand_ins
-from .words import NUMBER as NUMBER
-from .words import harmless as harmless
-from .words import joined as joined
-from .words import quality as quality
-from .words import shortened as shortened
-from .words import unsigned_zero as unsigned_zero

@@ -54,7 +54,7 @@ def _settled() -> Any:
     return field(init=False, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Attribute:
     """A named value with a domain: an :class:`Integer`, a :class:`Real` or a :class:`Category`.
 
@@ -148,8 +148,9 @@ class Attribute:
         return object.__new__(KINDS[kind])
 
     def __post_init__(self) -> None:
-        for name in ("labels", "columns", "cuts", "allowed"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        settled = vars(self)  # a frozen record settles what follows from its fields here, once
+        settled |= {name: tuple(settled[name]) for name in ("labels", "columns", "cuts", "allowed")}
+        settled["discrete"] = self.kind != "real"
         for name, known in (("missing", get_args(Missing)), ("holds", get_args(Holds))):
             stated = getattr(self, name)
             if stated not in (None, *known):
@@ -160,7 +161,6 @@ class Attribute:
         for name, why in others.items():
             if getattr(self, name) and getattr(self, name) != 1:
                 raise SchemaError(f"attribute {self.name!r} {why}")
-        object.__setattr__(self, "discrete", self.kind != "real")
         if self.kind == "category":
             self._check_category()
         else:
@@ -168,7 +168,7 @@ class Attribute:
         if len(set(self.labels)) != len(self.labels):
             double = next(label for label in self.labels if self.labels.count(label) > 1)
             raise SchemaError(f"attribute {self.name!r} has the label {double!r} twice; labels must differ.")
-        object.__setattr__(self, "own_columns", tuple(column for column in self.columns if column) or (self.name,))
+        settled["own_columns"] = tuple(column for column in self.columns if column) or (self.name,)
         if self.allowed:
             self._check_allowed()
         if self.ranges or self.cuts:
@@ -182,10 +182,9 @@ class Attribute:
         every = listed or int(self.upper - self.low) + 1
         some = taken < every - never or not (self.discrete or listed)
         lacking = some or never or (self.missing == "model" and not category)
-        settled = {"count": count, "twin_count": taken + lack, "representatives": some, "open": lacking}
-        settled["numeric_labels"] = category and any(map(is_number, self.labels))
-        for name, value in (settled | {"_twins_lack": lack, "_never_lack": never}).items():
-            object.__setattr__(self, name, value)
+        settled |= {"count": count, "twin_count": taken + lack, "representatives": some, "open": lacking}
+        numeric = category and any(map(is_number, self.labels))
+        settled |= {"numeric_labels": numeric, "_twins_lack": lack, "_never_lack": never}
 
     def _check_category(self) -> None:
         last = len(self.labels) - 1
@@ -208,13 +207,11 @@ class Attribute:
                 f"attribute {self.name!r} has the columns {', '.join(map(repr, self.columns))}; they must differ, "
                 f'and one at most may be "".'
             )
-        if self.missing is not None and MISSING not in self.labels:
-            object.__setattr__(self, "labels", (*self.labels, MISSING))
-        for name in ("high", "upper"):
-            object.__setattr__(self, name, len(self.labels) - 1)
-        for name in ("step", "stride"):
-            object.__setattr__(self, name, 1.0)
-        object.__setattr__(self, "gap", float(self.labels.index(MISSING)) if MISSING in self.labels else None)
+        lacks = (MISSING,) if self.missing is not None and MISSING not in self.labels else ()
+        labels = (*self.labels, *lacks)
+        gap = float(labels.index(MISSING)) if MISSING in labels else None
+        last = len(labels) - 1
+        vars(self).update(labels=labels, high=last, upper=last, step=1.0, stride=1.0, gap=gap)
 
     def _check_number(self) -> None:
         if self.high is None:
@@ -239,10 +236,10 @@ class Attribute:
             )
         if self.step is not None and abs(self.step) > _MAX_STEP:
             raise SchemaError(f"attribute {self.name!r} has a step beyond 1e300; a step is smaller than its range.")
-        if self.step is None:
-            object.__setattr__(self, "step", 1.0 if self.discrete else (self.high - self.low) / 100 or 1.0)
-        object.__setattr__(self, "upper", self.high)
-        object.__setattr__(self, "stride", self.step)
+        usual = 1.0 if self.discrete else (self.high - self.low) / 100 or 1.0
+        step = usual if self.step is None else self.step
+        gap = None if self.missing is None else math.floor(self.low - (self.high - self.low)) - 1.0
+        vars(self).update(step=step, upper=self.high, stride=step, gap=gap)
         if not self.stride > 0 or not np.isfinite(self.stride):
             raise SchemaError(f"attribute {self.name!r} has step {self.stride:g}; a step is larger than 0.")
         if self.discrete and not float(self.stride).is_integer():
@@ -253,25 +250,23 @@ class Attribute:
                 f"attribute {self.name!r} has {len(self.labels)} labels for the {needed} codes "
                 f"{self.low:g} to {self.high:g}; give one each."
             )
-        object.__setattr__(
-            self, "gap", None if self.missing is None else math.floor(self.low - (self.high - self.low)) - 1.0
-        )
 
     def _check_allowed(self) -> None:
         codes = tuple(sorted({float(code) for code in self.allowed}))
-        object.__setattr__(self, "allowed", ())
+        vars(self)["allowed"] = ()
         outside = next((code for code in codes if not self.valid(np.array([code]))[0]), None)
         if outside is not None:
             raise SchemaError(
                 f"attribute {self.name!r} takes {self.low:g} to {self.upper:g}, but its values name {outside:g}; "
                 f"drop it or widen the domain."
             )
-        object.__setattr__(self, "allowed", codes)
+        vars(self)["allowed"] = codes
 
     def _check_ranges(self) -> None:
         ranges = tuple((str(name), float(code)) for name, code in self.ranges)
-        object.__setattr__(self, "ranges", ranges)
         codes = [code for _, code in ranges]
+        cuts = tuple(float(cut) for cut in self.cuts) or _default_cuts(ranges)
+        vars(self).update(ranges=ranges, cuts=cuts)
         if codes != sorted(set(codes)):
             raise SchemaError(f"attribute {self.name!r} has ranges {shown(codes)}; their values must rise.")
         if len({name for name, _ in ranges}) != len(ranges):
@@ -282,7 +277,6 @@ class Attribute:
                     f"range {name!r} of attribute {self.name!r} stands at {code:g}, which is not one of its values; "
                     f"choose one within {self.low:g} to {self.upper:g}."
                 )
-        object.__setattr__(self, "cuts", tuple(float(cut) for cut in self.cuts) or _default_cuts(ranges))
         places = np.searchsorted(self.cuts, codes, side="right") if ranges else np.empty(0)
         if len(self.cuts) != max(0, len(ranges) - 1) or not np.array_equal(places, np.arange(len(ranges))):
             raise SchemaError(
@@ -340,17 +334,12 @@ class Attribute:
         return np.concatenate([[self.gap], values]) if self._twins_lack else values
 
     def twin_place(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Which of the values that twins take stands for each code: that of its range.
+        """Which of the ``twin_values()`` stands for each code, that of its range; −1 for a missing value that is none.
 
         Parameters
         ----------
         codes
             Codes of this attribute, (n,).
-
-        Returns
-        -------
-        npt.NDArray[np.int64]
-            Positions in ``twin_values()``, (n,); −1 for a missing value that none of them is.
         """
         values = self.twin_values()
         if self.ranges:
@@ -369,11 +358,6 @@ class Attribute:
         ----------
         codes
             Codes of this attribute, any shape.
-
-        Returns
-        -------
-        Codes
-            The nearest valid codes; the code of a missing value stays as it is.
         """
         if self.allowed:
             inside = self.values()[nearest(self.values(), codes)]
@@ -383,17 +367,12 @@ class Attribute:
         return inside if self.gap is None else np.where(codes == self.gap, self.gap, inside)
 
     def valid(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which codes lie in the domain.
+        """Which codes lie in the domain; NaN never does, the code of a missing value does where one may be missing.
 
         Parameters
         ----------
         codes
             Codes of this attribute, any shape.
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            True where the code is in the domain; NaN never is, the code of a missing value is where one may be missing.
         """
         if self.allowed:
             inside = np.isin(codes, self.allowed)
@@ -403,17 +382,12 @@ class Attribute:
         return inside if self.missing is None else inside | (codes == self.gap)
 
     def read(self, code: float) -> str:
-        """The label or number that a code stands for.
+        """The label or number that a code stands for, or the word for a missing value.
 
         Parameters
         ----------
         code
             A code of this attribute.
-
-        Returns
-        -------
-        str
-            The label, the number as text, or the word for a missing value.
 
         Raises
         ------
@@ -436,11 +410,6 @@ class Attribute:
         ----------
         code
             One of ``twin_values()``.
-
-        Returns
-        -------
-        str
-            Name of the range, or the label or number as by ``read``.
         """
         return next((name for name, value in self.ranges if value == code), None) or self.read(code)
 
@@ -449,17 +418,12 @@ class Attribute:
         return f"{shown(self.allowed)}" if self.allowed else f"{self.low:g} to {self.upper:g}"
 
     def code_of(self, text: str) -> float:
-        """The code of a label, or of a number given as text.
+        """The code of a label, or of a number given as text; it is inside the domain.
 
         Parameters
         ----------
         text
             A label, a number written as text, or the word for a missing value.
-
-        Returns
-        -------
-        float
-            The code, which is inside the domain.
 
         Raises
         ------
@@ -468,10 +432,9 @@ class Attribute:
         """
         if text == MISSING and self.gap is not None:
             return self.gap
-        if text in self.labels:
-            code = float(self.low + self.labels.index(text))
-        elif text in self.shown_labels():
-            code = float(self.low + self.shown_labels().index(text))
+        labels = self.labels if text in self.labels else self.shown_labels()
+        if text in labels:
+            code = float(self.low + labels.index(text))
         else:
             try:
                 code = float(text)
@@ -483,7 +446,7 @@ class Attribute:
         return code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Integer(Attribute):
     """A whole number from ``low`` to ``high``; parameters as of :class:`Attribute`.
 
@@ -494,7 +457,7 @@ class Integer(Attribute):
     kind: Kind = "integer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Real(Attribute):
     """A number with decimals from ``low`` to ``high``; parameters as of :class:`Attribute`.
 
@@ -505,7 +468,7 @@ class Real(Attribute):
     kind: Kind = "real"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Category(Attribute):
     """One of several words; its code is the position of the word among the labels. Parameters as of :class:`Attribute`.
 
@@ -539,13 +502,6 @@ def shown(codes: Sequence[float], *, max_shown: int = 8) -> str:
     """Some codes as text: the first ``max_shown`` of them, and how many there are."""
     text = ", ".join(f"{code:g}" for code in codes[:max_shown])
     return f"{text}, … ({len(codes)} in all)" if len(codes) > max_shown else text
-
-
-#: Whole numbers that a code holds exactly, and the largest step.
-_MAX_WHOLE, _MAX_STEP = 10**15, 10**300
-_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
-#: A range that its name spells out: "32–38", or one value.
-_RANGE = re.compile(rf"{_NUMBER}(?:\s*(?:–|-|to)\s*{_NUMBER})?")
 
 
 def _named_cuts(ranges: tuple[tuple[str, float], ...]) -> tuple[float, ...]:

@@ -66,9 +66,10 @@ class Decoder:
         categorical: bool = False,
         typed: bool = True,
     ):
-        owners = _owners(schema)
-        wanted = [name for own in owners.values() for name, _ in own] if columns is None else list(columns)
-        found = [(name, *_owner(name, owners, schema)) for name in wanted]
+        spread = {column: (a.name, i) for a in schema.attributes for i, column in enumerate(a.columns) if column}
+        wanted = table_columns(schema) if columns is None else tuple(columns)
+        # Any other name is an attribute's, which says so if it is a slip; or a spread category's own.
+        found = [(name, *(spread.get(name) or (schema[name].name, None))) for name in wanted]
         self.names = tuple(dict.fromkeys(attribute for _, attribute, _ in found))
         self.columns = tuple(Column(name, self.names.index(own), label) for name, own, label in found)
         self.encoding = Encoding.identity(schema, columns=self.names, dtype=np.float64)
@@ -83,7 +84,7 @@ class Decoder:
         self._gaps = [None if a.kind == "category" else a.gap for a in attributes]
 
     def values(self, column: Column, codes: Codes) -> Values:
-        """The values of one column.
+        """The values of one column as the table would hold them, (n,).
 
         Parameters
         ----------
@@ -91,25 +92,17 @@ class Decoder:
             Which column of the model's table.
         codes
             Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Values
-            The values that the table would hold, (n,).
         """
         own = codes[:, column.place]
         if column.label is not None:
             return (own == column.label).astype(np.int64)
         if column.place in self._tables:
-            return self._tables[column.place][self._places(column.place, own)]
+            table = self._tables[column.place]
+            return table[table_rows(own, 0, len(table))]
         gap = self._gaps[column.place]
         if gap is not None:  # a column of whole numbers with holes is one of floats, as pandas has it
             return np.where(own == gap, np.nan, own)
         return own.astype(np.int64) if self._whole[column.place] else own
-
-    def _places(self, place: int, codes: Codes) -> npt.NDArray[np.int64]:
-        """The codes of a category as positions of its labels."""
-        return table_rows(codes, 0, len(self._tables[place]))
 
     def frame(self, codes: Codes) -> Any:
         """A pandas frame with the columns that the model was trained on.
@@ -118,11 +111,6 @@ class Decoder:
         ----------
         codes
             Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Any
-            A ``pandas.DataFrame`` of n rows.
 
         Raises
         ------
@@ -147,7 +135,7 @@ class Decoder:
                 category = isinstance(values.dtype, pd.CategoricalDtype)
                 wanted = self.categorical and not plain and not category
                 self._frames[i] = (values.astype("category") if wanted else values).array
-            values = self._frames[i].take(self._places(i, codes[:, i]))
+            values = self._frames[i].take(table_rows(codes[:, i], 0, len(self._tables[i])))
             found[column.name] = pd.Series(values, dtype=values.dtype, copy=False)
         return pd.DataFrame(found, copy=False)
 
@@ -174,17 +162,12 @@ class Decoder:
         return values if kind is None or kind == values.dtype else pd.array(values, dtype=kind)
 
     def mapping(self, codes: Codes) -> dict[str, Values]:
-        """The columns that the model was trained on by name, without pandas.
+        """The columns that the model was trained on by name, (n,) each, without pandas.
 
         Parameters
         ----------
         codes
             Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        dict[str, Values]
-            Values by name of the column, (n,) each.
         """
         return {column.name: self.values(column, codes) for column in self.columns}
 
@@ -196,22 +179,15 @@ class Decoder:
         )
 
     def array(self, codes: Codes) -> Values:
-        """One array: of numbers where all columns are numbers, else of objects.
+        """One array, (n, columns): of numbers where all columns are numbers, else of objects.
 
         Parameters
         ----------
         codes
             Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Values
-            An array, (n, columns).
         """
-        mixed = np.empty((len(codes), len(self.columns)), dtype=object if self.mixed else np.float64)
-        for i, column in enumerate(self.columns):
-            mixed[:, i] = self.values(column, codes)
-        return mixed
+        kind: Any = object if self.mixed else np.float64
+        return np.column_stack([self.values(column, codes).astype(kind) for column in self.columns])
 
     def numbers(self, codes: Codes) -> Codes:
         """The codes themselves, for a model that was trained on codes; a missing number is NaN, as it was in training.
@@ -220,11 +196,6 @@ class Decoder:
         ----------
         codes
             Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        Codes
-            Codes, (n, seen).
         """
         gaps = np.array([np.nan if gap is None else gap for gap in self._gaps])
         lacking = codes == gaps  # never true of NaN, which stands for attributes that nobody lacks
@@ -237,50 +208,20 @@ class Decoder:
         ----------
         codes
             Codes of the attributes that the model sees, (n, seen).
-
-        Returns
-        -------
-        list[dict[str, Any]]
-            N dictionaries from column name to value.
         """
-        names = [column.name for column in self.columns]
-        held = [self.values(column, codes) for column in self.columns]
-        columns = [
-            (np.datetime_as_string(values, unit="auto") if values.dtype.kind == "M" else values).tolist()
-            for values in held
-        ]
-        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns = []
         for column in self.columns:
-            gap = self._gaps[column.place]
-            if gap is not None and column.label is None:
-                for row in np.flatnonzero(codes[:, column.place] == gap):
-                    rows[row][column.name] = None
-            missing = _missing(self._tables[column.place]) if column.place in self._tables else np.zeros(1, np.bool_)
-            if missing.any() and column.label is None:
-                for row in np.flatnonzero(missing[self._places(column.place, codes[:, column.place])]):
-                    rows[row][column.name] = None
-        return rows
+            values = self.values(column, codes)
+            missing = np.isnat(values) if values.dtype.kind == "M" else values != values  # noqa: PLR0124 - so is NaN alone
+            plain = np.datetime_as_string(values, unit="auto") if values.dtype.kind == "M" else values
+            columns.append([None if lacks else one for one, lacks in zip(plain.tolist(), missing, strict=True)])
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def table_columns(schema: Schema) -> tuple[str, ...]:
     """The columns of a table with this schema: one for each attribute, or one for each label of a spread category."""
     return tuple(name for attribute in schema.attributes for name in attribute.own_columns)
-
-
-def _owners(schema: Schema) -> dict[str, list[tuple[str, int | None]]]:
-    return {
-        a.name: [(name, i) for i, name in enumerate(a.columns) if name] if a.columns else [(a.name, None)]
-        for a in schema.attributes
-    }
-
-
-def _owner(name: str, owners: dict[str, list[tuple[str, int | None]]], schema: Schema) -> tuple[str, int | None]:
-    for attribute, own in owners.items():
-        for column, label in own:
-            if column == name:
-                return attribute, label
-    schema.column(name)  # names the slip, if it is one
-    return name, None  # a spread category asked for by its own name
 
 
 def _completed(few: Any, order: npt.NDArray[np.int64], labels: Values) -> Any:
@@ -337,22 +278,15 @@ def _guessed(attribute: Attribute, *, text: bool) -> Values:
     if attribute.holds == "date":
         return np.array(["NaT" if label == MISSING else label for label in attribute.labels], dtype="datetime64[ns]")
     present = [label for label in attribute.labels if label != MISSING]
-    plain: list[Any] = (
-        list(present) if text or attribute.holds == "text" else _numbers(present) or _truths(present) or list(present)
-    )
-    missing = len(present) < len(attribute.labels)
-    values = [float("nan") if label == MISSING else plain[present.index(label)] for label in attribute.labels]
-    if isinstance(plain[0] if plain else "", str) or (missing and isinstance(plain[0], bool)):
-        table = np.empty(len(values), dtype=object)
-        table[:] = values
-        return table
-    return np.array(values)
-
-
-def _missing(table: Values) -> npt.NDArray[np.bool_]:
-    if table.dtype.kind == "M":
-        return np.isnat(table)
-    return np.array([isinstance(value, float) and np.isnan(value) for value in table.tolist()], dtype=np.bool_)
+    plain: list[Any] = list(present)
+    if present and not text and attribute.holds != "text":
+        truths = [label == "true" for label in present] if set(present) <= {"true", "false"} else plain
+        plain = _numbers(present) or truths
+    known = dict(zip(present, plain, strict=True))
+    values = [known.get(label, float("nan")) for label in attribute.labels]
+    missing = len(present) < len(values)
+    kinds = str | bool if missing else str  # neither goes with NaN into an array of numbers
+    return np.array(values, dtype=object if not plain or isinstance(plain[0], kinds) else None)
 
 
 def _numbers(labels: Sequence[str]) -> list[int] | list[float] | None:
@@ -365,10 +299,6 @@ def _numbers(labels: Sequence[str]) -> list[int] | list[float] | None:
         if all(np.isfinite(found)) and all(str(v) == label for v, label in zip(found, labels, strict=True)):
             return found
     return None
-
-
-def _truths(labels: Sequence[str]) -> list[bool] | None:
-    return [label == "true" for label in labels] if labels and set(labels) <= {"true", "false"} else None
 
 
 #: What pandas.read_csv reads as missing in a column of text.
@@ -473,7 +403,7 @@ class RawTable:
             rows = np.unique([int(np.argmin(lacking)), int(np.argmax(lacking))])
             places = np.zeros(len(rows), np.int64)
         if self._kind == "pandas":
-            column = self._given.iloc[:, [str(one) for one in self._given.columns].index(name)]
+            column = self._given.iloc[:, self._data.column_names.index(name)]
             return HeldValues(column.array.take(rows), places)
         if self._kind == "polars":
             import pandas as pd
@@ -495,7 +425,7 @@ class RawTable:
         import pandas as pd
 
         if self._kind == "pandas":
-            names = [str(one) for one in self._given.columns]
+            names = self._data.column_names
             return self._given.iloc[chosen, [names.index(name) for name in columns]].copy()
         if self._kind == "polars":
             return self._given.select(columns)[chosen]

@@ -6,7 +6,7 @@ Encodings are affine: a numeric attribute enters as ``(code − shift) · scale`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -183,11 +183,6 @@ class Encoding:
             Attributes that the model sees, in its order; None means all, in order of the schema.
         dtype
             Number type of the inputs.
-
-        Returns
-        -------
-        Encoding
-            The encoding.
         """
         names = schema.names if columns is None else _known(columns, schema)
         return cls([Numeric(names.index(n)) if n in names else Unseen() for n in schema.names], dtype=dtype)
@@ -202,23 +197,14 @@ class Encoding:
             The attributes.
         columns
             Attributes that the model sees, in its order; None means all, in order of the schema.
-
-        Returns
-        -------
-        Encoding
-            The encoding.
         """
         parts: dict[str, Part] = {}
         column = 0
         for name in schema.names if columns is None else _known(columns, schema):
             attribute = schema[name]
-            if attribute.kind == "category":
-                size = len(attribute.labels)
-                parts[name] = Lookup(np.arange(column, column + size), np.eye(size))
-                column += size
-            else:
-                parts[name] = Numeric(column)
-                column += 1
+            size = len(attribute.labels) if attribute.kind == "category" else 0
+            parts[name] = Lookup(np.arange(column, column + size), np.eye(size)) if size else Numeric(column)
+            column += size or 1
         return cls([parts.get(name, Unseen()) for name in schema.names])
 
     @classmethod
@@ -235,11 +221,6 @@ class Encoding:
         order
             The table's columns in the order in which the model takes them; others are passed over. Empty means the
             order of the schema.
-
-        Returns
-        -------
-        Encoding
-            The encoding.
         """
         own = [attribute.own_columns for attribute in schema.attributes]
         wanted = {name for names in own for name in names}
@@ -270,11 +251,6 @@ class Encoding:
         columns
             Attributes that the model sees, in its order; None means all.
 
-        Returns
-        -------
-        Encoding
-            The first of the three that has this width.
-
         Raises
         ------
         ModelError
@@ -298,11 +274,6 @@ class Encoding:
         ----------
         schema
             Attributes, with the code of a missing value where there may be one.
-
-        Returns
-        -------
-        Encoding
-            A new encoding.
         """
         parts = [
             replace(part, gap=attribute.gap)
@@ -319,11 +290,6 @@ class Encoding:
         ----------
         other
             The encoding to compare with.
-
-        Returns
-        -------
-        bool
-            True where parts and fixed inputs are equal.
         """
         mine, theirs = (np.array(sorted(one.fixed.items()), dtype=np.float64) for one in (self, other))
         return np.array_equal(mine, theirs, equal_nan=True) and all(
@@ -334,17 +300,12 @@ class Encoding:
         )
 
     def encode(self, codes: Codes) -> Inputs:
-        """Encode people as inputs of the model.
+        """Encode people as inputs of the model, (n, width), of the encoding's number type.
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        Inputs
-            Inputs, (n, width), of the encoding's number type.
 
         Raises
         ------
@@ -367,16 +328,11 @@ class Encoding:
         ----------
         inputs
             Inputs of any floating type.
-
-        Returns
-        -------
-        Inputs
-            The same inputs, rounded to ``dtype``.
         """
         return np.asarray(inputs, dtype=self.dtype)
 
     def encode_twins(self, codes: Codes, twins: Twins) -> Inputs:
-        """Inputs of all twins; people and protected values are each encoded once.
+        """Inputs of all twins, (n, m, width); people and protected values are each encoded once.
 
         Parameters
         ----------
@@ -384,11 +340,6 @@ class Encoding:
             People, (n, attributes).
         twins
             Combinations of protected values.
-
-        Returns
-        -------
-        Inputs
-            Inputs, (n, m, width).
         """
         inputs = np.repeat(self.encode(codes)[:, None, :], twins.m, axis=1)
         for position, attribute in enumerate(twins.columns):
@@ -397,7 +348,7 @@ class Encoding:
         return inputs
 
     def pull_back(self, gradients: npt.NDArray[np.floating], codes: Codes) -> Codes:
-        """Gradients with respect to codes, from gradients with respect to inputs.
+        """Gradients with respect to codes, (n, attributes), from gradients with respect to inputs.
 
         Parameters
         ----------
@@ -405,11 +356,6 @@ class Encoding:
             Change of the output per unit of each input, (n, width).
         codes
             People at whom they were taken, (n, attributes).
-
-        Returns
-        -------
-        Codes
-            Change of the output per unit of each code, (n, attributes).
         """
         columns = [
             part.pull_back(gradients[:, part.columns], codes[:, attribute]) for attribute, part in enumerate(self.parts)
@@ -417,7 +363,7 @@ class Encoding:
         return np.column_stack(columns)
 
     def first_layer(self, weights: npt.NDArray[np.floating], bias: npt.NDArray[np.floating]) -> FirstLayer:
-        """The first layer as a function of codes.
+        """The first layer as a function of codes: slopes and tables, one for each attribute.
 
         Parameters
         ----------
@@ -425,19 +371,7 @@ class Encoding:
             Weights of the first layer, (width, neurons).
         bias
             Biases of the first layer, (neurons,).
-
-        Returns
-        -------
-        FirstLayer
-            The layer as slopes and tables, one for each attribute.
-
-        Raises
-        ------
-        ModelError
-            If the number of inputs is another one.
         """
-        if len(weights) != self.width:
-            raise ModelError(f"the network takes {len(weights)} inputs, but the encoding makes {self.width}.")
         exact = np.asarray(weights, dtype=np.float64)
         slopes: dict[int, tuple[float, npt.NDArray[np.float32]]] = {}
         tables: dict[int, tuple[int, npt.NDArray[np.float32]]] = {}
@@ -452,6 +386,18 @@ class Encoding:
             else:
                 tables[attribute] = (part.low, (part.table @ exact[part.columns]).astype(np.float32))
         return FirstLayer(offset.astype(np.float32), slopes, tables)
+
+
+#: About how many encoded twins a model that is asked gets at a time.
+_ROWS = 65_536
+
+
+def twin_inputs(encoding: Encoding, codes: Codes, twins: Twins) -> Iterator[tuple[slice, Inputs]]:
+    """A few people at a time: which they are, and the inputs of all their twins, (people · m, width)."""
+    people = max(1, _ROWS // twins.m)
+    for start in range(0, len(codes), people):
+        rows = slice(start, min(start + people, len(codes)))
+        yield rows, encoding.encode_twins(codes[rows], twins).reshape(-1, encoding.width)
 
 
 def _known(columns: Iterable[str], schema: Schema) -> tuple[str, ...]:

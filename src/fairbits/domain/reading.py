@@ -304,7 +304,7 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
             f"{_SEPARATORS[other]}s: set delimiter = {other!r}."
         )
     check_names(table.column_names)
-    _check_texts(table, file, delimiter)
+    table = _read_texts(table, file, delimiter)
     whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
     if whole:
         # Columns such as "02139" are the text that they are: as numbers they would lose their zeros.
@@ -314,15 +314,21 @@ def _read_csv(file: Path, delimiter: str, limit: TableLimit) -> pa.Table:
         for name in whole:
             if pc.any(pc.match_substring_regex(texts[name], r"^\s*0\d")).as_py():
                 table = table.set_column(table.column_names.index(name), name, texts[name])
-    return _with_numbers(table)
+    return table
 
 
-def _check_texts(table: pa.Table, file: Path, delimiter: str) -> None:
-    """Refuse columns that Arrow leaves as bytes, and numbers with a decimal comma, which would pass for labels."""
+def _read_texts(table: pa.Table, file: Path, delimiter: str) -> pa.Table:
+    """The table with columns of numbers as numbers where some cells say "NA" or the like, as pandas reads them.
+
+    Columns that Arrow leaves as bytes are refused, and numbers with a decimal comma, which would pass for labels.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    from fairbits.domain.decoding import NA_TEXTS
+
+    gone = pa.array(sorted(NA_TEXTS), pa.string())
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if pa.types.is_binary(column.type):
             values = (value or b"" for value in column.to_pylist())
             row = next(i for i, value in enumerate(values) if value.decode(errors="ignore").encode() != value)
@@ -330,36 +336,23 @@ def _check_texts(table: pa.Table, file: Path, delimiter: str) -> None:
                 f"the table {str(file)!r} is no text in UTF-8: column {name!r} has other bytes in "
                 f"{place_of(row + 1, file)}; save it as CSV in UTF-8."
             )
-        if delimiter != "," and pa.types.is_string(column.type):
-            texts = column.drop_null().unique()
+        if not pa.types.is_string(column.type):
+            continue
+        texts = column.drop_null().unique()
+        if delimiter != ",":
             amounts = pc.all(pc.match_substring_regex(texts, r"^\s*[+-]?\d+(,\d+)?\s*$")).as_py()
             if amounts and pc.any(pc.match_substring(texts, ",")).as_py():
                 raise TableError(
                     f"the table {str(file)!r} has numbers with a decimal comma in column {name!r} (first: "
                     f"{texts[0].as_py()!r}); save it with decimal points."
                 )
-
-
-def _with_numbers(table: pa.Table) -> pa.Table:
-    """The table with columns of numbers as numbers where some cells say "NA" or the like, as pandas reads them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from fairbits.domain.decoding import NA_TEXTS
-
-    gone = pa.array(sorted(NA_TEXTS), pa.string())
-    for place, field in enumerate(table.schema):
-        if not pa.types.is_string(field.type):
+        present = texts.filter(pc.invert(pc.is_in(texts, value_set=gone))).to_pylist()
+        if len(present) in (0, len(texts)) or not all(map(_NUMBER.fullmatch, present)):
             continue
-        texts = table[field.name].unique()
-        present = texts.filter(pc.invert(pc.is_in(texts, value_set=gone, skip_nulls=False))).drop_null()
-        if len(present) in (0, len(texts.drop_null())) or not all(map(_NUMBER.fullmatch, present.to_pylist())):
-            continue
-        column = table[field.name]
         emptied = pc.if_else(pc.is_in(column, value_set=gone), pa.scalar(None, pa.string()), column)
-        whole = all("." not in text and "e" not in text.lower() for text in present.to_pylist())
+        whole = all("." not in text and "e" not in text.lower() for text in present)
         trimmed = pc.utf8_trim_whitespace(emptied)
-        table = table.set_column(place, field.name, trimmed.cast(pa.int64() if whole else pa.float64()))
+        table = table.set_column(place, name, trimmed.cast(pa.int64() if whole else pa.float64()))
     return table
 
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from fairbits.domain.attribute import Attribute, Codes
 from fairbits.errors import SchemaError, choose_from
+from fairbits.text import shortened
 
 Truth = npt.NDArray[np.bool_]
 #: An operation and its operands: ``["->", a, b]``, ``["<", a, b]``, ``["in", a, b, …]``, ``["not", a]``,
@@ -132,10 +133,9 @@ def columns_of(program: Program) -> list[int]:
     return [column for operand in program[1:] for column in columns_of(operand)]
 
 
-def _shown(rule: str, *, max_letters: int = 100) -> str:
+def _shown(rule: str) -> str:
     """A rule in a message: short, and on one line."""
-    line = " ".join(rule.split())
-    return line if len(line) <= max_letters else line[: max_letters - 1] + "…"
+    return shortened(" ".join(rule.split()), 100)
 
 
 class _Reader:

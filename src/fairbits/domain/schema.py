@@ -209,8 +209,7 @@ class Schema:
         guarded = tuple(i for i, one in enumerate(settled["attributes"]) if one.protected)
         settled |= {"protected_columns": guarded, "protected": tuple(settled["names"][i] for i in guarded)}
         settled["free_columns"] = tuple(i for i in range(len(settled["names"])) if i not in guarded)
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(settled)
         if not self.attributes and not self.observed:
             raise SchemaError("a schema needs at least one attribute, but got none; list them under [attributes].")
         names = Counter((*self.names, *(one.name for one in self.observed)))
@@ -231,7 +230,7 @@ class Schema:
         for name in ("rules", "plausible"):
             texts = [rule.text if isinstance(rule, Rule) else rule for rule in getattr(self, name)]
             parsed = (Rule.of(text, self.attributes, own=name == "plausible") for text in texts)
-            object.__setattr__(self, name, tuple(parsed))
+            vars(self)[name] = tuple(parsed)
 
     def __repr__(self) -> str:
         shown = ", ".join([*self.names[:6], *(["…"] if len(self) > 6 else [])])
@@ -270,7 +269,7 @@ class Schema:
         if not self.classes and self.favourable is not None:
             raise SchemaError(f"favourable is {self.favourable!r}, but the target has no classes; name them.")
         if self.classes and self.favourable is None:
-            object.__setattr__(self, "favourable", self.classes[-1])
+            vars(self)["favourable"] = self.classes[-1]
         if self.classes and self.favourable not in self.classes:
             remedy = choose_from(str(self.favourable), self.classes)
             raise SchemaError(f"favourable value {self.favourable!r} is not a class of the target; {remedy}")
@@ -280,18 +279,17 @@ class Schema:
             raise SchemaError("scores is 'vector', but the target has no classes; a regression has one score only.")
         if self.max_twins < 1:
             raise SchemaError(f"the limit of twins is {self.max_twins}; it must be 1 or more.")
-
         if self.threshold is not None:
-            self._settle_threshold(self.threshold)
+            self._check_threshold(self.threshold)
+            vars(self)["threshold"] = float(self.threshold)
         own = 0 if self.favourable is None else self.classes.index(self.favourable)
         cut = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         settled = {"regression": not self.classes, "favourable_index": own}
         settled["probabilities"] = bool(self.classes) and self.score_range is None
         rule = DecisionRule(len(self.classes), own, cut if len(self.classes) == 2 else None)
-        for name, value in (settled | {"rule": rule}).items():
-            object.__setattr__(self, name, value)
+        vars(self).update(settled, rule=rule)
 
-    def _settle_threshold(self, stated: object) -> None:
+    def _check_threshold(self, stated: object) -> None:
         if isinstance(stated, bool) or not isinstance(stated, int | float) or not math.isfinite(stated):
             raise SchemaError(
                 f"the threshold is {stated!r}; it must be a number on the score's scale: between 0 and 1 for "
@@ -304,7 +302,6 @@ class Schema:
                 f"the threshold is {stated:g}, but the target has {len(self.classes)} classes, and the most likely one "
                 f"is decided; leave it out."
             )
-        object.__setattr__(self, "threshold", float(stated))
 
     @cached_property
     def person_columns(self) -> tuple[int, ...]:
@@ -325,17 +322,12 @@ class Schema:
         return self.attributes[self.column(name)]
 
     def column(self, name: str) -> int:
-        """Position of an attribute in the table.
+        """Position of an attribute in the table, from 0.
 
         Parameters
         ----------
         name
             Name of the attribute.
-
-        Returns
-        -------
-        int
-            The position, counted from 0.
 
         Raises
         ------
@@ -354,25 +346,20 @@ class Schema:
         names
             Attributes to protect.
 
-        Returns
-        -------
-        Schema
-            A new schema; this one where exactly these are protected already.
-
         Raises
         ------
         SchemaError
             If one is not in the schema.
         """
         chosen = list(names)
-        watched = {one.name for one in self.observed}
-        for name in chosen:
-            if name not in self.names and name not in watched:
-                raise SchemaError(f"protected attribute {name!r} is not in the table; {choose_from(name, self.names)}")
+        strange = next((one for one in chosen if one not in (*self.names, *(one.name for one in self.observed))), None)
+        if strange is not None:
+            raise SchemaError(
+                f"protected attribute {strange!r} is not in the table; {choose_from(strange, self.names)}"
+            )
         if all(attribute.protected == (attribute.name in chosen) for attribute in self.attributes):
             return self
-        attributes = (replace(attribute, protected=attribute.name in chosen) for attribute in self.attributes)
-        return replace(self, attributes=tuple(attributes))
+        return replace(self, attributes=tuple(replace(one, protected=one.name in chosen) for one in self.attributes))
 
     def read(self, codes: Sequence[float] | Codes) -> dict[str, str]:
         """One person in words: names of attributes with labels or numbers.
@@ -381,26 +368,16 @@ class Schema:
         ----------
         codes
             One row of codes, (attributes,).
-
-        Returns
-        -------
-        dict[str, str]
-            From name of the attribute to label or number as text.
         """
         return {attribute.name: attribute.read(code) for attribute, code in zip(self.attributes, codes, strict=True)}
 
     def codes_of(self, person: dict[str, str]) -> Codes:
-        """Codes of a person given in words; undoes ``read``.
+        """Codes of a person given in words, (attributes,); undoes ``read``.
 
         Parameters
         ----------
         person
             A label or a number as text for every attribute.
-
-        Returns
-        -------
-        Codes
-            One row of codes, (attributes,).
 
         Raises
         ------
@@ -416,20 +393,14 @@ class Schema:
         return np.array([attribute.code_of(person[attribute.name]) for attribute in self.attributes])
 
     def clip(self, codes: Codes) -> Codes:
-        """The nearest people inside the domain.
+        """The nearest people inside the domain, (n, attributes).
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        Codes
-            People with every code moved to the nearest valid one, (n, attributes).
         """
-        columns = [attribute.clip(codes[:, i]) for i, attribute in enumerate(self.attributes)]
-        return np.column_stack(columns)
+        return np.column_stack([attribute.clip(codes[:, i]) for i, attribute in enumerate(self.attributes)])
 
 
 #: A protected number with at most this many values keeps them all.

@@ -71,10 +71,22 @@ def codes_of_group(data: pa.Table, attribute: Attribute) -> Codes:
     return codes.astype(np.float64)
 
 
-def codes_of_column(column: Any, attribute: Attribute) -> Codes:
-    """One column as codes, labels by position and numbers as they are; a missing value has the code for that."""
-    codes = read_column(plain(column), attribute)
+def codes_of_column(column: Any, attribute: Attribute, *, observed: bool = False) -> Codes:
+    """One column as codes, labels by position and numbers as they are; a missing value has the code for that, or is NaN
+    where the attribute is only observed.
+
+    A column of numbers holds the labels of a category that has numbers among its labels, and codes of any other.
+    """
+    import pyarrow as pa
+
+    column = plain(column)
+    if attribute.labels and (pa.types.is_string(column.type) or attribute.numeric_labels):
+        codes = attribute.low + places_of(column, attribute.labels, f"column {attribute.name!r}", "labels")
+    else:
+        codes = numbers(column, attribute.name)
     missing = np.isnan(codes)
+    if observed:
+        return codes
     if attribute.gap is not None:
         return np.where(missing, attribute.gap, codes)
     if missing.any():
@@ -84,18 +96,6 @@ def codes_of_column(column: Any, attribute: Attribute) -> Codes:
             int(np.argmax(missing)),
         )
     return codes
-
-
-def read_column(column: Any, attribute: Attribute) -> Codes:
-    """A plain column as codes, NaN where a value is missing.
-
-    A column of numbers holds the labels of a category that has numbers among its labels, and codes of any other.
-    """
-    import pyarrow as pa
-
-    if attribute.labels and (pa.types.is_string(column.type) or attribute.numeric_labels):
-        return attribute.low + places_of(column, attribute.labels, f"column {attribute.name!r}", "labels")
-    return numbers(column, attribute.name)
 
 
 def plain(column: Any) -> Any:
@@ -259,11 +259,6 @@ class Table:
         ----------
         chosen
             Row positions, truth values, or a slice.
-
-        Returns
-        -------
-        Table
-            A new table.
         """
         return Table(
             self.codes[chosen],
@@ -288,17 +283,12 @@ class Table:
         return np.arange(len(self)) if self.numbers is None else self.numbers - 1
 
     def place(self, row: int) -> str:
-        """The name of a row for messages, by its number in the table as it was given.
+        """The name of a row for messages, as in the table that was given: "row 1,201, line 1,202 of loan.csv".
 
         Parameters
         ----------
         row
             Position of the row, counted from 0.
-
-        Returns
-        -------
-        str
-            Such as "row 1,201, line 1,202 of loan.csv".
 
         Examples
         --------
@@ -425,7 +415,7 @@ def _observed(data: pa.Table, attribute: Attribute) -> Codes:
     """An attribute that the model does not take: missing values stay missing, all others must be in its domain."""
     if attribute.columns:
         return codes_of_group(data, attribute)
-    codes = read_column(plain(data[attribute.name]), attribute)
+    codes = codes_of_column(data[attribute.name], attribute, observed=True)
     there = ~np.isnan(codes)
     if not there.any():
         raise TableError(
@@ -505,9 +495,10 @@ def scores_of_column(data: pa.Table, name: str, *, regression: bool) -> npt.NDAr
 
 def check_domain(codes: Codes, schema: Schema, place: Callable[[int], str] = lambda row: place_of(row + 1)) -> None:
     """Refuse codes outside the stated domain, saying how many and which."""
-    if codes.ndim != 2 or codes.shape[1] != len(schema) or len(codes) == 0:
+    wanted = len(schema.attributes)
+    if codes.ndim != 2 or codes.shape[1] != wanted or len(codes) == 0:
         raise TableError(
-            f"the table needs rows of {len(schema)} codes, one for each attribute, and at least one row, "
+            f"the table needs rows of {wanted} codes, one for each attribute, and at least one row, "
             f"but got an array of shape {codes.shape}."
         )
     faults = []

@@ -13,9 +13,10 @@ is the combination of protected values that they really have.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -24,9 +25,8 @@ import numpy.typing as npt
 from fairbits.domain.attribute import Codes
 from fairbits.domain.rule import Rule, Truth, columns_of, evaluated
 from fairbits.domain.schema import Schema
-from fairbits.domain.words import shortened
 from fairbits.errors import SchemaError
-from fairbits.text import percent
+from fairbits.text import percent, shortened
 
 Indices = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
@@ -101,17 +101,11 @@ class Twins:
     @cached_property
     def all_labels(self) -> tuple[str, ...]:
         """The same, followed by those at a person's own values: "own age, White, Female"."""
-        attributes = [self.schema.attributes[i] for i in self.columns]
-        return tuple(
-            ", ".join(
-                f"own {a.name}" if np.isnan(code) else a.read_twin(code)
-                for a, code in zip(attributes, row, strict=True)
-            )
-            for row in self.patterns
-        )
+        every = [", ".join(words) for words in product(*self.axes)]
+        return tuple(every[place] for place in np.argsort(self.grid))
 
     def label(self, twin: int, person: Codes) -> str:
-        """One twin of one person as people read it, the person's own value by its name.
+        """One twin of one person as people read it, the person's own value by its name: "33, Female".
 
         Parameters
         ----------
@@ -119,22 +113,15 @@ class Twins:
             Position of the twin among all combinations.
         person
             The person's codes, (attributes,).
-
-        Returns
-        -------
-        str
-            Such as "33, Female".
         """
-        if twin < self.m:
-            return self.labels[twin]
-        own = zip(self.columns, self.patterns[twin], strict=True)
-        attributes = self.schema.attributes
+        attributes = [(self.schema.attributes[i], person[i]) for i in self.columns]
         return ", ".join(
-            attributes[i].read(person[i]) if np.isnan(code) else attributes[i].read_twin(code) for i, code in own
+            one.read(own) if np.isnan(code) else one.read_twin(code)
+            for (one, own), code in zip(attributes, self.patterns[twin], strict=True)
         )
 
     def as_twins(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> Codes:
-        """People as one of their twins each.
+        """People as one of their twins each, (n, attributes).
 
         Parameters
         ----------
@@ -142,11 +129,6 @@ class Twins:
             People, (n, attributes).
         twins
             Positions of the twins among all combinations, (n,).
-
-        Returns
-        -------
-        Codes
-            The twins, (n, attributes).
         """
         rows = codes.copy()
         chosen = self.patterns[twins]
@@ -154,53 +136,25 @@ class Twins:
         return rows
 
     def own(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which combinations at their own values people have beside the m that everybody has.
+        """Which combinations at their own values people have beside the m that everybody has, (n, most − m).
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            Truth values, (n, most − m).
         """
-        known = self._known(codes)
-        wanted = np.isnan(self.patterns[self.m :])
-        return np.asarray((known.astype(np.int64) @ wanted.T.astype(np.int64)) == 0)
-
-    def has_own(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Who has a value of their own that no twin of others takes.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.bool_]
-            Truth values, (n,).
-        """
-        return np.asarray(~self._known(codes).all(axis=1))
-
-    def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        known = [np.isin(codes[:, i], d) for i, d in zip(self.columns, self._domains, strict=True)]
-        return np.stack(known, axis=1) if known else np.empty((len(codes), 0), np.bool_)
+        found = np.ones((len(codes), self.most - self.m), np.bool_)
+        for i, domain, wanted in zip(self.columns, self._domains, np.isnan(self.patterns[self.m :]).T, strict=True):
+            found &= ~(np.isin(codes[:, i], domain)[:, None] & wanted)
+        return found
 
     def place_of(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Position of people as they are among all their combinations, their own values as such.
+        """Position of people as they are among all their combinations, their own values as such, (n,).
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.int64]
-            Positions from 0 to most − 1, (n,).
         """
         index = np.zeros(len(codes), dtype=np.int64)
         for i, values, own in zip(self.columns, self._domains, self._open, strict=True):
@@ -216,56 +170,20 @@ class Twins:
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        Codes
-            Their twins, (n, m, attributes).
         """
         twins = np.repeat(codes[:, None, :], self.m, axis=1)
         twins[:, :, self.columns] = self.values
         return twins
 
-    def blocks(self, codes: Codes, *, rows: int = 65_536) -> Iterator[tuple[slice, Codes]]:
-        """Twins of a batch of people in pieces, through one buffer.
-
-        The protected columns are written once; each piece only fills in its people. The next piece overwrites the
-        buffer: use a piece or copy it before going on.
-
-        Parameters
-        ----------
-        codes
-            People, (n, attributes).
-        rows
-            About how many twins a piece holds.
-
-        Yields
-        ------
-        Iterator[tuple[slice, Codes]]
-            The rows of a piece, and its twins, (people, m, attributes).
-        """
-        people = max(1, rows // self.m)
-        buffer = np.empty((min(people, len(codes)), self.m, codes.shape[1]))
-        buffer[:, :, self.columns] = self.values
-        free = np.setdiff1d(np.arange(codes.shape[1]), self.columns)
-        for start in range(0, len(codes), people):
-            batch = codes[start : start + people]
-            piece = buffer[: len(batch)]
-            piece[:, :, free] = batch[:, None, free]
-            yield slice(start, start + len(batch)), piece
-
     def index_of(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """Position of the combination that stands for each person: by the ranges, where twins stand for ranges.
+        """Position of the combination that stands for each person, 0 to m − 1: by the ranges, where there are any.
+
+        A missing value that no twin takes counts as the first value.
 
         Parameters
         ----------
         codes
             People, (n, attributes).
-
-        Returns
-        -------
-        npt.NDArray[np.int64]
-            Positions from 0 to m − 1, (n,); a missing value that no twin takes counts as the first value.
         """
         index = np.zeros(len(codes), dtype=np.int64)
         for i, values in zip(self.columns, self._domains, strict=True):
@@ -338,6 +256,11 @@ class Limit:
                 f"rows; the others are people whom the table hardly knows."
             )
         return "Accuracy is on rows that the model may have been trained on; on others it is likely lower."
+
+    @property
+    def note(self) -> str:
+        """The same among other notes."""
+        return f"{self.text[:1].lower()}{self.text[1:]}"
 
     def document(self) -> dict[str, Any]:
         """As JSON, the sentence included."""

@@ -251,7 +251,8 @@ def run_batch(
 
     def chunk(start: int, stop: int) -> None:
         with np.errstate(all="ignore"):  # what is not finite is found out
-            faulty = run(whole_tiles(writeable(codes[start:stop])), stop - start, start)
+            rows = codes[start:stop]
+            faulty = run(whole_tiles(writeable(rows)) if plan.fused else rows, stop - start, start)
             if faulty >= 0:
                 _complain(plan, codes, range(faulty, min(faulty + PEOPLE, stop)), run)
 

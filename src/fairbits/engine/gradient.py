@@ -11,7 +11,7 @@ For plans the sums are the first layer's pre-activations; for other models they 
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from fairbits.engine.kernels.gradients import gradients_chunk
 from fairbits.engine.kernels.lanes import PEOPLE, fma, load, splat, store_totals, sub
 from fairbits.engine.plan import Plan, round_up, scratch
 from fairbits.engine.threads import writeable
-from fairbits.errors import ROW, OptionError, choose_from
+from fairbits.errors import ROW, OptionError
 
 Floats = NDArray[np.float32]
 Columns = NDArray[np.integer[Any]]
@@ -111,29 +111,23 @@ def foresee(contributions, one, other, at, attribute, here, there, found):
     store_totals(found, 0, a, b, nothing, nothing)
 
 
-Slope = Literal["margin", "score"]
-
-
 def gradients(
     plan: Plan,
     codes: NDArray[np.float64],
     twins: ArrayLike,
     *,
-    of: Slope = "margin",
     threads: int | None = None,
 ) -> NDArray[np.float32]:
     """Derivatives by code of every row, taken as its twin number `twins[row]`: an (n, d) array like `codes`.
 
     Of the margin: the favourable logit minus the log-sum of the others, whose sigmoid is the score (with a linear
-    head, of the output). It does not fade where the network is certain; the slope of the score does. A
+    head, of the output). It does not fade where the network is certain, as the slope of the score does. A
     categorical attribute has the mean of one step of code up and one down, as in `Encoding.pull_back`. Columns
     that the plan does not read have 0: among them the protected ones, whose codes are ignored.
     """
-    if of not in get_args(Slope):
-        raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
     codes = np.asarray(codes, dtype=np.float64)
     result = np.zeros(codes.shape, np.float32)
-    _run(plan, codes, twins, of == "score", (result, np.empty(0, np.float32)), threads)
+    _run(plan, codes, twins, (result, np.empty(0, np.float32)), threads)
     return result
 
 
@@ -142,7 +136,7 @@ def foresight(plan: Plan, codes: NDArray[np.float64], twins: ArrayLike, *, threa
     codes = np.asarray(codes, dtype=np.float64)
     width = round_up(int(plan.program.widths[0])) if plan.adjoint.table_columns.size else 0
     found = Foresight(np.zeros(codes.shape, np.float32), np.zeros((len(codes), width), np.float32))
-    _run(plan, codes, twins, False, (found.slopes, found.inner.ravel()), threads)
+    _run(plan, codes, twins, (found.slopes, found.inner.ravel()), threads)
     return found
 
 
@@ -150,7 +144,6 @@ def _run(
     plan: Plan,
     codes: NDArray[np.float64],
     twins: ArrayLike,
-    score: bool,
     results: tuple[Floats, Floats],
     threads: int | None,
 ) -> None:
@@ -160,10 +153,10 @@ def _run(
     def fused(people: NDArray[np.float64], n: int, start: int) -> int:
         chosen = whole_tiles(writeable(numbers[start : start + n]))
         buffer = scratch(adjoint.size)
-        return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, score, *results))
+        return int(gradients_chunk(program, adjoint, buffer, people, chosen, n, start, *results))
 
     def wide(people: NDArray[np.float64], n: int, start: int) -> int:
-        slopes, inner, sound = plan.layers.gradients(people[:n], numbers[start : start + n], score)
+        slopes, inner, sound = plan.layers.gradients(people[:n], numbers[start : start + n], False)
         results[0][start : start + n] = slopes
         if results[1].size:
             results[1].reshape(len(codes), -1)[start : start + n, : inner.shape[1]] = inner

@@ -224,7 +224,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile):
             return start + first
-        first_layer(program, tile, program.widths[0], program.table_starts.size)
+        first_layer(program, tile, scratch.live, program.widths[0], program.table_starts.size)
         people, gap = min(PEOPLE, n - first), (start + first) * m
         if decision.labels.size:
             for person in range(PEOPLE):  # the rows that only fill the tile agree with no class
@@ -245,6 +245,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
                     near, far = run_layers(
                         program,
                         tile,
+                        scratch.live,
                         np.int64(0) if shared else layer + 1,
                         layer + 1 if shared else last,
                         np.int64(0) if shared else weight + inputs * outputs,

@@ -390,6 +390,7 @@ class Scratch(NamedTuple):
     """The working memory of one call of a kernel."""
 
     tile: Array
+    live: Array
     counts: Array
     bits: Array
 
@@ -400,6 +401,7 @@ def scratch(size: int) -> Scratch:
     skip = -buffer.ctypes.data % 64 // 4
     return Scratch(
         tile=buffer[skip : skip + size],
+        live=np.zeros(size // PEOPLE, np.int64),
         counts=np.zeros(3 * PEOPLE, np.float32),
         bits=np.zeros(2 * PEOPLE, np.float64),
     )

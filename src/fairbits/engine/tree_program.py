@@ -96,9 +96,7 @@ class TreeProgram(NamedTuple):
     in_order: bool
     m: int
     cells: int
-    part_outputs: Ints
-    part_starts: Ints
-    part_cells: Ints
+    parts: Ints  # (parts, 3): the output, where its sums begin, and the row of ``cell_of``
     cell_of: Ints
 
 
@@ -145,39 +143,6 @@ class NoPlan(Exception):
     """The ensemble and the encoding do not make a plan: a feature that needs every real value by itself."""
 
 
-class Tests:
-    """The different splits of one attribute, as sets of its bins that go left: a range, or any set."""
-
-    def __init__(self, size: int):
-        self.size = size
-        self.rows: list[tuple[int, int, int]] = []  # low, high, start in `members` (-1: a range)
-        self.members: list[NDArray[np.bool_]] = []
-        self._by_start: dict[int, NDArray[np.bool_]] = {}
-        self._stored = 0
-
-    def add_range(self, low: int, high: int) -> int:
-        """Add a test that sends a range of bins to the left."""
-        self.rows.append((low, high, -1))
-        return len(self.rows) - 1
-
-    def set_at(self, start: int) -> NDArray[np.bool_]:
-        """The set of bins that begins at a position among all sets."""
-        return self._by_start[start]
-
-    def add_set(self, left: NDArray[np.bool_]) -> int:
-        """Add a test that sends a set of bins to the left."""
-        inside = np.flatnonzero(left)
-        if len(inside) and inside[-1] - inside[0] + 1 == len(inside):
-            return self.add_range(int(inside[0]), int(inside[-1]))
-        if len(inside) == 0:
-            return self.add_range(1, 0)
-        self.rows.append((0, -1, self._stored))
-        self._by_start[self._stored] = left
-        self.members.append(left)
-        self._stored += len(left)
-        return len(self.rows) - 1
-
-
 class Bins:
     """How one attribute is binned, and which of its bins each split of the ensemble sends left."""
 
@@ -185,6 +150,9 @@ class Bins:
         part = encoding.parts[column]
         attribute = schema.attributes[column]
         self.column, self.nodes = column, nodes
+        #: The different splits, as sets of bins that go left: first and last of a range and -1, or the place of a set.
+        self.tests: list[tuple[int, int, int]] = []
+        self.members: list[NDArray[np.bool_]] = []
         discrete = attribute.discrete and attribute.upper - attribute.low < MAX_TABLE
         self.tabled = isinstance(part, Lookup) or (isinstance(part, Numeric) and discrete)
         self.low, self.scale = 0.0, 1.0
@@ -234,8 +202,7 @@ class Bins:
 
     def _range_tests(self, ensemble: Ensemble, cuts: Floats) -> None:
         """Splits that compare: bins 1 to that of the threshold go left, and bin 0 (missing) where the split says so."""
-        nodes, size = self.nodes, len(cuts) + 2
-        self.tests, self.size = Tests(size), size
+        nodes, self.size = self.nodes, len(cuts) + 2
         last = np.searchsorted(cuts, ensemble.threshold[nodes], side="left") + 1
         rule, missing_left = ensemble.missing[nodes], ensemble.missing_left[nodes]
         nan_left = np.where(
@@ -244,37 +211,34 @@ class Bins:
         zero = np.searchsorted(cuts, ZERO_WIDTH, side="left") + 1 if (rule == ZERO).any() else 0
         keys = np.stack([last, nan_left, np.where(rule == ZERO, 1 + missing_left, 0)], axis=1).astype(np.int64)
         distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
-        numbers = np.empty(len(distinct), np.int64)
-        for i, (high, at_start, zero_rule) in enumerate(distinct.tolist()):
+        for high, at_start, zero_rule in distinct.tolist():
             if zero_rule == 0:
-                numbers[i] = self.tests.add_range(0 if at_start else 1, high)
+                self.tests.append((0 if at_start else 1, high, -1))
                 continue
-            left = np.zeros(size, np.bool_)
+            left = np.zeros(self.size, np.bool_)
             left[1 : high + 1] = True
-            left[0] = bool(at_start)
-            left[zero] = zero_rule == 2
-            numbers[i] = self.tests.add_set(left)
-        self.test_of = numbers[inverse.ravel()]
+            left[0], left[zero] = at_start, zero_rule == 2
+            self._add(left)
+        self.test_of = inverse.ravel()
 
     def _set_tests(self, ensemble: Ensemble, values: Floats, places: Ints) -> None:
         """Splits over few distinct rows: every row is tried."""
-        nodes, size = self.nodes, len(values)
-        self.tests, self.size = Tests(size), size
-        keys: dict[tuple[Any, ...], int] = {}
-        self.test_of = np.empty(len(nodes), np.int64)
-        for i, node in enumerate(nodes.tolist()):
-            chosen = int(ensemble.sets[node])
-            key = (
-                int(places[i]),
-                float(ensemble.threshold[node]),
-                int(ensemble.missing[node]),
-                bool(ensemble.missing_left[node]),
-                None if chosen < 0 else ensemble.members[chosen].tobytes(),
-            )
-            if key not in keys:
-                column = values[:, places[i]]
-                keys[key] = self.tests.add_set(ensemble.goes_left(np.full(size, node), column))
-            self.test_of[i] = keys[key]
+        nodes, self.size = self.nodes, len(values)
+        rules = ensemble.threshold[nodes], ensemble.missing[nodes], ensemble.missing_left[nodes], ensemble.sets[nodes]
+        _, first, inverse = np.unique(np.stack([places, *rules]), axis=1, return_index=True, return_inverse=True)
+        for node, place in zip(nodes[first], places[first], strict=True):
+            self._add(ensemble.goes_left(np.full(self.size, node), values[:, place]))
+        self.test_of = inverse.ravel()
+
+    def _add(self, left: NDArray[np.bool_]) -> None:
+        """Add a test that sends a set of bins to the left."""
+        inside = np.flatnonzero(left)
+        low, high = (int(inside[0]), int(inside[-1])) if len(inside) else (1, 0)
+        if high - low + 1 == len(inside):
+            self.tests.append((low, high, -1))
+        else:
+            self.tests.append((0, -1, len(self.members)))
+            self.members.append(left)
 
     def bins_of(self, codes: Floats, single: bool) -> Ints:
         """The bins of some codes."""
@@ -286,8 +250,6 @@ class Bins:
 
     def left(self, test: int) -> NDArray[np.bool_]:
         """Which bins a test sends left."""
-        low, high, start = self.tests.rows[test]
-        if start < 0:
-            places = np.arange(self.size)
-            return (places >= low) & (places <= high)
-        return self.tests.set_at(start)
+        low, high, place = self.tests[test]
+        bins = np.arange(self.size)
+        return self.members[place] if place >= 0 else (bins >= low) & (bins <= high)

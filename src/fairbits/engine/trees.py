@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, NamedTuple
+from functools import cache, cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,7 +206,10 @@ class TreePlanner:
             self.bins[column] = made
             self.node_test[nodes] = made.test_of
         self.free = [c for c in self.bins if c not in self.protected]
-        self.place = {c: i for i, c in enumerate(self.free)}
+        #: By node: the place of its attribute among those that are free, else -1.
+        self.node_place = np.full(len(self.node_owner), -1, np.int64)
+        for place, column in enumerate(self.free):
+            self.node_place[self.bins[column].nodes] = place
         single = ensemble.precision == "float32"
         self.twin_bins = {
             c: self.bins[c].bins_of(self.twin_values[:, self.protected[c]], single)
@@ -217,15 +220,18 @@ class TreePlanner:
 
     def plan(self) -> TreePlan:
         """Everything that the kernels take, small trees and large ones."""
-        shapes = [self._shape(tree) for tree in range(self.ensemble.trees)]
-        small = [tree for tree, shape in enumerate(shapes) if shape.leaves <= SMALL_LEAVES]
-        cells = sum(int(np.prod([self._values(c) for c in shapes[t].protected] or [1])) for t in small)
-        if cells > MAX_CELLS or (self.in_order and len(small) < len(shapes)):  # trees of one kind, in their order
+        ensemble = self.ensemble
+        nodes = [ensemble.nodes(tree) for tree in range(ensemble.trees)]
+        used = [self.twin_bins if self.in_order else np.unique(self.node_owner[mine]).tolist() for mine in nodes]
+        asked = [tuple(column for column in mine if column in self.twin_bins) for mine in used]
+        small = [tree for tree, mine in enumerate(nodes) if (ensemble.feature[mine] < 0).sum() <= SMALL_LEAVES]
+        cells = sum(int(np.prod([self._values(c) for c in asked[tree]] or [1])) for tree in small)
+        if cells > MAX_CELLS or (self.in_order and len(small) < len(nodes)):  # trees of one kind, in their order
             small = []
-        large = sorted(set(range(self.ensemble.trees)) - set(small))
+        large = sorted(set(range(ensemble.trees)) - set(small))
         tables, attributes = self.attributes()
-        parts, cell_of, part_list, total = self._parts([shapes[t] for t in small], small)
-        small_trees = self._small(small, shapes, parts)
+        groups, starts, cell_of, parts, total = self._parts({tree: asked[tree] for tree in small})
+        small_trees = self._small(small, cell_of[groups], starts)
         large_trees = self.large(large)
         program = TreeProgram(
             attributes,
@@ -237,10 +243,8 @@ class TreePlanner:
             self.in_order,
             self.m,
             total,
-            np.array([part[0] for part in part_list], dtype=np.int64),
-            np.array([part[1] for part in part_list], dtype=np.int64),
-            np.array([part[2] for part in part_list], dtype=np.int64),
-            np.array(cell_of, dtype=np.int64).reshape(-1, self.m),
+            parts,
+            cell_of,
         )
         room = 8 * (total + 2 * self.m * self.ensemble.outputs) + 4 * len(self.free)
         most = LARGE_BLOCK if large else MAX_BLOCK
@@ -254,7 +258,7 @@ class TreePlanner:
             self.encoding,
             self.twins,
             self.schema.rule,
-            self._error(len(self.protected) if large else 0, len(part_list)),
+            self._error(len(self.protected) if large else 0, len(parts)),
             cache(partial(walks_of, self.ensemble)),
             0 if one else self.favourable,
             self.model.complement,
@@ -281,172 +285,144 @@ class TreePlanner:
         """How many values each protected attribute has; twins are their grid."""
         return np.array([self._values(column) for column in self.protected], np.int64)
 
-    def _shape(self, tree: int) -> _Shape:
-        mine = self.ensemble.nodes(tree)
-        used = self.twin_bins if self.in_order else np.unique(self.node_owner[mine]).tolist()
-        return _Shape(int((self.ensemble.feature[mine] < 0).sum()), tuple(c for c in used if c in self.twin_bins))
-
     def attributes(self) -> tuple[NDArray[np.int32], Attributes]:
         """How codes become bins: tables of whole numbers, and everything else."""
-        tables, starts, sizes, cut_start, table_start = [np.empty(0, np.int32)], [], [], 0, 0
-        for column in self.free:
-            bins = self.bins[column]
-            starts.append(table_start if bins.tabled else cut_start)
-            sizes.append(len(bins.table) - 1 if bins.tabled else len(bins.cuts))
-            if bins.tabled:
-                tables.append(bins.table)
-                table_start += len(bins.table)
-            else:
-                cut_start += len(bins.cuts)
         made = [self.bins[column] for column in self.free]
-        return np.concatenate(tables).astype(np.int32), Attributes(
+        tabled = np.array([b.tabled for b in made], np.bool_)
+        tables, cuts = np.array([[len(b.table), len(b.cuts)] for b in made], np.int64).reshape(-1, 2).T
+        return np.concatenate([np.empty(0, np.int32), *(b.table for b in made)]), Attributes(
             np.array(self.free, np.int64),
-            np.array([b.tabled for b in made], np.bool_),
+            tabled,
             np.array([b.low for b in made], np.float64),
             np.array([b.scale for b in made], np.float64),
-            np.array(starts, np.int64),
-            np.array(sizes, np.int64),
+            np.where(tabled, np.cumsum(tables) - tables, np.cumsum(cuts) - cuts),
+            np.where(tabled, tables - 1, cuts),
             self.single,
         )
 
-    def _parts(self, shapes: list[_Shape], trees: list[int]) -> Any:
+    def _parts(self, asked: dict[int, tuple[int, ...]]) -> tuple[Ints, Ints, Ints, Ints, int]:
         """Sums are kept by the combinations of protected values that a tree can tell apart at all: by which protected
-        attributes it looks at, and by output."""
+        attributes it looks at, and by output.
+
+        Gives by tree the row of its combinations, and by tree and output where its sums begin; the combination of each
+        twin, in rows; the parts (output, where its sums begin, row); and how many sums there are.
+        """
         groups: dict[tuple[int, ...], int] = {}
-        cell_of: list[Ints] = []
-        sizes: list[int] = []
         starts: dict[tuple[int, int], int] = {}
-        parts: list[tuple[int, int, int]] = []
-        total = 0
-        for shape, tree in zip(shapes, trees, strict=True):
-            if shape.protected not in groups:
-                groups[shape.protected] = len(cell_of)
-                cell, size = np.zeros(self.m, np.int64), 1
-                for column in shape.protected:  # values that no split separates are one
-                    values, place = np.unique(self.twin_bins[column], return_inverse=True)
-                    cell, size = cell * len(values) + place, size * len(values)
-                cell_of.append(cell)
-                sizes.append(size)
-            group = groups[shape.protected]
+        cell_of, begins, parts, total = [np.empty((0, self.m), np.int64)], [], [], 0
+        for tree, columns in asked.items():
+            group = groups.setdefault(columns, len(groups))
+            if group == len(cell_of) - 1:  # values that no split separates are one
+                values = np.stack([np.zeros(self.m, np.int64), *(self.twin_bins[column] for column in columns)])
+                cell_of.append(np.unique(values, axis=1, return_inverse=True)[1].reshape(1, -1))
             for w in range(self.ensemble.width):
                 output = int(self.ensemble.output[tree]) + w
                 if (group, output) not in starts:
                     starts[group, output] = total
                     parts.append((output, total, group))
-                    total += sizes[group]
-        return (groups, starts, cell_of, sizes), cell_of, parts, total
+                    total += int(cell_of[group + 1].max()) + 1
+                begins.append(starts[group, output])
+        rows = np.array([groups[columns] for columns in asked.values()], np.int64)
+        whole = np.array(parts, np.int64).reshape(-1, 3)
+        return rows, np.array(begins, np.int64), np.concatenate(cell_of), whole, total
 
-    def _all_tests(self) -> tuple[dict[int, Ints], NDArray[np.bool_]]:
-        """By attribute the rows (low, high, start of the set) of its tests, with the sets of all attributes in one."""
-        rows, members, stored = {}, [np.empty(0, np.bool_)], 0
-        for column, bins in self.bins.items():
-            table = np.array(bins.tests.rows, np.int64).reshape(-1, 3)
-            table[table[:, 2] >= 0, 2] += stored
-            rows[column] = table
-            members += bins.tests.members
-            stored += sum(len(flags) for flags in bins.tests.members)
-        return rows, np.concatenate(members)
+    @cached_property
+    def _tests(self) -> tuple[Ints, NDArray[np.bool_]]:
+        """By node the bins that go left: the first and the last, or where its set begins among those of all (else -1).
 
-    def _small(self, trees: list[int], shapes: list[_Shape], parts: Any) -> SmallTrees:  # noqa: PLR0915 - one array after the other
-        groups, starts, cell_of, _ = parts
-        ensemble, width = self.ensemble, self.ensemble.width
-        rows, members = self._all_tests()
-        made: dict[str, list[Any]] = {name: [] for name in SmallTrees._fields}
-        for name in ("split_starts", "split_masks", "group_starts", "cell_lists"):
-            made[name].append(0)
-        value_start = kept_start = 0
-        for tree in trees:
-            shape, mine = shapes[tree], ensemble.nodes(tree)
-            words = (shape.leaves + 63) // 64
-            inner, first, last, order = _leaf_ranges(ensemble, mine)
-            group = groups[shape.protected]
-            _, someone = np.unique(cell_of[group], return_index=True)  # a twin for every cell
-            kept = np.full((len(someone), words), ~np.uint64(0))
-            by_attribute = np.argsort(self.node_owner[inner], kind="stable")  # a person's bins stay in the cache
-            for i in by_attribute.tolist():
-                node = int(inner[i])
-                column = int(self.node_owner[node])
-                mask = ~_bit_range(int(first[i]), int(last[i]), words)
-                if column < 0:  # a feature that is the same for everybody
-                    if not self._fixed_left(node):
-                        kept &= mask
-                elif column in self.protected:
-                    left = self.bins[column].left(int(self.node_test[node]))[self.twin_bins[column][someone]]
-                    kept[~left] &= mask
-                else:
-                    low, high, start = rows[column][self.node_test[node]].tolist()
-                    if start < 0 and high < low:  # nothing goes left
-                        low, high = -1, -1
-                    made["split_attributes"].append(self.place[column])
-                    made["split_lows"].append(low)
-                    made["split_spans"].append(high - low if start < 0 else 0)
-                    made["split_members"].append(start)
-                    touched = np.flatnonzero(mask != ~np.uint64(0))
-                    made["mask_words"] += touched.tolist()
-                    made["masks"].append(mask[touched])
-                    made["split_masks"].append(made["split_masks"][-1] + len(touched))
-            made["split_starts"].append(len(made["split_attributes"]))
-            made["words"].append(words)
-            made["leaves"].append(len(order))
-            made["value_starts"].append(value_start)
-            made["values"].append(ensemble.values[order].T.ravel())
-            value_start += len(order) * width
+        Where nothing goes left, both ends are -1, which no bin is.
+        """
+        ranges, members, stored = np.full((len(self.node_owner), 3), -1), [np.empty(0, np.bool_)], 0
+        for bins in self.bins.values():
+            mine = np.array(bins.tests, np.int64).reshape(-1, 3)
+            in_set = mine[:, 2] >= 0
+            mine[~in_set & (mine[:, 1] < mine[:, 0])] = -1
+            mine[in_set] = (stored + bins.size * mine[in_set, 2])[:, None]
+            ranges[bins.nodes] = mine[bins.test_of]
+            members += bins.members
+            stored += bins.size * len(bins.members)
+        return ranges, np.concatenate(members)
+
+    def _small(self, trees: list[int], cells: Ints, starts: Ints) -> SmallTrees:
+        """Some trees as tables of leaves; ``cells`` are the combinations of twins that each tells apart."""
+        ensemble, (ranges, members), (choice_of, choices) = self.ensemble, self._tests, self._choices()
+        walk = Walk.of(ensemble, trees, np.full(len(choice_of), -1), choices)
+        leaf = ensemble.feature[walk.nodes] < 0
+        before = np.concatenate([[0], np.cumsum(leaf)])  # leaves, from left to right
+        ends = np.append(walk.roots, len(walk.nodes))
+        sizes = np.diff(before[ends])
+        made: dict[str, list[Any]] = {name: [np.empty(0, np.int64)] for name in ("splits", "words", "counts", "cells")}
+        made |= {"masks": [np.empty(0, np.uint64)], "kept": [np.empty(0, np.uint64)], "values": [np.empty(0)]}
+        free, lists, groups = [0], [0], [0]
+        for tree, mine in enumerate(cells):
+            begin, stop = int(ends[tree]), int(ends[tree + 1])
+            splits = begin + np.flatnonzero(~leaf[begin:stop])
+            splits = splits[np.argsort(self.node_owner[walk.nodes[splits]], kind="stable")]  # bins stay in the cache
+            bits = np.arange(before[begin], before[begin] + -(-sizes[tree] // 64) * 64)
+            cleared = (bits >= before[splits, None]) & (bits < before[walk.right[splits], None])
+            masks = ~np.packbits(cleared, axis=1, bitorder="little").view("<u8")
+            _, someone = np.unique(mine, return_index=True)  # a twin for every cell
+            kept = np.full((len(someone), masks.shape[1]), ~np.uint64(0))
+            choice = choice_of[walk.nodes[splits]]
+            for place in np.flatnonzero(choice >= 0):  # no person decides these
+                kept[~choices[choice[place], someone]] &= masks[place]
+            touched = masks[choice < 0] != ~np.uint64(0)
+            made["splits"].append(splits[choice < 0])
+            made["counts"].append(touched.sum(axis=1))
+            made["words"].append(np.nonzero(touched)[1])
+            made["masks"].append(masks[choice < 0][touched])
+            free.append(free[-1] + len(touched))
+            made["values"].append(ensemble.values[walk.nodes[begin:stop][leaf[begin:stop]]].T.ravel())
             distinct, inverse = np.unique(kept, axis=0, return_inverse=True)
-            made["group_masks"] += range(kept_start, kept_start + distinct.size, words)
             made["kept"].append(distinct.ravel())
-            kept_start += distinct.size
-            made["group_starts"].append(len(made["group_masks"]))
             made["cells"].append(np.argsort(inverse.ravel(), kind="stable"))
-            counts = np.bincount(inverse.ravel(), minlength=len(distinct))
-            made["cell_lists"] += (made["cell_lists"][-1] + np.cumsum(counts)).tolist()
-            made["cell_starts"] += [starts[group, int(ensemble.output[tree]) + w] for w in range(width)]
-        made["members"] = [members]
-        special: dict[str, Any] = {"split_lows": np.int32, "split_spans": np.uint32, "members": np.bool_}
-        special |= {"masks": np.uint64, "kept": np.uint64, "values": ensemble.adds}
-        joined = {"values", "masks", "kept", "members", "cells"}
-        arrays: dict[str, Any] = {}
-        for name, found in made.items():
-            kind = special.get(name, np.int64)
-            whole = np.concatenate([np.empty(0, kind), *found]) if name in joined else np.array(found)
-            arrays[name] = whole.astype(kind)
-        return SmallTrees(**{**arrays, "width": width})
-
-    def _fixed_left(self, node: int) -> bool:
-        """The way that everybody takes at a split on a feature which no attribute fills."""
-        value = self.ensemble.rounded(np.array([self.fixed[int(self.ensemble.feature[node])]]))
-        return bool(self.ensemble.goes_left(np.array([node]), value)[0])
+            lists += (lists[-1] + np.cumsum(np.bincount(inverse.ravel(), minlength=len(distinct)))).tolist()
+            groups.append(groups[-1] + len(distinct))
+        arrays = {name: np.concatenate(some) for name, some in made.items()}
+        nodes, words = walk.nodes[arrays["splits"]], -(-sizes // 64)
+        low, high, start = ranges[nodes].T.copy()
+        widths = np.repeat(words, np.diff(groups))
+        return SmallTrees(
+            words=words,
+            leaves=sizes,
+            width=ensemble.width,
+            value_starts=(np.cumsum(sizes) - sizes) * ensemble.width,
+            values=arrays["values"].astype(ensemble.adds),
+            split_starts=np.array(free),
+            split_attributes=self.node_place[nodes],
+            split_lows=low.astype(np.int32),
+            split_spans=(high - low).astype(np.uint32),
+            split_members=start,
+            split_masks=np.concatenate([[0], np.cumsum(arrays["counts"])]),
+            mask_words=arrays["words"],
+            masks=arrays["masks"],
+            members=members,
+            group_starts=np.array(groups),
+            group_masks=np.cumsum(widths) - widths,
+            kept=arrays["kept"],
+            cell_lists=np.array(lists),
+            cells=arrays["cells"],
+            cell_starts=starts,
+        )
 
     def large(self, trees: list[int]) -> LargeTrees:
         """Some trees as arrays of nodes."""
         ensemble = self.ensemble
-        tests, members = self._all_tests()
+        ranges, members = self._tests
         walk = Walk.of(ensemble, trees, *self._choices())
-        count = len(walk.nodes)
-        rows = np.zeros((count, 4), np.int32)
-        leaf, owners = ensemble.feature[walk.nodes] < 0, self.node_owner[walk.nodes]
-        rows[:, 3] = walk.right
-        rows[leaf, 0], rows[leaf, 1], rows[leaf, 2] = (
-            LEAF,
-            ensemble.width * np.arange(int(leaf.sum())),
-            walk.sets[leaf],
-        )
-        for column in np.unique(owners[~leaf]).tolist():
-            mine = np.flatnonzero(~leaf & (owners == column))
-            if column not in self.place:
-                rows[mine, 0] = TWIN
-                continue
-            ranges = tests[column][self.node_test[walk.nodes[mine]]]
-            in_set, nothing = ranges[:, 2] >= 0, ranges[:, 1] < ranges[:, 0]
-            rows[mine, 0] = np.where(in_set, SET - self.place[column], self.place[column])
-            rows[mine, 1] = np.where(in_set, ranges[:, 2], np.where(nothing, -1, ranges[:, 0]))
-            rows[mine, 2] = np.where(nothing, 0, ranges[:, 1] - ranges[:, 0])
+        leaf, place = ensemble.feature[walk.nodes] < 0, self.node_place[walk.nodes]
+        low, high, start = ranges[walk.nodes].T
+        twin = np.stack([np.full(len(place), TWIN), np.zeros(len(place), np.int64), np.zeros(len(place), np.int64)])
+        free = np.stack([np.where(start >= 0, SET - place, place), low, high - low])
+        ends = np.stack([np.full(len(place), LEAF), ensemble.width * (np.cumsum(leaf) - 1), walk.sets])
+        rows = np.concatenate([np.where(leaf, ends, np.where(place < 0, twin, free)), walk.right[None]])
         return LargeTrees(
             roots=walk.roots,
             outputs=np.array(ensemble.output[trees], np.int64),
             width=ensemble.width,
             m=self.m,
             depth=walk.depth,
-            rows=rows.ravel(),
+            rows=rows.T.astype(np.int32).ravel(),
             members=members,
             values=ensemble.values[walk.nodes[leaf]].ravel().astype(ensemble.adds),
             bin_kind=np.empty(0, np.uint16 if all(self.bins[c].size < 2**16 for c in self.free) else np.int32),
@@ -502,43 +478,6 @@ def sum_slack(ensemble: Ensemble, axes: int, more: int) -> float:
     unit = 2.0**-24 if ensemble.adds == "float32" else 2.0**-53
     operations = ensemble.trees * corners + more + 4
     return float(operations * unit / (1 - operations * unit) * most) if operations * unit < 1 else np.inf
-
-
-class _Shape(NamedTuple):
-    """What matters about a tree: how many leaves, and which protected attributes it looks at."""
-
-    leaves: int
-    protected: tuple[int, ...]
-
-
-def _bit_range(first: int, last: int, words: int) -> NDArray[np.uint64]:
-    """Bits from `first` to before `last`."""
-    whole = (1 << last) - (1 << first)
-    return np.frombuffer(whole.to_bytes(words * 8, "little"), dtype="<u8").astype(np.uint64)
-
-
-def _leaf_ranges(ensemble: Ensemble, mine: slice) -> tuple[Ints, Ints, Ints, Ints]:
-    """The splits of a tree, for each the range of leaves on its left (leaves count from left to right), and the
-    leaves in that order."""
-    start = mine.start
-    inner = (ensemble.feature[mine] >= 0).tolist()
-    left, right = (ensemble.left[mine] - start).tolist(), (ensemble.right[mine] - start).tolist()
-    below = [1] * len(inner)
-    for node in range(len(inner) - 1, -1, -1):  # children come after their parents
-        if inner[node]:
-            below[node] = below[left[node]] + below[right[node]]
-    first = [0] * len(inner)
-    splits, lows, highs = [], [], []
-    order = np.empty(below[0], np.int64)
-    for node, splits_here in enumerate(inner):
-        if not splits_here:
-            order[first[node]] = start + node
-            continue
-        first[left[node]], first[right[node]] = first[node], first[node] + below[left[node]]
-        splits.append(start + node)
-        lows.append(first[node])
-        highs.append(first[right[node]])
-    return tuple(np.array(found, np.int64) for found in (splits, lows, highs, order))  # type: ignore[return-value]
 
 
 #: Probabilities of two classes that differ by less than this factor may be equal to the library.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug import MAX_ROWS, NAMES, accuracy_of, can_hold, read_debug, values_of
-from fairbits.domain import Codes, shortened
+from fairbits.domain import Codes
 from fairbits.engine import NearestRow
 from fairbits.errors import OptionError, choose_from
 from fairbits.explore.people import (
@@ -33,6 +33,7 @@ from fairbits.repair import Guard
 from fairbits.report import distance_words, evaluator_of_run, kept_measurement, portrait_of
 from fairbits.store import Run, accepted_subject
 from fairbits.subject import Subject, variance_explained
+from fairbits.text import shortened
 
 #: What a neuron can be held at: nothing, or the least, the mean, the most that it puts out over the table.
 STATISTICS = ("zero", "min", "mean", "max")

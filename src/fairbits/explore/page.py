@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, Numeric, Unseen, shortened
+from fairbits.domain import Encoding, Numeric, Unseen
 from fairbits.engine import plan_of, ruler_of, tree_plan
 from fairbits.errors import OptionError
 from fairbits.explore.explorer import STATISTICS, Explorer
@@ -24,7 +24,7 @@ from fairbits.measure import Evaluator
 from fairbits.models import Do, HasTrees, Network, kind_of
 from fairbits.report import stylesheet
 from fairbits.store import write_whole
-from fairbits.text import json_text
+from fairbits.text import json_text, shortened
 
 #: Bytes of a file: more would be no pleasure to send or to open.
 MAX_BYTES = 24 * 1024 * 1024

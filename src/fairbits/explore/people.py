@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Attribute, Codes, Schema, joined, shortened
+from fairbits.domain import Attribute, Codes, Schema
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator
 from fairbits.repair import check_guarantee
 from fairbits.report import SCORES, Portrait, axes_of, distance_words, row_words
 from fairbits.store import Run
 from fairbits.subject import Subject
+from fairbits.text import joined, shortened
 
 #: Neurons of one layer that the page shows; more could not be told apart.
 MAX_NEURONS = 512

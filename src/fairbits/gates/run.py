@@ -17,7 +17,7 @@ import numpy as np
 from fairbits._version import __version__
 from fairbits.data import load_subject
 from fairbits.diff import Answers
-from fairbits.domain import GrantOptions, shortened
+from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.gates.judge import Judgement
 from fairbits.gates.outputs import write_gate
@@ -51,7 +51,7 @@ from fairbits.gates.suite import (
 from fairbits.gates.suite import FILE as SUITE
 from fairbits.store import folder_name, place_of, timestamp
 from fairbits.subject import Subject
-from fairbits.text import harmless
+from fairbits.text import harmless, shortened
 
 #: Suites, baselines and verdicts lie below this folder unless somebody says otherwise.
 FOLDER = "gate"

@@ -1,24 +1,39 @@
-"""A decider about texts as a model of codes: a person becomes texts, and their scores a mean.
+"""What decides about texts, and such a decider as a model of codes: a person becomes texts, and their scores a mean.
 
-So whatever asks a model about people (measure, search, gate) can ask what decides about their texts.
+So whatever asks a model about people (measure, search, gate) can ask what decides about their texts: a function, a
+network behind an encoder, or a language model (:class:`Chat`), an OpenAI-compatible endpoint that chooses between
+stated options. There the score is the probability of the favourable option among all of them: from the
+log-probabilities of the first word of the answer, or, where ``answers`` says how many, from so many answers. How much
+of the probability the options take at all is kept; below one half the model mostly says something else.
+
+Its answers are kept on disk as they come, one JSON object to a line: a run that was stopped goes on, and one that is
+done can be made again without the endpoint. Secrets come from the environment and go to the granted host alone, as for
+any endpoint (:mod:`fairbits.models.http`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
+import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Decoder, Schema
-from fairbits.errors import ModelError
+from fairbits.errors import ModelError, OptionError, SchemaError
 from fairbits.language.template import Wording, Words
 from fairbits.models import (
     Array,
     BlackBox,
+    Client,
     Do,
     Model,
     ModelOptions,
@@ -26,8 +41,10 @@ from fairbits.models import (
     attribute,
     classes_of,
     foreign,
+    headers_for,
     read_model,
 )
+from fairbits.text import percent, shortened
 
 #: Texts whose numbers an encoder need not make again.
 REMEMBERED = 100_000
@@ -104,7 +121,6 @@ class EncodedNetwork:
         return np.asarray(self.network.scores(self.encoded(texts)), np.float64)
 
     def activations(self, texts: Sequence[str]) -> tuple[Array, ...]:
-        """The outputs of every layer for each text."""
         return self.network.activations(self.encoded(texts))
 
     def with_interventions(self, interventions: Sequence[Do]) -> EncodedNetwork:
@@ -155,26 +171,24 @@ class TextModel(BlackBox):
         self.wording = next(iter(wordings.values()))
         super().__init__(self._scores, len(self.decoder.names), name="the decider", own=True, outputs=1)
         if isinstance(decider, EncodedNetwork):
+            self._encoded = decider
             self.activations, self.with_interventions = self._activations, self._with_interventions
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TextModel, (self.decider, self.schema, self.wordings)
 
     def _activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
-        assert isinstance(self.decider, EncodedNetwork)  # noqa: S101 - only then it is offered
         texts, mean = self._texts(np.asarray(inputs, np.float64))
-        return tuple(mean(layer).astype(np.float32) for layer in self.decider.activations(texts))
+        return tuple(mean(layer).astype(np.float32) for layer in self._encoded.activations(texts))
 
     def _with_interventions(self, interventions: Sequence[Do]) -> BlackBox:
-        assert isinstance(self.decider, EncodedNetwork)  # noqa: S101 - only then it is offered
-        held = self.decider.with_interventions(interventions)
+        held = self._encoded.with_interventions(interventions)
         return TextModel(held, self.schema, self.wordings).read_as(self.reading)
 
     def encoded(self, codes: Codes) -> tuple[npt.NDArray[np.float32], Means]:
         """What the frozen encoder makes of the texts about people, and what makes their scores one for each person."""
-        assert isinstance(self.decider, EncodedNetwork)  # noqa: S101 - nobody else has an encoder
         texts, mean = self._texts(codes)
-        return self.decider.encoded(texts), mean
+        return self._encoded.encoded(texts), mean
 
     def _scores(self, codes: Codes) -> Floats:
         texts, mean = self._texts(codes)
@@ -193,7 +207,6 @@ class TextModel(BlackBox):
         return list(chain.from_iterable(texts)), Means(np.array([len(each) for each in texts]), back.ravel())
 
     def text_of(self, codes: Codes, place: int, realisation: int = 0, wording: Wording | None = None) -> str:
-        """One text about one person."""
         wording = wording or self.wording
         return wording.formats(self.decoder, codes[None])[0] % wording.words[place][realisation]
 
@@ -213,3 +226,249 @@ def network_of(model: Model) -> Network | None:
     if isinstance(model, TextModel) and isinstance(model.decider, EncodedNetwork):
         return model.decider.network
     return model if isinstance(model, Network) else None
+
+
+#: Requests between two looks at what may be spent.
+CHUNK = 256
+#: Bytes of an answer, at most.
+MAX_ANSWER = 1_000_000
+#: Below this share of probability the options say little about what the model does.
+ENOUGH = 0.5
+#: Tokens of a text are about its letters divided by this, until the endpoint has counted some.
+LETTERS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """How a language model is asked.
+
+    Parameters
+    ----------
+    options
+        What it chooses between, as it would write them.
+    favourable
+        The option whose probability is the score; by default the last.
+    model
+        What the endpoint calls the model.
+    system
+        What stands before every text, as the system's message.
+    answers
+        Ask so often, and count; 0 takes log-probabilities.
+    temperature
+        Of the answers that are counted.
+    price
+        Of a million tokens that go in, and of a million that come out.
+    """
+
+    options: tuple[str, ...]
+    favourable: str
+    model: str = ""
+    system: str = ""
+    answers: int = 0
+    temperature: float = 1.0
+    price: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        words = [option.strip().lower() for option in self.options]
+        if len(words) < 2 or not all(words):
+            raise SchemaError('[model] options must be a list of at least two words, e.g. ["no", "yes"].')
+        if self.favourable not in self.options:
+            raise SchemaError(f"[model] favourable is {self.favourable!r}; it must be one of the options.")
+        for one in words:
+            if sum(other.startswith(one) for other in words) > 1:
+                raise SchemaError(f"[model] options has {one!r}, with which another one begins; choose other words.")
+
+    def body(self, text: str) -> dict[str, Any]:
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        asked: dict[str, Any] = {"model": self.model, "messages": [*system, {"role": "user", "content": text}]}
+        if self.answers:
+            return {**asked, "max_tokens": 8, "temperature": self.temperature}
+        return {**asked, "max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
+
+    def chosen(self, said: str) -> str | None:
+        """The option that an answer, or its first word, begins with or is the beginning of."""
+        word = said.strip().strip("\"'*`(").lower()
+        for option in self.options if word else ():
+            whole = option.strip().lower()
+            if whole.startswith(word) or (word.startswith(whole) and not word[len(whole) :][:1].isalnum()):
+                return option
+        return None
+
+
+class Chat:
+    """A language model behind an address; ``answers`` is the file that its answers are kept in."""
+
+    def __init__(self, url: str, chat: ChatOptions, options: ModelOptions, answers: Path | None = None):
+        self.url, self.chat, self.options, self.answers = url.rstrip("/"), chat, options, answers
+        self.classes = chat.options
+        self._kept = {} if answers is None else _read(answers, options.max_model_bytes)
+        self._lock = threading.Lock()
+        #: Requests sent from here, and tokens in and out.
+        self.requests, self.tokens = 0, [0, 0]
+        self._mass: list[float] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Chat, (self.url, self.chat, self.options, self.answers)
+
+    def scores(self, texts: Sequence[str], *, again: int = 0) -> npt.NDArray[np.float64]:
+        """The probability of the favourable option for each text; kept answers are not asked for again."""
+        wanted = {text: [self._key(text, number) for number in self._numbers(again)] for text in dict.fromkeys(texts)}
+        missing = [(key, text) for text, keys in wanted.items() for key in keys if key not in self._kept]
+        if missing:
+            self._check_limits(len(missing), missing[0][1])
+            self._ask_all(missing)
+        found = {text: self._score(text, keys) for text, keys in wanted.items()}
+        return np.array([found[text] for text in texts])
+
+    def missing(self, texts: Sequence[str], *, again: int = 0) -> int:
+        """How many requests asking about texts takes, beyond the answers that are kept."""
+        keys = {self._key(text, number) for text in set(texts) for number in self._numbers(again)}
+        return len(keys - self._kept.keys())
+
+    def _numbers(self, again: int) -> range:
+        """Which of a text's answers are meant: the first ones, or as many more."""
+        repeats = max(1, self.chat.answers)
+        return range(again * repeats, (again + 1) * repeats)
+
+    def notes(self) -> tuple[str, ...]:
+        """What was asked for, what it cost, and how much of the probability the options take."""
+        found = [
+            f"{self.requests:,} requests were answered by {self.url}, {sum(self.tokens):,} tokens{self._cost_words()}."
+        ]
+        if self._mass:
+            mass = float(np.mean(self._mass))
+            words = f"the options {', '.join(map(repr, self.chat.options))} take {percent(mass, 0)} of the probability"
+            warning = "; below half of it, scores say little about what the model does: name what it answers"
+            found.append(f"{words}{warning if mass < ENOUGH else ''}.")
+        return tuple(found)
+
+    @property
+    def cost(self) -> float | None:
+        """What the requests have cost, where the price is known."""
+        price = self.chat.price
+        return None if price is None else (self.tokens[0] * price[0] + self.tokens[1] * price[1]) / 1e6
+
+    def _cost_words(self) -> str:
+        return "" if self.cost is None else f", {self.cost:.4f} in the currency of its price"
+
+    def _key(self, text: str, number: int) -> str:
+        asked = json.dumps([self.url, self.chat.body(text), number], sort_keys=True)
+        return hashlib.sha256(asked.encode()).hexdigest()[:32]
+
+    def _check_limits(self, count: int, text: str) -> None:
+        limit = self.options
+        left = limit.max_requests - self.requests
+        if count > left:
+            raise OptionError(
+                f"{count:,} more requests are needed, and {max(left, 0):,} of {limit.max_requests:,} are left; raise "
+                f"--max-requests, or ask about fewer people: what was answered is kept."
+            )
+        if limit.max_cost is None:
+            return
+        if self.chat.price is None:
+            raise OptionError("--max-cost needs the price of a million tokens; write price = [in, out] under [model].")
+        each = [one / self.requests for one in self.tokens] if self.requests else [len(text) / LETTERS, 1.0]
+        more = count * (each[0] * self.chat.price[0] + each[1] * self.chat.price[1]) / 1e6
+        if (self.cost or 0.0) + more > limit.max_cost:
+            raise OptionError(
+                f"{count:,} more requests would cost about {more:.4f}, and {self.cost or 0.0:.4f} of "
+                f"{limit.max_cost:g} are spent; raise --max-cost: what was answered is kept."
+            )
+
+    def _ask_all(self, missing: Sequence[tuple[str, str]]) -> None:
+        headers = headers_for(self.url, self.options)
+        name = self.options.credential_header
+        if name == "Authorization" and name in headers and " " not in headers[name]:
+            headers[name] = f"Bearer {headers[name]}"
+        client = Client(f"{self.url}/chat/completions", self.options, headers)
+        try:
+            for start in range(0, len(missing), CHUNK):
+                self._check_limits(len(missing) - start, missing[start][1])
+                self._ask(client, missing[start : start + CHUNK])
+        finally:
+            client.close()
+
+    def _ask(self, client: Client, missing: Sequence[tuple[str, str]]) -> None:
+        def body(one: slice) -> bytes:
+            return json.dumps(self.chat.body(missing[one.start][1])).encode()
+
+        def read(one: slice, content: bytes) -> None:
+            answer = self._answer_in(content)
+            with self._lock:
+                self.requests += 1
+                self.tokens = [mine + more for mine, more in zip(self.tokens, answer["tokens"], strict=True)]
+                self._keep(missing[one.start][0], answer)
+
+        client.send(len(missing), body, lambda _: MAX_ANSWER, read)
+
+    def _answer_in(self, content: bytes) -> dict[str, Any]:
+        """What is kept of an answer: its first words, the probabilities of options, and tokens."""
+        try:
+            document = json.loads(content)
+            choice = document["choices"][0]
+            said = str(choice["message"]["content"] or "")
+            used = document.get("usage") or {}
+            tokens = [int(used.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")]
+            listed = None if self.chat.answers else ((choice.get("logprobs") or {}).get("content") or [{}])[0]
+            top = None if not listed else [(str(one["token"]), float(one["logprob"])) for one in listed["top_logprobs"]]
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+            start = shortened(content[:240].decode("utf-8", "replace"), 60)
+            raise ModelError(
+                f"the endpoint {self.url!r} answered {start!r}, which is no chat completion; check that the address "
+                f"ends in /v1 and speaks OpenAI's protocol."
+            ) from None
+        if self.chat.answers:
+            option = self.chat.chosen(said)
+            return {"said": said[:200], "options": {} if option is None else {option: 1.0}, "tokens": tokens}
+        if not top:
+            raise ModelError(
+                f"the endpoint {self.url!r} gives no log-probabilities; write answers = 20 under [model] to count so "
+                f"many answers instead."
+            )
+        options: dict[str, float] = {}
+        for token, logarithm in top:
+            option = self.chat.chosen(token)
+            if option is not None and math.isfinite(logarithm):
+                options[option] = options.get(option, 0.0) + math.exp(min(logarithm, 0.0))
+        return {"said": said[:200], "options": options, "tokens": tokens}
+
+    def _keep(self, key: str, answer: dict[str, Any]) -> None:
+        self._kept[key] = answer
+        if self.answers is None:
+            return
+        try:
+            with self.answers.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key, **answer}) + "\n")
+        except OSError as error:
+            raise OptionError(f"answers cannot be kept in {str(self.answers)!r}: {error.strerror or error}.") from None
+
+    def _score(self, text: str, keys: Sequence[str]) -> float:
+        found = [self._kept[key] for key in keys]
+        total: Counter[str] = Counter()
+        for answer in found:
+            total.update(answer["options"])
+        mass = float(sum(total.values()))
+        if mass <= 0:
+            raise ModelError(
+                f"the model answered {shortened(found[0]['said'], 60)!r} to {shortened(text, 40)!r}, where one of "
+                f"{', '.join(map(repr, self.chat.options))} was expected; say in the template what to answer with."
+            )
+        self._mass.append(mass / len(found))
+        return total.get(self.chat.favourable, 0.0) / mass
+
+
+def _read(path: Path, limit: int) -> dict[str, Mapping[str, Any]]:
+    """The answers that are kept in a file; a line that was cut off is passed over."""
+    if not path.is_file():
+        return {}
+    if path.stat().st_size > limit:
+        raise OptionError(f"the answers in {str(path)!r} take more than {limit:,} bytes; raise --max-model-bytes.")
+    found: dict[str, Mapping[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            one = json.loads(line)
+            options = {str(name): float(mass) for name, mass in one["options"].items()}
+            found[str(one["key"])] = {"said": str(one["said"]), "options": options}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            continue
+    return found

@@ -25,7 +25,6 @@ from .families import study_words as study_words
 from .families import text_model as text_model
 from .groups import MIN_PEOPLE as MIN_PEOPLE
 from .groups import Decided as Decided
-from .groups import Filing as Filing
 from .groups import Grouping as Grouping
 from .groups import GroupTable as GroupTable
 from .groups import crossed as crossed

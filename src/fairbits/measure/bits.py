@@ -39,7 +39,7 @@ def assign(
     return constrained(scores, epsilon) if partition == "constrained" else grid(scores, epsilon, bounded=bounded)
 
 
-def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
+def constrained(scores: npt.NDArray[np.floating], epsilon: float, shares: Floats | None = None) -> Members:
     """The smallest partition in which no class holds two scores further than ε apart, but for a rounding margin.
 
     Sorted greedy sweep: open a class at the smallest score not yet covered, close it where the distance passes ε. From
@@ -47,10 +47,9 @@ def constrained(scores: npt.NDArray[np.floating], epsilon: float) -> Members:
     bits (upwards among equals), so that it is the same for a score and for 1 minus the score.
     """
     up, down = sweeps(scores, epsilon)
-    own = np.full(scores.shape[1], 1 / scores.shape[1])
+    own = checked_weights(None, scores.shape[1]) if shares is None else shares
     one, other = (renyi(class_masses(members, own), 1.0) for members in (up, down))
-    better = other > one + 1e-12
-    return np.where(better[:, None], down, up)
+    return np.where((other > one + 1e-12)[:, None], down, up)
 
 
 def sweeps(scores: npt.NDArray[np.floating], epsilon: float) -> tuple[Members, Members]:
@@ -159,11 +158,6 @@ class Qid:
         order
             0 or larger.
 
-        Returns
-        -------
-        Floats
-            Bits, (n,).
-
         Raises
         ------
         OptionError
@@ -214,15 +208,10 @@ def qid(
     """
     table = checked_scores(scores)
     shares = checked_weights(weights, table.shape[1])
-    if check_partition(partition) == "constrained":
-        up, down = sweeps(table, check_epsilon(epsilon))
-        k = up.max(axis=1) + 1
-        both = [class_masses(members, shares) for members in (up, down)]
-        one, other = (renyi(masses, 1.0) for masses in both)
-        masses = np.where((other > one + 1e-12)[:, None], both[1], both[0])
-    else:
-        members = assign(table, check_epsilon(epsilon), "grid", bounded=bounded)
-        k, masses = members.max(axis=1) + 1, class_masses(members, shares)
+    known, tolerance = check_partition(partition), check_epsilon(epsilon)
+    sweep = known == "constrained"
+    members = constrained(table, tolerance, shares) if sweep else grid(table, tolerance, bounded=bounded)
+    k, masses = members.max(axis=1) + 1, class_masses(members, shares)
     low, high = table.min(axis=1).astype(np.float64), table.max(axis=1).astype(np.float64)
     return Qid(k, np.log2(k), renyi(masses, 1.0), high - low, low, high, masses)
 

@@ -11,12 +11,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DEFAULT_THRESHOLD, Attribute, Codes, Encoding, Schema, Table, Truth, Twins, Unseen, Validity
+from fairbits.domain import (
+    DEFAULT_THRESHOLD,
+    Attribute,
+    Codes,
+    Encoding,
+    Schema,
+    Table,
+    Truth,
+    Twins,
+    Unseen,
+    Validity,
+    twin_inputs,
+)
 from fairbits.engine import (
     Contributions,
     Effects,
@@ -25,7 +37,6 @@ from fairbits.engine import (
     Plan,
     TreePlan,
     arranged,
-    available_cores,
     contributions_of,
     contributions_through,
     evaluate,
@@ -36,12 +47,13 @@ from fairbits.engine import (
     plan_of,
     scores,
     study,
+    thread_count,
     tree_class_scores,
     tree_plan,
     tree_scores,
     vectors,
 )
-from fairbits.errors import ROW, ModelError, OptionError, choose_from, rows_named
+from fairbits.errors import ModelError, OptionError, choose_from, rows_named
 from fairbits.measure.bits import DEFAULT_EPSILON, bits_limit, check_epsilon, check_partition
 from fairbits.models import (
     Do,
@@ -58,16 +70,10 @@ from fairbits.models import (
     require,
     wrap_foreign,
 )
-
-if TYPE_CHECKING:
-    from fairbits.models import Model
-    from fairbits.subject import Subject
-
+from fairbits.subject import Subject, check_scores
 
 Progress = Callable[[int, int], None]
 
-#: A foreign model's probability may leave [0, 1] by so much and still be rounding.
-ROUNDING = 1e-5
 #: People handed to the engine between two reports of progress.
 _CHUNK = 8192
 #: Twin scores that are kept at once where the engine cannot count classes by itself: a few megabytes.
@@ -96,8 +102,6 @@ class Evaluator:
         own: bool = True,
         people: float = np.inf,
     ):
-        if threads is not None and threads < 1:
-            raise OptionError(f"threads is {threads}; at least one is needed.")
         self.model = model = wrap_foreign(model)
         self.schema = schema
         self.encoding = encoding or Encoding.fitting(schema, model.inputs)
@@ -114,16 +118,12 @@ class Evaluator:
         #: From this score on a decision between two classes is favourable; with more of them it only guides searches.
         self.threshold = DEFAULT_THRESHOLD if schema.rule.threshold is None else schema.rule.threshold
         self.validity = Validity(schema, self.twins, rows)
-        self.threads = threads or available_cores()
+        self.threads = thread_count(threads)
         # Where protected attributes are only observed, rows are asked about just as they are.
         varied = self.twins if schema.protected else None
         self._people = people
-        self._plan: Plan | None = (
-            plan_of(model, self.encoding, varied, people=people) if isinstance(model, Network) else None
-        )
-        self._trees: TreePlan | None = (
-            tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
-        )
+        self._plan = plan_of(model, self.encoding, varied, people=people) if isinstance(model, Network) else None
+        self._trees = tree_plan(model, schema, self.encoding, varied) if isinstance(model, HasTrees) else None
         #: Whether the compiled kernels do the work.
         self.native = self._plan is not None or self._trees is not None
         #: A model that scores all twins of a person at once, if it means the same ones.
@@ -195,9 +195,8 @@ class Evaluator:
             asked = self.model.ensemble.feature
             protected = np.concatenate([self.encoding.parts[i].columns for i in columns])
             return not np.isin(asked[asked >= 0], protected).any()
-        if not isinstance(self.model, Network):
-            return False
-        return all(self._without_weight(self.model.weights[0], int(i)) for i in columns)
+        network = self.model
+        return isinstance(network, Network) and all(self._without_weight(network.weights[0], int(i)) for i in columns)
 
     def _without_weight(self, weights: npt.NDArray[Any], column: int) -> bool:
         """Whether a first layer gives an attribute no weight.
@@ -233,9 +232,9 @@ class Evaluator:
             found = self._at_once.twin_scores(codes)
         else:
             found = np.empty((len(codes), self.twins.m), dtype=np.float32)
-            for rows, block in self.twins.blocks(codes):
-                asked = self.model.scores(self.encoding.encode(block.reshape(-1, block.shape[-1])))
-                found[rows] = self._checked(np.reshape(asked, (len(block), -1)), rows.start)
+            for rows, inputs in twin_inputs(self.encoding, codes, self.twins):
+                asked = np.reshape(self.model.scores(inputs), (-1, self.twins.m))
+                found[rows] = self._checked(asked, rows.start)
         return found if self.twins.most == self.twins.m else self._with_own(codes, found, self.row_scores)
 
     def _with_own(self, codes: Codes, found: npt.NDArray[Any], ask: Callable[[Codes], Any]) -> npt.NDArray[Any]:
@@ -256,10 +255,11 @@ class Evaluator:
         elif self._class_plans:
             found = np.stack([scores(plan, codes, threads=self.threads) for plan in self._class_plans], axis=2)
         else:
+            model: Any = self.model
             pieces = []
-            for rows, block in self.twins.blocks(codes):
-                asked = self._row_class_scores(block.reshape(-1, block.shape[-1]))
-                pieces.append(self._checked(asked.reshape(len(block), self.twins.m, -1), rows.start))
+            for rows, inputs in twin_inputs(self.encoding, codes, self.twins):
+                asked = np.asarray(model.class_scores(inputs)).reshape(len(inputs) // self.twins.m, self.twins.m, -1)
+                pieces.append(self._checked(asked, rows.start))
             found = np.concatenate(pieces)
         return found if self.twins.most == self.twins.m else self._with_own(codes, found, self._row_class_scores)
 
@@ -269,9 +269,7 @@ class Evaluator:
         classes.
         """
         model = self.model
-        if not isinstance(model, Network):
-            return []
-        asked = [model.with_favourable(c) for c in range(model.classes)]
+        asked = [model.with_favourable(c) for c in range(model.classes)] if isinstance(model, Network) else []
         return [plan_of(one, self.encoding, self.twins, people=self._people) for one in asked]
 
     def _row_class_scores(self, rows: Codes) -> npt.NDArray[np.float32]:
@@ -281,11 +279,9 @@ class Evaluator:
 
     def favoured(self, codes: Codes, scores: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.bool_] | None:
         """Which twins of every person are decided favourably, (n, m)."""
-        if self.schema.regression:
-            return None
-        if self._knows_classes:
-            return self.schema.rule.favours_row(self.class_scores(codes))
         rule = self.schema.rule
+        if self._knows_classes:
+            return rule.favours_row(self.class_scores(codes))
         return None if rule.threshold is None else rule.favours(self.scores(codes) if scores is None else scores)
 
     def decided(
@@ -307,11 +303,6 @@ class Evaluator:
     def thresholds(self) -> dict[int, npt.NDArray[np.float64]]:
         """For tree ensembles, by column: the codes that are the last on their side of some split. Else nothing."""
         return {} if self._trees is None else self._trees.thresholds
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the model can tell which way its scores go."""
-        return isinstance(self.model, HasGradients)
 
     def gradients(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
         """Slope of the logit margin per unit of code, at one twin of each person."""
@@ -352,16 +343,14 @@ class Evaluator:
     @cached_property
     def _lone_plan(self) -> Plan | None:
         """The kernels for rows as they are, without twins."""
-        if not isinstance(self.model, Network):
-            return None
-        return plan_of(self.model, self.encoding, None, people=self._people)
+        network = self.model if isinstance(self.model, Network) else None
+        return None if network is None else plan_of(network, self.encoding, None, people=self._people)
 
     @cached_property
     def _lone_trees(self) -> TreePlan | None:
         """The tree kernels for rows as they are, without twins."""
-        if self._trees is None or not isinstance(self.model, HasTrees):
-            return None
-        return tree_plan(self.model, self.schema, self.encoding, None)
+        trees = self.model if isinstance(self.model, HasTrees) and self._trees is not None else None
+        return None if trees is None else tree_plan(trees, self.schema, self.encoding, None)
 
     def scores_at(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """Score of one twin of each person."""
@@ -381,17 +370,12 @@ class Evaluator:
             result[rows] = np.asarray(self.model.scores(self.encoding.encode(codes[rows])), dtype=np.float32)
         return self._checked(result, 0)
 
-    @property
-    def has_layers(self) -> bool:
-        """Whether the model lets its layers be looked at, with gradients."""
-        return isinstance(self.model, HasLayerGradients)
-
     def layers(self, codes: Codes, twins: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.float32], ...]:
         """Outputs of every layer for one twin of each person."""
         require(self.model, HasLayerGradients, "this search")
-        rows = self.twins.as_twins(codes, twins)
         with one_core():  # matrices of a few dozen columns: more threads would only wait for each other
-            return self.model.activations(self.encoding.encode(rows))  # type: ignore[attr-defined]
+            rows = self.encoding.encode(self.twins.as_twins(codes, twins))
+            return self.model.activations(rows)  # type: ignore[attr-defined]
 
     def layer_gradients(
         self, codes: Codes, twins: npt.NDArray[np.integer[Any]], layer: int, slopes: npt.NDArray[np.float32]
@@ -411,7 +395,15 @@ class Evaluator:
 
     def _evaluate(self, codes: Codes) -> Evaluation:
         found = self._by_kernel(codes)
-        return self._in_blocks(codes, len(self.schema.classes) if self.by_vector else 1) if found is None else found
+        if found is not None:
+            return found
+        # A few people at a time: their scores are kept, and must not outgrow the cache by much.
+        people = max(1, _SCORES // (self.m * (len(self.schema.classes) if self.by_vector else 1)))
+        pieces = []
+        for start in range(0, max(len(codes), 1), people):
+            with rows_named(start):
+                pieces.append(self._answers(codes[start : start + people])[0])
+        return Evaluation.concatenate(pieces)
 
     def _by_kernel(self, codes: Codes, kept: npt.NDArray[np.float32] | None = None) -> Evaluation | None:
         """The figures by a compiled kernel that scores and counts in one go; None where people have different twins.
@@ -420,7 +412,7 @@ class Evaluator:
         """
         if self._plan is None or self.by_vector or self.validity.about_twins:
             return None
-        if self.twins.most > self.twins.m and self.twins.has_own(codes).any():
+        if self.twins.most > self.twins.m and self.twins.own(codes).any():
             return None
         found = evaluate(
             self._plan,
@@ -434,15 +426,6 @@ class Evaluator:
         if self.twins.most == self.twins.m:
             return found
         return replace(found, m=self.m, twins=np.full(len(codes), self.twins.m, np.int32))
-
-    def _in_blocks(self, codes: Codes, width: int) -> Evaluation:
-        """A few people at a time: their scores are kept, and must not outgrow the cache by much."""
-        people = max(1, _SCORES // (self.m * width))
-        pieces = []
-        for start in range(0, max(len(codes), 1), people):
-            with rows_named(start):
-                pieces.append(self._answers(codes[start : start + people])[0])
-        return Evaluation.concatenate(pieces)
 
     def answers(
         self, codes: Codes, *, progress: Progress | None = None
@@ -465,11 +448,9 @@ class Evaluator:
 
     def _answers(self, codes: Codes) -> tuple[Evaluation, npt.NDArray[np.int64] | None]:
         valid = self.valid_twins(codes)
-        table: npt.NDArray[np.float32] | None
-        if self.by_vector:
-            table = self.class_scores(codes)
-            return self.figures_of_classes(table, valid), self.decided(codes, table=table)
         table = self.class_scores(codes) if self._knows_classes else None
+        if self.by_vector and table is not None:
+            return self.figures_of_classes(table, valid), self.decided(codes, table=table)
         scores = self.scores(codes)
         return self.figures_of_scores(scores, valid, table=table), self.decided(codes, scores, table)
 
@@ -507,17 +488,8 @@ class Evaluator:
     def _checked(self, found: Any, start: int) -> npt.NDArray[np.float32]:
         """Scores, a row for each person from ``start`` on: finite, and within 0 and 1 where they are probabilities."""
         table = np.asarray(found, dtype=np.float32)
-        bad, what, remedy = ~np.isfinite(table), "that are not finite", "check its inputs"
-        if not bad.any() and self.schema.probabilities:
-            bad = (table < -ROUNDING) | (table > 1 + ROUNDING)
-            what, remedy = "outside 0 to 1", "a classifier's scores are probabilities: state what it puts out"
-        if bad.any():
-            person = start + int(np.argmax(bad)) // (bad.size // len(bad))
-            raise ModelError.of_row(
-                f"the model gave {bad.sum():,} scores {what} (first: {table[bad][0]:g} for the person in "
-                f"{ROW}); {remedy}.",
-                person,
-            )
+        with rows_named(start):
+            check_scores(table, self.schema)
         return np.clip(table, 0, 1) if self.schema.probabilities else table
 
 
@@ -563,7 +535,7 @@ def evaluator_of(
 
     The rows of the table are real people: they exist whatever the rules say.
     """
-    if subject.scores_only:
+    if subject.table.scores is not None:
         raise no_model()
     epsilon = default_epsilon(subject.schema, subject.table) if epsilon is None else epsilon
     parts = (subject.model if model is None else model, subject.schema, subject.encoding, subject.table.codes)

@@ -8,7 +8,7 @@ with a reason, is marked. The law sets no threshold; four fifths is a rule of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MISSING, Attribute, Schema, Table, people_of
-from fairbits.errors import OptionError, TableError
+from fairbits.errors import TableError
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_of, ratio_ends, student_mean
 from fairbits.randomness import sampled_rows
 from fairbits.subject import Subject, scored_rows
@@ -40,16 +40,6 @@ class Grouping:
     labels: tuple[str, ...]
     codes: Integers
     crossed: tuple[str, ...] = ()  # the attributes of an intersection
-
-    def __post_init__(self) -> None:
-        codes = np.asarray(self.codes)
-        if codes.ndim != 1 or len(codes) == 0:
-            raise OptionError(f"the groups of {self.name!r} need one code per person, but got shape {codes.shape}.")
-        if codes.min() < UNKNOWN or codes.max() >= len(self.labels):
-            raise OptionError(
-                f"the groups of {self.name!r} have codes {codes.min()} to {codes.max()} for {len(self.labels)} labels; "
-                f"use 0 to {len(self.labels) - 1}, and -1 for a missing value."
-            )
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -416,114 +406,65 @@ def subject_groups(
 
 def documents_of(tables: Sequence[GroupTable]) -> list[dict[str, Any]]:
     """Group tables as JSON; rates carry their intervals under ``_low`` and ``_high``."""
-    found = []
-    for table in tables:
-        groups = []
-        for one in table.groups:
-            entry: dict[str, Any] = {}
-            for name in GroupRow.__slots__:
-                value = getattr(one, name)
-                if isinstance(value, Estimate):
-                    entry |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-                else:
-                    entry[name] = value
-            groups.append(entry)
-        found.append(
-            {
-                "attribute": table.attribute,
-                "attributes": list(table.attributes),
-                "people": table.people,
-                "unknown": table.unknown,
-                "median_score": table.median,
-                "small_groups": list(table.small),
-                "groups": groups,
-            }
-        )
+    return [
+        {
+            "attribute": table.attribute,
+            "attributes": list(table.attributes),
+            "people": table.people,
+            "unknown": table.unknown,
+            "median_score": table.median,
+            "small_groups": list(table.small),
+            "groups": [_row_document(one) for one in table.groups],
+        }
+        for table in tables
+    ]
+
+
+def _row_document(row: GroupRow) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in GroupRow.__slots__:
+        value = getattr(row, name)
+        found |= Estimate.named(name, value) if isinstance(value, Estimate) else {name: value}
     return found
 
 
 FOUR_FIFTHS = 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class FilingRow:
-    """One category of a filing: its people, its rate and its impact ratio."""
-
-    category: str
-    people: int
-    rate: float | None
-    impact_ratio: float | None
-    mark: str
-    impact_ratio_low: float | None = None
-    impact_ratio_high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FilingTable:
-    """One table, by one attribute or an intersection."""
-
-    attribute: str
-    people: int
-    unknown: int
-    kind: str
-    rows: tuple[FilingRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Filing:
-    """The tables that New York City's Local Law 144 asks for, with what must stand beside them."""
-
-    subject: str
-    date: str
-    data_source: str
-    distribution_date: str | None
-    tables: tuple[FilingTable, ...]
-    notes: tuple[str, ...]
-
-    def document(self) -> dict[str, Any]:
-        """The filing as a JSON document."""
-        return asdict(self)
-
-
 def filing_of(
-    tables: Sequence[GroupTable],
-    subject: Subject,
-    *,
-    data_source: str | None = None,
-    distributed: str | None = None,
-    date: str | None = None,
-) -> Filing:
-    """The tables of a subject."""
-    source = data_source or (subject.table.file.name if subject.table.file is not None else subject.name)
-    found = tuple(_table(one) for one in tables)
+    tables: Sequence[GroupTable], subject: Subject, *, data_source: str | None = None, distributed: str | None = None
+) -> dict[str, Any]:
+    """The tables that New York City's Local Law 144 asks for, as JSON, with what must stand beside them."""
+    found = [_filed(one) for one in tables]
+    ratios = [(row["category"], row["impact_ratio"]) for one in found for row in one["rows"]]
+    low = [f"{name} ({ratio:.2f})" for name, ratio in ratios if ratio is not None and ratio < FOUR_FIFTHS]
     notes = ["the law sets no threshold for impact ratios; what they mean is for the reader to judge."]
-    low = [
-        f"{row.category} ({row.impact_ratio:.2f})"
-        for one in found
-        for row in one.rows
-        if row.impact_ratio is not None and row.impact_ratio < FOUR_FIFTHS
-    ]
     if low:
         notes.append(f"below four fifths, a rule of thumb of other authorities: {', '.join(low)}.")
     if distributed is None:
         notes.append("the distribution date of the tool was not given (--in-use-since).")
-    return Filing(subject.name, date or datetime.now(UTC).date().isoformat(), source, distributed, found, tuple(notes))
+    return {
+        "subject": subject.name,
+        "date": datetime.now(UTC).date().isoformat(),
+        "data_source": data_source or (subject.name if subject.table.file is None else subject.table.file.name),
+        "distribution_date": distributed,
+        "tables": found,
+        "notes": notes,
+    }
 
 
-def _table(table: GroupTable) -> FilingTable:
+def _filed(table: GroupTable) -> dict[str, Any]:
+    """One table, by one attribute or an intersection: of each category its people, rate and impact ratio."""
     decides = any(one.selection_rate is not None for one in table.groups)
+    kind = "selection" if decides else "scoring"
     rows = []
     for one in table.groups:
         if one.missing:
             continue  # counted apart, as unknown
-        rate = one.selection_rate if decides else one.scoring_rate
-        name = "impact_ratio" if decides else "scoring_ratio"
-        ratio, low, high = (getattr(one, f"{name}{end}") for end in ("", "_low", "_high"))
-        marks = (["fewer than 30 people: no ratio"] if one.small else []) + (
-            ["under 2 % of the data"] if one.under_two_percent else []
-        )
-        rows.append(
-            FilingRow(one.group, one.people, None if rate is None else rate.value, ratio, "; ".join(marks), low, high)
-        )
-    kind = "selection rate" if decides else "scoring rate"
-    return FilingTable(table.attribute, table.people, table.unknown, kind, tuple(rows))
+        rate, name = getattr(one, f"{kind}_rate"), "impact_ratio" if decides else "scoring_ratio"
+        ends = {f"impact_ratio{end}": getattr(one, f"{name}{end}") for end in ("", "_low", "_high")}
+        marks = {"fewer than 30 people: no ratio": one.small, "under 2 % of the data": one.under_two_percent}
+        row = {"category": one.group, "people": one.people, "rate": None if rate is None else rate.value}
+        rows.append({**row, **ends, "mark": "; ".join(mark for mark, told in marks.items() if told)})
+    whole = {"attribute": table.attribute, "people": table.people, "unknown": table.unknown}
+    return {**whole, "kind": f"{kind} rate", "rows": rows}

@@ -33,9 +33,7 @@ from fairbits.domain import (
     Twins,
     Validity,
     people_of,
-    shortened,
     twin_limits,
-    unsigned_zero,
 )
 from fairbits.engine import Evaluation
 from fairbits.errors import TableError, rows_named
@@ -43,7 +41,7 @@ from fairbits.measure.evaluator import Evaluator, Progress
 from fairbits.measure.intervals import Estimate, bounded_means, effective_size, rate_bound, rate_of
 from fairbits.measure.tail import Tail, tail_of
 from fairbits.models import HasClassScores, TwinScores, fresh_scores
-from fairbits.text import percent
+from fairbits.text import percent, shortened, unsigned_zero
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject
@@ -212,44 +210,32 @@ class Support:
         self._twins = evaluator.twins
         # By the rules alone: that a row breaks one does not move its neighbours into another stratum.
         self._rules = Validity(evaluator.schema, Twins(evaluator.schema, own=False))
-        found, counts = np.unique(self._keys(rows), return_counts=True)
+        keys = self._keys(rows[:, self._twins.columns], self._strata(rows))
+        found, counts = np.unique(keys, return_counts=True)
         self._known: Keys = found[counts >= least]
         #: How many of the combinations that everybody has at least so many rows have, whatever their stratum.
         self.count = int((np.bincount(self._twins.index_of(rows), minlength=self._twins.m) >= least).sum())
 
     def twins(self, codes: Codes) -> Truth:
         """The supported twins of these people, (n, twins); whether they can exist is not looked at."""
-        twins, strata = self._twins, self._strata(codes) if self._rules.about_twins else 0
-        found = np.empty((len(codes), twins.most), np.bool_)
-        for twin in range(twins.most):
-            at = np.full(len(codes), twin)
-            found[:, twin] = np.isin(self._keys(twins.as_twins(codes, at), strata), self._known)
-        return found
+        own, strata = codes[:, self._twins.columns], self._strata(codes)
+        every = (self._keys(np.where(np.isnan(one), own, one), strata) for one in self._twins.patterns)
+        return np.stack([np.isin(keys, self._known) for keys in every], axis=1)
 
     def _strata(self, codes: Codes) -> Keys:
         """A number for the twins that the rules leave a person: equal where they are, else practically never."""
+        if not self._rules.about_twins:
+            return np.zeros(len(codes), np.int64)
         lots = np.random.default_rng(0).integers(1, 2**62, self._twins.m, dtype=np.int64)
         return np.asarray(np.where(self._rules.twins(codes), lots, 0).sum(axis=1))  # which may wrap round
 
-    def _keys(self, codes: Codes, strata: Keys | int | None = None) -> Keys:
-        """A number for the protected values of people, by the ranges, within their stratum, by default their own."""
-        key = np.zeros(len(codes), np.int64)
-        for column in self._twins.columns:
+    def _keys(self, values: Codes, strata: Keys) -> Keys:
+        """A number for protected values, (n, protected), by the ranges, within their stratum."""
+        key = np.zeros(len(values), np.int64)
+        for column, own in zip(self._twins.columns, values.T, strict=True):
             attribute = self._twins.schema.attributes[column]
-            key = key * (attribute.twin_count + 1) + attribute.twin_place(codes[:, column]) + 1
-        if strata is None:
-            strata = self._strata(codes) if self._rules.about_twins else 0
+            key = key * (attribute.twin_count + 1) + attribute.twin_place(own) + 1
         return np.asarray(key ^ strata)
-
-
-def alone(twins: Twins, codes: Codes, place: int) -> Truth:
-    """The twins that differ from these people in one protected attribute, given by its place, (n, twins)."""
-    found = np.ones((len(codes), twins.most), np.bool_)
-    for other, column in enumerate(twins.columns):
-        if other != place:
-            pattern = twins.patterns[:, other][None, :]
-            found &= np.isnan(pattern) | (pattern == codes[:, column][:, None])
-    return found
 
 
 def people_headline(
@@ -304,6 +290,8 @@ def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> FigureKind:
 
 
 CONFIDENCE = 0.95
+#: Shares of people whose twins do not all get the same decision: among all twins, and among fewer.
+_FLIP_RATES = ("flip_rate", "flip_rate_supported", "flip_rate_plausible")
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,9 +478,7 @@ class Measurement(Shown):
             "null_q_inf_max": 0.0 if self.noise is None else self.noise.null_q_inf_max,
             "tail": None if self.tail is None else self.tail.document(),
         }
-        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate"):
-            figures |= Estimate.named(name, getattr(self, name))
-        for name in ("flip_rate", "flip_rate_supported", "flip_rate_plausible"):
+        for name in ("k_mean", "q_inf_mean", "q_1_mean", "split_rate", *_FLIP_RATES):
             figures |= Estimate.named(name, getattr(self, name))
         for name in ("flip_rate_by", "flip_rate_plausible_by"):
             for end, suffix in {"value": "", "low": "_low", "high": "_high"}.items():
@@ -506,11 +492,6 @@ class Measurement(Shown):
         ----------
         top
             How many people.
-
-        Returns
-        -------
-        list[Person]
-            People with their attributes in words.
         """
         order = np.lexsort((-self.evaluation.span, -self.evaluation.k))  # which keeps the order of equals
         codes, free = self.table.codes, self.schema.free_columns
@@ -570,7 +551,9 @@ def _narrow_flips(
     """Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins."""
     there, supported = evaluator.valid_twins(codes), support.twins(codes)
     plausible = supported & likely.twins(codes)
-    each = [alone(evaluator.twins, codes, place) for place in range(len(evaluator.schema.protected))]
+    patterns, own = evaluator.twins.patterns, codes[:, None, evaluator.twins.columns]
+    same = np.isnan(patterns) | (patterns == own)  # (n, twins, protected)
+    each = [np.delete(same, place, axis=2).all(axis=2) for place in range(same.shape[2])]
     flips = []
     for mask in (supported, plausible, *each, *(plausible & one for one in each)):
         some = mask if there is None else mask & there
@@ -624,7 +607,6 @@ def measure_table(
     split = rate_of(evaluation.k > 1, **drawn)
     flips = () if schema.regression else (evaluation.flips, *narrow)
     rates = [rate_of(one, **drawn) for one in flips]
-    names_of = ("flip_rate", "flip_rate_supported", "flip_rate_plausible")
     highest = 1.0 if schema.probabilities else None
     return Measurement(
         evaluation,
@@ -640,5 +622,5 @@ def measure_table(
         noise=noise,
         people=people,
         tail=tail_of(evaluation.span, rng, highest=highest, **drawn),
-        **dict(zip(names_of, rates, strict=False)),
+        **dict(zip(_FLIP_RATES, rates, strict=False)),
     )

@@ -19,6 +19,7 @@ from .black_box import BlackBox as BlackBox
 from .black_box import ForeignModel as ForeignModel
 from .black_box import Recorded as Recorded
 from .black_box import Repeated as Repeated
+from .black_box import TwinScores as TwinScores
 from .black_box import answers_vary as answers_vary
 from .black_box import attribute as attribute
 from .black_box import foreign as foreign
@@ -50,11 +51,11 @@ from .native.network import write_npz as write_npz
 from .native.trainer import Fitting as Fitting
 from .native.trainer import Scaling as Scaling
 from .native.trainer import refit as refit
+from .onnx.adapter import activation_node as activation_node
+from .onnx.adapter import write_graph as write_graph
 from .onnx.graph import FAVOURABLE_KEY as FAVOURABLE_KEY
 from .onnx.graph import import_onnx as import_onnx
 from .onnx.graph import side_files as side_files
-from .onnx.writer import activation_node as activation_node
-from .onnx.writer import write_graph as write_graph
 from .options import ModelOptions as ModelOptions
 from .outputs import FittedModel as FittedModel
 from .outputs import Loaded as Loaded
@@ -68,7 +69,6 @@ from .outputs import own_scale as own_scale
 from .outputs import reading_of as reading_of
 from .outputs import speaks_of as speaks_of
 from .outputs import with_model_classes as with_model_classes
-from .pickles import trusted_types as trusted_types
 from .predictors import classes_of as classes_of
 from .predictors import names_of as names_of
 from .registry import adapt as adapt
@@ -82,6 +82,7 @@ from .registry import read_decider as read_decider
 from .registry import read_model as read_model
 from .registry import save_as_original as save_as_original
 from .registry import settled_original as settled_original
+from .registry import trusted_types as trusted_types
 from .sklearn import last_step as last_step
 from .tokens import TokenClassifier as TokenClassifier
 from .torch.module import TorchModel as TorchModel
@@ -93,4 +94,3 @@ from .trees.ensemble import Link as Link
 from .trees.ensemble import TreeModel as TreeModel
 from .trees.ensemble import apply_link as apply_link
 from .trees.ensemble import exact_link as exact_link
-from .twins import TwinScores as TwinScores

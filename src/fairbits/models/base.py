@@ -53,17 +53,12 @@ class Model(Protocol):
         """How many inputs a row has."""
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each encoded row.
+        """The favourable-class probability (or the predicted value) of each encoded row, (n,).
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
         """
 
 
@@ -72,7 +67,7 @@ class HasGradients(Protocol):
     """Gradients with respect to the inputs."""
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
-        """Slope of the score, the logit margin or the loss with respect to the inputs.
+        """Slope of the score, the logit margin or the loss with respect to the inputs, (n, inputs).
 
         Parameters
         ----------
@@ -80,11 +75,6 @@ class HasGradients(Protocol):
             Encoded rows, (n, inputs).
         of
             "score", "margin" or "loss".
-
-        Returns
-        -------
-        Array
-            Slopes, (n, inputs).
         """
 
 
@@ -93,17 +83,12 @@ class HasClassScores(Protocol):
     """Probabilities of all classes."""
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each encoded row.
+        """The probability of every class of each encoded row, (n, classes), in the order of the schema's classes.
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, classes), in the order of the schema's classes.
         """
 
 
@@ -112,17 +97,12 @@ class HasFreshScores(Protocol):
     """Remembers its answers, and can be asked anew."""
 
     def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each encoded row, asked anew: no answer is reused, and equal rows are asked separately.
+        """The score of each encoded row, (n,), asked anew: no answer is reused, equal rows are asked separately.
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
         """
 
 
@@ -151,17 +131,12 @@ class HasActivations(Protocol):
     """A look inside: the output of every layer."""
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
-        """Outputs of every layer.
+        """Outputs of every layer, (n, neurons) each; the last is the output after its head.
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        tuple[Array, ...]
-            One array per layer, (n, neurons); the last is the output after its head.
         """
 
 
@@ -178,17 +153,12 @@ class HasInterventions(Protocol):
     """Surgery that returns a new model."""
 
     def with_interventions(self, interventions: Sequence[Do]) -> Self:
-        """The same model with some neurons held at a value.
+        """A new model, the same with some neurons held at a value.
 
         Parameters
         ----------
         interventions
             Layer, neuron and value of each.
-
-        Returns
-        -------
-        Self
-            A new model.
         """
 
 

@@ -99,7 +99,6 @@ class BlackBox:
         self._read(reading or Reading())
 
     def read_as(self, reading: Reading) -> BlackBox:
-        """The same model, its outputs read otherwise."""
         other = copy.copy(self)
         other._read(reading)
         return other
@@ -125,7 +124,6 @@ class BlackBox:
             yield answer
 
     def _class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each row of codes."""
         columns = list(self.reading.classes)
         pieces = [np.empty((0, len(columns)), np.float32)]
         for answer in self.answers(inputs):
@@ -217,8 +215,7 @@ def homes_of(model: Any) -> set[str]:
 def wrap_foreign(model: Any) -> Model:
     """The model as one of our own types: itself, or behind a wrapper."""
     if "fairbits" in homes_of(model):
-        own: Model = model
-        return own
+        return model
     if not is_model(model):
         raise ModelError(
             f"a {type(model).__name__!r} is no model: `scores` must be a method and `inputs` the number of inputs; "
@@ -325,3 +322,37 @@ def reason(error: BaseException) -> str:
     said = _PLACE.sub("", lines[0]) if lines else ""
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return (text if len(text) <= 240 else text[:237] + "…").rstrip(".") + "."
+
+
+Integers = npt.NDArray[np.int64]
+
+
+class TwinScores:
+    """Scores by person and combination of protected values; a row of inputs is their codes.
+
+    ``pairs`` are the combinations that were scored, in order, (n, 1 + protected); ``pair`` says which of them each of
+    the scores belongs to. Repeated scores of one are averaged.
+    """
+
+    def __init__(self, pairs: Integers, pair: Integers, scores: npt.NDArray[np.float64], *, sizes: tuple[int, ...]):
+        self.inputs = len(sizes)
+        self.pairs, self.pair, self.answers = pairs, pair, scores
+        self.counts = np.bincount(pair, minlength=len(pairs))
+        self.means = np.bincount(pair, weights=scores, minlength=len(pairs)) / self.counts
+        self.combinations = int(np.prod(sizes[1:]))
+        self._strides = np.cumprod((1, *sizes[:0:-1]), dtype=np.int64)[::-1]
+        self._keys = pairs @ self._strides  # in order, because the pairs are
+
+    def scores(self, inputs: npt.ArrayLike) -> Array:
+        """The mean score of each row; of one that the table lacks, the mean of all (see ``known``)."""
+        place, known = self._places(inputs)
+        return np.where(known, self.means[place], self.means.mean()).astype(np.float32)
+
+    def known(self, inputs: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        return self._places(inputs)[1]
+
+    def _places(self, inputs: npt.ArrayLike) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        rows: Codes = checked_rows(inputs, self.inputs, "a table of twins", np.float64)
+        keys = rows.astype(np.int64) @ self._strides
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return place, self._keys[place] == keys

@@ -24,9 +24,8 @@ from fairbits.models.base import Model, kind_of
 from fairbits.models.black_box import attribute, foreign, reason
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
-from fairbits.models.pickles import PICKLES, read_object, write_object
 from fairbits.models.predictors import named_frame, trained_on_categories
-from fairbits.models.registry import is_url, settled_original
+from fairbits.models.registry import PICKLES, is_url, read_object, settled_original, write_object
 from fairbits.models.sklearn import last_step, taken_apart, winner
 from fairbits.models.trees.adapter import is_booster
 from fairbits.models.trees.ensemble import TreeModel
@@ -78,21 +77,16 @@ def feed_of(
     encoding: Encoding,
     schema: Schema,
     options: ModelOptions,
-    *,
-    people: Codes | None = None,
-    learned: bool = False,
+    people: Codes,
 ) -> Feed:
     """How people become rows of a fitted estimator: whichever way gives back the model's scores."""
     names = attribute(estimator, "feature_names_in_")
     columns = None if names is None else tuple(str(name) for name in names)
     framed: Callable[[Any], Any] = np.asarray if columns is None else named_frame(columns)
-    someone = np.array([[one.first for one in schema.attributes]]) if people is None else people
-    by_category = trained_on_categories(estimator)
-    coded = not (learned and by_category)  # codes tell a fitted model its categories, but nothing to a new one
-    ways: list[Feed] = []
+    by_category = trained_on_categories(estimator)  # codes tell a fitted model its categories, but nothing to a new one
     bare = attribute(estimator, "steps") is None and attribute(estimator, "_preprocessor") is None
-    if isinstance(model, Network | TreeModel) and bare and coded:
-        ways.append(lambda codes: framed(encoding.encode(codes)))
+    native = isinstance(model, Network | TreeModel) and bare and not by_category
+    ways: list[Feed] = [lambda codes: framed(encoding.encode(codes))] if native else []
     chosen = columns or options.columns or table_columns(schema)
     if set(chosen) <= set(table_columns(schema)):
         categories = tuple(one.name for one in schema.attributes if one.kind == "category")
@@ -101,15 +95,15 @@ def feed_of(
             makes: list[Feed] = [] if options.input_format == "codes" else [decoder.array]
             if options.input_format != "array" and (columns is not None or options.input_format == "frame"):
                 makes = makes and [decoder.frame]
-            makes += [lambda codes, own=decoder: framed(own.numbers(codes))] if coded else []  # type: ignore[misc]
+            makes += [lambda codes, own=decoder: framed(own.numbers(codes))] if not by_category else []  # type: ignore[misc]
             ways += [lambda codes, make=make, own=decoder: make(own.encoding.encode(codes)) for make in makes]  # type: ignore[misc]
     if options.input_format == "codes":
         ways = ways[::-1]
-    wanted = np.asarray(model.scores(encoding.encode(someone)), np.float64).reshape(len(someone), -1)[:, :1]
+    wanted = np.asarray(model.scores(encoding.encode(people)), np.float64).reshape(len(people), -1)[:, :1]
     complaint = "its answers differ from the model's"
     for way in ways:
         try:
-            found = _answers(estimator, way(someone)).reshape(len(someone), -1)
+            found = _answers(estimator, way(people)).reshape(len(people), -1)
         except FairbitsError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything; the last complaint is shown
@@ -141,8 +135,8 @@ def estimator_ending(estimator: Any, original: Any, options: ModelOptions) -> st
     found = settled_original(original, options)
     if isinstance(found, Path) and found.suffix.lower() in _ENDINGS:
         return found.suffix.lower()
-    home = type(estimator).__module__.partition(".")[0]
-    return {"lightgbm": ".txt", "xgboost": ".json", "catboost": ".cbm"}.get(home, ".skops")
+    endings = {"lightgbm": ".txt", "xgboost": ".json", "catboost": ".cbm"}
+    return endings.get(type(estimator).__module__.partition(".")[0], ".skops")
 
 
 def _answers(estimator: Any, rows: Any) -> Any:
@@ -207,8 +201,8 @@ def _unfitted(estimator: Any) -> Any:
 
     steps = attribute(estimator, "steps")
     if isinstance(steps, list):  # a step may be what scikit-learn cannot clone
-        given = estimator.get_params(deep=False)
-        return type(estimator)(**{**given, "steps": [(name, _unfitted(step)) for name, step in steps]})
+        fresh = [(name, _unfitted(step)) for name, step in steps]
+        return type(estimator)(**{**estimator.get_params(deep=False), "steps": fresh})
     if isinstance(estimator, str) or estimator is None:  # a step that does nothing
         return estimator
     library = type(estimator).__module__.partition(".")[0]
@@ -241,16 +235,12 @@ def _lightgbm_settings(estimator: Any) -> dict[str, Any]:
 
 def _fresh_catboost(estimator: Any) -> Any:
     """A CatBoost model names only parameters that were given, and its lists are copies, which ``clone`` refuses."""
-    given = {name: copy.deepcopy(value) for name, value in estimator.get_params().items()}
-    for name in _CATBOOST_STOPS:
-        given.pop(name, None)
+    known = {name: value for name, value in estimator.get_params().items() if name not in _CATBOOST_STOPS}
+    usual = {"thread_count": 1} if _SEEDS & set(known) else {"thread_count": 1, "random_seed": 0}
+    given = {**usual, **copy.deepcopy(known)}
     kept = attribute(estimator, "tree_count_")
     if kept:
-        trees = next((name for name in _CATBOOST_TREES if name in given), _CATBOOST_TREES[0])
-        given[trees] = int(kept)
-    if not _SEEDS & set(given):
-        given["random_seed"] = 0
-    given.setdefault("thread_count", 1)
+        given[next((name for name in _CATBOOST_TREES if name in given), _CATBOOST_TREES[0])] = int(kept)
     places = estimator.get_cat_feature_indices()  # also those that were named to ``fit`` alone
     if len(places):
         given["cat_features"] = [int(place) for place in places]
@@ -281,15 +271,15 @@ def refitted(
     options = options or ModelOptions()
     whole = opened_estimator(original, options)
     steps, final = taken_apart(whole)
-    home = type(final).__module__.partition(".")[0]
-    if home not in _LIBRARIES or not callable(attribute(final, "fit")) or not callable(attribute(final, "get_params")):
+    known = type(final).__module__.partition(".")[0] in _LIBRARIES
+    if not known or not callable(attribute(final, "fit")) or not callable(attribute(final, "get_params")):
         raise CapabilityError(
             f"{type(final).__name__!r} cannot be cloned and fitted again here (scikit-learn estimators can); the guard "
             f"itself works for it, and its own training without the protected columns is the place for a model of one "
             f"score a decision."
         )
     some = people[:_TRIED]
-    feed = feed_of(whole, model, encoding, schema, options, people=some, learned=True)
+    feed = feed_of(whole, model, encoding, schema, options, some)
     classes = classes_in_order(whole, feed, model, encoding, schema, some)
     data = _training_data(final, classes, people, targets, rng)
     seed = int(rng.integers(2**31))

@@ -38,7 +38,6 @@ _PIECE = 1 << 20
 
 
 def check_file(path: Path, max_model_bytes: int) -> None:
-    """Refuse a model file that is larger than allowed."""
     size = path.stat().st_size
     if size > max_model_bytes:
         raise too_large(path, f"{size:,} bytes", max_model_bytes)
@@ -118,7 +117,6 @@ def check_arrays(path: Path, entries: Iterable[zipfile.ZipInfo], max_model_bytes
 
 
 def too_large(what: Path | str, size: str, limit: int) -> ModelError:
-    """The error about a model beyond the limit."""
     return ModelError(
         f"the model {str(what)!r} has {size}, and {limit:,} bytes are allowed; raise --max-model-bytes if it is yours."
     )
@@ -171,8 +169,8 @@ def options_after_trial(
 
 def first_call(given: Any, notify: sandbox.Notify) -> None:
     """In the child process: load the model, ask it about two people, then about a thousand."""
+    from fairbits.models.inputs import random_people
     from fairbits.models.outputs import fit_to_schema
-    from fairbits.models.probe import random_people
     from fairbits.models.registry import read_model
 
     source, schema, options = given
@@ -214,8 +212,7 @@ def _batch(grown: int, memory: int) -> int | None:
     """The largest power of two whose memory fits even if it grows with the square of the rows."""
     if grown <= _LITTLE:
         return None
-    fits = _ROWS * (memory / 2 / grown) ** 0.5
-    return 1 << max(0, int(np.log2(max(fits, 1.0))))
+    return 1 << int(np.log2(max(_ROWS * (memory / 2 / grown) ** 0.5, 1.0)))
 
 
 def _key(source: Path, about: Schema | Path | None, options: ModelOptions) -> str:

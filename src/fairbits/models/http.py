@@ -79,34 +79,7 @@ def from_url(url: str, schema: Schema | None, options: ModelOptions) -> Loaded:
             f"the endpoint {url!r} needs the schema of its rows; use load_with_encoding or a subject.toml."
         )
     decoder = Decoder(schema, options.columns)
-    endpoint = Endpoint(_Service(url, decoder, options), options)
-    return Loaded(endpoint, decoder.encoding, notes=secret_note(url, options))
-
-
-class Endpoint(BlackBox):
-    """Scores by HTTP, one number per row by contract; answers are remembered."""
-
-    def __init__(self, service: _Service, options: ModelOptions):
-        every = sys.maxsize  # the service makes requests of its own size
-        super().__init__(
-            service.ask,
-            len(service.decoder.names),
-            name="the endpoint",
-            batch=every,
-            reading=plain_reading(options),
-            own=True,
-            outputs=1,
-        )
-        self.service = service
-
-    def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The score of each row of codes, asked anew; answers are not remembered."""
-        rows = np.ascontiguousarray(inputs, dtype=np.float64)
-        return self.reading.score(self.service.ask_all(rows), self.name)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.service.close()
+    return Loaded(Endpoint(url, decoder, options), decoder.encoding, notes=secret_note(url, options))
 
 
 Answer = TypeVar("Answer")
@@ -183,7 +156,6 @@ class Client:
         self._opening = threading.Lock()
 
     def close(self) -> None:
-        """Close the connections."""
         with self._opening:
             loop, self._loop = self._loop, None
         if loop is not None:
@@ -291,7 +263,7 @@ class Client:
                 return await self._content_of(answer, limit), time.monotonic() - mine
         except (TimeoutError, self._httpx.TimeoutException):
             if answering:  # it is there, and slow: trying again would take as long
-                raise self._bad(
+                raise self.bad(
                     f"had not finished its answer after {seconds:g} s; raise timeout under [model], or ask about fewer "
                     f"rows at a time (batch)."
                 ) from None
@@ -301,9 +273,9 @@ class Client:
         except (_TryAgainError, ModelError):
             raise
         except Exception as error:  # noqa: BLE001 - a strange answer can break anything inside the library
-            raise self._bad(f"cannot be asked: {reason(error)}") from None
+            raise self.bad(f"cannot be asked: {reason(error)}") from None
 
-    def _bad(self, what: str) -> ModelError:
+    def bad(self, what: str) -> ModelError:
         """An answer that no further try will mend."""
         return ModelError(f"the endpoint {self.url!r} {what}")
 
@@ -312,50 +284,64 @@ class Client:
         if status == 429 or status >= 500:
             pause = _seconds(answer.headers.get("retry-after"))
             if pause > LONGEST_PAUSE:
-                raise self._bad(
+                raise self.bad(
                     f"answered with status {status} and asks for a pause of {pause:,.0f} s, longer than the "
                     f"{LONGEST_PAUSE:g} s that are waited; try again later."
                 )
             raise _TryAgainError(f"it answered with status {status}", pause=pause)
         if 300 <= status < 400:
             place = shortened(answer.headers.get("location", "nowhere"), 100)
-            raise self._bad(
+            raise self.bad(
                 f"answered with status {status}, which sends on to {place!r}; that is not followed: give the address "
                 f"itself."
             )
         if status == 413:
             raise _TooLargeError(f"the endpoint {self.url!r} answered with status 413 to a single row; see its limits.")
         if status != 200:
-            raise self._bad(f"answered with status {status}{'; check --credential' * (status in (401, 403))}.")
+            raise self.bad(f"answered with status {status}{'; check --credential' * (status in (401, 403))}.")
 
     async def _content_of(self, answer: Any, limit: int) -> bytes:
         """The body of an answer, and never more of it than the limit; packed ones, which nobody asked for, are
         refused."""
         coding = answer.headers.get("content-encoding", "identity").strip().lower() or "identity"
         if coding != "identity":
-            raise self._bad(
+            raise self.bad(
                 f"answered in the encoding {shortened(coding, 40)!r}, though none was asked for; turn that off."
             )
         found = bytearray()
         async for piece in answer.aiter_raw():
             found += piece
             if len(found) > limit:
-                raise self._bad(
-                    f"answered more than {limit:,} bytes, far more than the scores take; see what it sends."
-                )
+                raise self.bad(f"answered more than {limit:,} bytes, far more than the scores take; see what it sends.")
         return bytes(found)
 
 
-class _Service(Client):
-    """Scores of rows, no row asked about twice while it is remembered."""
+class Endpoint(BlackBox):
+    """Scores by HTTP, one number per row by contract; no row is asked about twice while its answer is remembered."""
 
     def __init__(self, url: str, decoder: Decoder, options: ModelOptions):
+        super().__init__(
+            self._remembering,
+            len(decoder.names),
+            name="the endpoint",
+            batch=sys.maxsize,  # requests have a size of their own
+            reading=plain_reading(options),
+            own=True,
+            outputs=1,
+        )
         rows = _MOST_ROWS if options.batch == BATCH else options.batch
-        super().__init__(url, options, headers_for(url, options), rows=rows)
-        self.decoder = decoder
+        self.service = Client(url, options, headers_for(url, options), rows=rows)
+        self._decoder, self._most = decoder, options.cache
         self._remembered: OrderedDict[bytes, float] = OrderedDict()
 
-    def ask(self, rows: Codes) -> npt.NDArray[np.float64]:
+    def fresh_scores(self, inputs: npt.ArrayLike) -> Array:
+        """The score of each row of codes, asked anew; answers are not remembered."""
+        return self.reading.score(self.ask_all(np.ascontiguousarray(inputs, dtype=np.float64)), self.name)
+
+    def close(self) -> None:
+        self.service.close()
+
+    def _remembering(self, rows: Codes) -> npt.NDArray[np.float64]:
         """What the service says about each row, or has said."""
         different, back = np.unique(rows, axis=0, return_inverse=True)
         keys = [row.tobytes() for row in different]
@@ -363,22 +349,21 @@ class _Service(Client):
         new = np.flatnonzero(np.isnan(found))
         found[new] = self.ask_all(different[new])
         self._remembered.update(zip([keys[i] for i in new], found[new].tolist(), strict=True))
-        while len(self._remembered) > self._options.cache:
+        while len(self._remembered) > self._most:
             self._remembered.popitem(last=False)
         return found[back.ravel()]
 
     def ask_all(self, rows: Codes) -> npt.NDArray[np.float64]:
-        """What the service says about each row now."""
-
         def body(some: slice) -> bytes:
-            return json.dumps({"rows": self.decoder.records(rows[some])}, allow_nan=False).encode()
+            return json.dumps({"rows": self._decoder.records(rows[some])}, allow_nan=False).encode()
 
         def read(some: slice, content: bytes) -> npt.NDArray[np.float64]:
-            return self._read(content, some.stop - some.start)
+            return self._scores_in(content, some.stop - some.start)
 
-        return np.concatenate([np.empty(0), *self.send(len(rows), body, lambda n: BYTES + BYTES_PER_ROW * n, read)])
+        asked = self.service.send(len(rows), body, lambda n: BYTES + BYTES_PER_ROW * n, read)
+        return np.concatenate([np.empty(0), *asked])
 
-    def _read(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
+    def _scores_in(self, content: bytes, rows: int) -> npt.NDArray[np.float64]:
         try:
             document = json.loads(content, object_pairs_hook=_named_once)
             scores = [_number(score) for score in document["scores"]] if isinstance(document["scores"], list) else None
@@ -386,12 +371,12 @@ class _Service(Client):
             scores = None
         if scores is None:
             start = shortened(content[:240].decode("utf-8", "replace"), 60)
-            raise self._bad(f'answered {start!r}, where {{"scores": [number, …]}} was expected.')
+            raise self.service.bad(f'answered {start!r}, where {{"scores": [number, …]}} was expected.')
         if len(scores) != rows:
-            raise self._bad(f"was asked about {rows} rows and answered {len(scores)} scores.")
+            raise self.service.bad(f"was asked about {rows} rows and answered {len(scores)} scores.")
         table = np.array(scores, dtype=np.float64)
         if not (np.abs(table) <= np.finfo(np.float32).max).all():
-            raise self._bad("answered scores that are not finite.")
+            raise self.service.bad("answered scores that are not finite.")
         return table
 
 
@@ -484,11 +469,10 @@ def secret_for(url: str, options: ModelOptions) -> str | None:
 
 
 def secret_note(url: str, options: ModelOptions) -> tuple[str, ...]:
-    """A note on which secret is sent where."""
     if options.credential is None:
         return ()
-    name = options.credential.partition("@")[0]
-    return (f"the secret in {name} is sent to {origin_of(url)}, in the header {options.credential_header}.",)
+    name, header = options.credential.partition("@")[0], options.credential_header
+    return (f"the secret in {name} is sent to {origin_of(url)}, in the header {header}.",)
 
 
 def origin_of(url: str) -> str:

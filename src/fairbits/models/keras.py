@@ -21,12 +21,11 @@ from fairbits.domain import Encoding, Schema
 from fairbits.errors import MissingDependencyError, ModelError
 from fairbits.models.black_box import BlackBox, foreign, reason
 from fairbits.models.guards import options_after_trial
-from fairbits.models.input_slots import Slot, slots_of
+from fairbits.models.inputs import Slot, random_people, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, plain_reading, read_note, read_output
-from fairbits.models.probe import random_people
 
 _WEIGHTS = "model.weights.h5"
 #: Homes of what Keras itself may look up; anything else would be imported from wherever the file says.
@@ -35,7 +34,6 @@ _PASS = {"InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "AlphaDrop
 
 
 def import_keras(purpose: str) -> Any:
-    """Import Keras."""
     _choose_backend()
     try:
         import keras
@@ -95,7 +93,6 @@ def _refuse_code(path: Path) -> None:
 
 
 def _refuse_links(path: Path) -> None:
-    """Refuse weights that lie in other files."""
     import h5py
 
     with zipfile.ZipFile(path) as archive:
@@ -131,15 +128,13 @@ def from_keras(model: Any, schema: Schema | None, options: ModelOptions) -> Load
         rows = None if encoding is None or schema is None else encoding.encode(random_people(schema, 64))
         inner = TorchModel.of(_AsModule(model, slots), schema, options, trial=rows)
         return Loaded(inner, encoding, notes=(note, *read_note(inner.output, options)))
-    width = encoding.width if encoding is not None else model.input_shape[-1]
-    outputs = model.output_shape[-1] if isinstance(model.output_shape, tuple) else None
     box = BlackBox(
         lambda rows: model.predict(_given(model, slots, rows.astype(np.float32)), verbose=0),
-        int(width),
+        int(encoding.width if encoding is not None else model.input_shape[-1]),
         name="the Keras model",
         batch=options.batch,
         reading=plain_reading(options),
-        outputs=outputs,
+        outputs=model.output_shape[-1] if isinstance(model.output_shape, tuple) else None,
     )
     return Loaded(box, encoding, notes=(note,))
 
@@ -184,17 +179,14 @@ def chain_of_keras(model: Any) -> Chain:
     return chain
 
 
-def rewrite_keras(network: Network, original: Any, path: str | Path) -> None:
-    """Write the original model with the weights of a network."""
+def rewrite_keras(network: Network, original: Any, path: Path, _options: ModelOptions) -> None:
     if isinstance(original, str | Path):
         model = read_keras(original)
     else:
         model = import_keras("copying Keras models").models.clone_model(original)
         model.set_weights(original.get_weights())
-    chain = chain_of_keras(model)
-    chain.network()
     variables = {variable.path: variable for variable in model.weights}
-    for name, array in chain.parameters(network).items():
+    for name, array in chain_of_keras(model).parameters(network).items():
         variables[name].assign(array.reshape(variables[name].shape).astype(np.float32))
     model.save(str(path))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, cast, get_args, get_type_hints
 
 from fairbits.domain import MAX_MODEL_BYTES, MAX_REQUESTS, MAX_SECONDS, GrantOptions, text_of
 from fairbits.errors import OptionError, choose_from
@@ -39,6 +39,7 @@ _LEAST = {
     "max_model_bytes": 1,
     "max_rows": 1,
 }
+_CHOICES = {"output": get_args(Output), "input_format": get_args(InputFormat)}
 _POSITIVE = ("timeout", "wait", "rate", "max_seconds", "max_cost")
 _MUST = {
     **dict.fromkeys(("columns", "layers"), "a list of names"),
@@ -113,32 +114,23 @@ class ModelOptions:
     cache: int = 1_000_000
 
     def __post_init__(self) -> None:
-        for name in ("columns", "layers"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
         given: Any = self.inputs
-        if isinstance(given, Mapping):
-            lists = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
-            object.__setattr__(self, "inputs", lists)
-        if isinstance(self.output, str):
-            object.__setattr__(self, "output", _OLD_OUTPUTS.get(self.output, self.output))
-        if self.score_of is not None:
-            object.__setattr__(self, "score_of", text_of(self.score_of))
-        if self.trust:
-            object.__setattr__(self, "trust_code", True)
-            object.__setattr__(self, "trust_pickle", True)
+        settled: dict[str, Any] = {
+            **{name: _no_list(getattr(self, name)) for name in ("columns", "layers")},
+            "inputs": {name: _no_list(one) for name, one in given.items()} if isinstance(given, Mapping) else given,
+            "output": _OLD_OUTPUTS.get(self.output, self.output) if isinstance(self.output, str) else self.output,
+            "score_of": None if self.score_of is None else text_of(self.score_of),
+            **(dict.fromkeys(("trust_code", "trust_pickle"), True) if self.trust else {}),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
         for name, kind in _kinds().items():
             value, least = getattr(self, name), _LEAST.get(name)
             fit = fits(value, kind)
-            if name in ("output", "input_format") and not fit:
-                allowed = get_args(Output if name == "output" else InputFormat)
-                raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), allowed)}")
-            positive = name not in _POSITIVE or value is None
-            if (
-                not fit
-                or (least is not None and value is not None and value < least)
-                or not (positive or 0 < value < 1e9)
-            ):
+            if name in _CHOICES and not fit:
+                raise OptionError(f"the model's {name} is {value!r}; {choose_from(str(value), _CHOICES[name])}")
+            small = fit and value is not None and least is not None and value < least
+            if not fit or small or (name in _POSITIVE and value is not None and not 0 < value < 1e9):
                 must = "a number larger than 0" if name in _POSITIVE else _MUST.get(name, "a text")
                 must = must if least is None else f"a whole number from {least} up"
                 raise OptionError(f"the model's {name} is {value!r}; it must be {must}.")
@@ -161,18 +153,12 @@ class ModelOptions:
 
     def grants(self) -> GrantOptions:
         """What was granted, to load the same subject again."""
-        given: Any = {name: getattr(self, name) for name in GRANTS if name != "trust"}
-        granted: GrantOptions = given
-        return granted
+        return cast(GrantOptions, {name: getattr(self, name) for name in GRANTS if name != "trust"})
 
     def typed_grants(self) -> list[str]:
         """What was granted beyond the usual, as flags: a command that opens the same model needs them again."""
-        granted = {
-            entry.name: getattr(self, entry.name)
-            for entry in fields(self)
-            if entry.name in GRANTS and entry.name != "trust" and getattr(self, entry.name) != entry.default
-        }
-        return flag_words(LoadingOptions(**granted))
+        usual = {entry.name: entry.default for entry in fields(self)}
+        return flag_words(LoadingOptions(**{name: v for name, v in self.grants().items() if v != usual[name]}))  # type: ignore[arg-type]
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ModelOptions:
@@ -185,7 +171,10 @@ class ModelOptions:
         return cls(**given)
 
 
+def _no_list(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 @cache
 def _kinds() -> dict[str, Any]:
-    """The kinds of all options, by name."""
     return get_type_hints(ModelOptions)

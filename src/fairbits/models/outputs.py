@@ -121,10 +121,8 @@ def _directed(loaded: Loaded, schema: Schema, options: ModelOptions) -> tuple[Mo
     if isinstance(model, SeveralClasses) and points:
         model = _on_own_scale(model)
     if isinstance(model, BlackBox):
-        logits = model.reading.logits
-        reading = reading_of(schema, order, options, own=model.own, outputs=model.outputs, logits=logits)
-        guessed = not model.own
-        model = model.read_as(reading)
+        guessed, logits = not model.own, model.reading.logits
+        model = model.read_as(reading_of(schema, order, options, own=model.own, outputs=model.outputs, logits=logits))
     elif isinstance(model, SeveralClasses):
         guessed = bool(schema.classes)
         if schema.target is not None and model.classes not in (None, len(schema.classes)):

@@ -58,7 +58,6 @@ def _listed(found: Any) -> list[Any]:
 
 
 def classes_of(predictor: Any) -> tuple[str, ...] | None:
-    """The classes that it names, in the order of its outputs, as text."""
     found = _listed(attribute(predictor, "classes_"))
     return tuple(text_of(value) for value in found) or None
 
@@ -233,25 +232,21 @@ def from_function(function: Callable[[Any], Any], schema: Schema | None, options
     if schema is None:
         raise ModelError(f"{name} needs the schema of its rows; use load_with_encoding or a subject.toml.")
     decoder = Decoder(schema, options.columns)
-    way = options.input_format or "frame"
-    decode = decoding(decoder, way)
-    notes = _order_note(way, options.columns or table_columns(schema), schema, options)
+    way, columns = options.input_format or "frame", options.columns or table_columns(schema)
+    decode, notes = decoding(decoder, way), _order_note(way, columns, schema, options)
 
     def ask(rows: Codes) -> Any:
         found = np.asarray(function(decode(rows)))
         return found.ravel() if found.size == len(rows) else found
 
-    reading = plain_reading(options)
-    box = BlackBox(ask, len(decoder.names), name=name, batch=options.batch, reading=reading, own=True)
+    box = BlackBox(ask, len(decoder.names), name=name, batch=options.batch, reading=plain_reading(options), own=True)
     if len(schema.classes) > 2:
         next(box.answers(_someone(decoder, schema)))  # whether it gives one column for each class
-    columns = options.columns or table_columns(schema)
     owner = None if way == "codes" else Owner(function, columns, way, own=True)
     return Loaded(box, decoder.encoding, notes=notes, owner=owner)
 
 
 def checked_columns(names: Iterable[Any], schema: Schema) -> tuple[str, ...]:
-    """The columns that a model was trained on."""
     columns = tuple(str(name) for name in names)
     known = table_columns(schema)
     strange = [name for name in columns if name not in known]
@@ -373,5 +368,4 @@ def _refused_gap(ask: Decode, decode: Decode, decoder: Decoder, schema: Schema) 
 
 
 def _someone(decoder: Decoder, schema: Schema) -> Codes:
-    """One person, to see what a model takes and answers."""
     return np.array([[schema[name].first for name in decoder.names]])

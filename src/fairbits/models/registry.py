@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import pickle
 import re
 import sys
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,21 +20,21 @@ from typing import Any
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import FairbitsError, ModelError, choose_from
-from fairbits.models.base import Model
+from fairbits.models.base import Model, needed
 from fairbits.models.black_box import attribute, foreign, homes_of, is_model, wrap_foreign
 from fairbits.models.guards import check_archive, check_arrays, check_file, is_archive, options_after_trial
 from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, fit_to_schema, read_output
-from fairbits.models.pickles import PICKLES, read_object, write_object
+from fairbits.models.trees.ensemble import Damaged
 
+PICKLES = (".pkl", ".pickle", ".joblib")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 #: No model comes from there, and much of it (exec, fork, exit) does harm to whoever calls it with rows.
 _NO_MODELS = frozenset({*sys.stdlib_module_names, *sys.builtin_module_names})
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text has the form ``package.module:name``."""
     return _REFERENCE.fullmatch(text) is not None
 
 
@@ -132,9 +134,6 @@ def _module(name: str) -> Any:
             sys.path.remove(here)
 
 
-Reader = Callable[[Path, Schema | None, ModelOptions], Loaded]
-
-
 def load_model(source: Any, *, schema: Schema | None = None, **options: Any) -> Model:
     """The model at a path, address or reference, ready to score encoded rows.
 
@@ -149,16 +148,6 @@ def load_model(source: Any, *, schema: Schema | None = None, **options: Any) -> 
         The attributes, and what is decided; None where they are not known.
     **options
         Those of :class:`~fairbits.models.ModelOptions`, such as ``trust_pickle=True``.
-
-    Returns
-    -------
-    Model
-        The model.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read.
     """
     chosen = ModelOptions.of(options)
     loaded = read_model(source, schema, chosen)
@@ -176,16 +165,6 @@ def load_with_encoding(source: Any, schema: Schema, **options: Any) -> tuple[Mod
         The attributes, and what is decided.
     **options
         Those of :class:`~fairbits.models.ModelOptions`.
-
-    Returns
-    -------
-    tuple[Model, Encoding]
-        Model and encoding.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be read, or does not fit the schema.
     """
     chosen = ModelOptions.of(options)
     loaded = fit_to_schema(read_model(source, schema, chosen), schema, options=chosen)
@@ -193,33 +172,30 @@ def load_with_encoding(source: Any, schema: Schema, **options: Any) -> tuple[Mod
 
 
 def read_model(source: Any, schema: Schema | None = None, options: ModelOptions | None = None) -> Loaded:
-    """Read a model with the adapter for its kind."""
     options = options or ModelOptions()
-    if not isinstance(source, str | Path):
-        return adapt(source, schema, options)
-    text = str(source)
-    if is_url(text):
-        from fairbits.models.http import from_url
-
-        return from_url(text, schema, options)
-    file = Path(source)
-    if isinstance(source, str) and is_reference(text) and not os.path.exists(file):
-        check_reference(text, trust_code=options.trust_code)
-        return adapt(named_model(text, trust_code=options.trust_code), schema, options)
+    if isinstance(source, str) and is_url(source):
+        return _own("http:from_url")(source, schema, options)
+    file = settled_original(source, options)
+    if not isinstance(file, Path):
+        return adapt(file, schema, options)
     suffix = _checked(file, options).suffix.lower()
     if suffix not in _READERS:
         known = ", ".join(name for name in _READERS if name not in PICKLES)
         raise ModelError(f"the model {str(file)!r} has the ending {suffix!r}, which is not known; use {known}.")
-    module, _, name = _READERS[suffix].partition(":")
-    reader: Reader = getattr(importlib.import_module(f"fairbits.models.{module}"), name)
-    return reader(file, schema, options)
+    return _own(_READERS[suffix])(file, schema, options)
+
+
+def _own(place: str) -> Callable[..., Any]:
+    """A function of this package, imported when it is needed."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(f"fairbits.models.{module}"), name)
 
 
 def read_decider(source: str | Path, options: ModelOptions) -> Any:
     """What a reference names or a file of scikit-learn holds, before anything is known about its inputs."""
-    file = Path(source)
-    if isinstance(source, str) and is_reference(source) and not os.path.exists(file):
-        return named_model(source, trust_code=options.trust_code)
+    file = settled_original(source, options)
+    if not isinstance(file, Path):
+        return file
     ending = _checked(file, options).suffix.lower()
     if ending not in (*PICKLES, ".skops"):
         raise ModelError(
@@ -232,7 +208,6 @@ def read_decider(source: str | Path, options: ModelOptions) -> Any:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is the address of a service."""
     return text.startswith(("http://", "https://"))
 
 
@@ -244,22 +219,15 @@ def adapt(model: Any, schema: Schema | None = None, options: ModelOptions | None
         return model
     if "fairbits" in homes or is_model(model):
         return Loaded(wrap_foreign(model))
-    if "keras" in homes:
-        from fairbits.models.keras import from_keras
-
-        return from_keras(model, schema, options)
-    if "torch" in homes:
-        from fairbits.models.torch.adapter import from_torch
-
-        return from_torch(model, schema, options)
-    if callable(attribute(model, "predict_proba")) or callable(attribute(model, "predict")):
-        from fairbits.models.sklearn import from_sklearn
-
-        return from_sklearn(model, schema, options)
-    if callable(model):
-        from fairbits.models.predictors import from_function
-
-        return from_function(model, schema, options)
+    adapters = {
+        "keras:from_keras": "keras" in homes,
+        "torch.module:from_torch": "torch" in homes,
+        "sklearn:from_sklearn": any(callable(attribute(model, name)) for name in ("predict_proba", "predict")),
+        "predictors:from_function": callable(model),
+    }
+    way = next((name for name, meant in adapters.items() if meant), None)
+    if way is not None:
+        return _own(way)(model, schema, options)
     entries = model.items() if isinstance(model, Mapping) else ()
     inside = next((str(name) for name, one in entries if callable(attribute(one, "predict"))), None)
     if inside is not None:
@@ -307,13 +275,13 @@ def _npz(file: Path, _schema: Schema | None, options: ModelOptions) -> Loaded:
 
 def _object(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     """A .skops file, whose arrays are looked at first, or a pickle, which is opened only where it is trusted."""
-    first = "joblib"
-    if file.suffix.lower() == ".skops":
-        first = "skops.io"
+    safe = file.suffix.lower() == ".skops"
+    if safe:
         check_skops(file, options)
-    if options.trust_pickle or first == "skops.io":
+    if safe or options.trust_pickle:
         # Imported here while the child imports it, and not counted as the model's own time.
-        options = options_after_trial(file, schema, options, needs=(first, "sklearn.ensemble", "pandas"))
+        needs = ("skops.io" if safe else "joblib", "sklearn.ensemble", "pandas")
+        options = options_after_trial(file, schema, options, needs=needs)
     return _in_file(read_object(file, trust_pickle=options.trust_pickle), file, schema, options)
 
 
@@ -326,8 +294,8 @@ def check_skops(file: Path, options: ModelOptions) -> None:
 def _booster(file: Path, schema: Schema | None, options: ModelOptions) -> Loaded:
     """A booster's own file, its trees held against its library on the inputs that the schema makes."""
     from fairbits.models.trees.adapter import library_of_file, opened_booster
+    from fairbits.models.trees.boosters import missing_notes
     from fairbits.models.trees.ensemble import TreeModel
-    from fairbits.models.trees.xgboost import missing_notes
 
     library = library_of_file(file)
     options = options_after_trial(file, schema, options, needs=(library,))
@@ -365,6 +333,11 @@ _READERS = {
     ".keras": "keras:read_file",
     **dict.fromkeys((".txt", ".json", ".ubj", ".cbm"), "registry:_booster"),
 }
+#: The function that writes a network into an original of a framework.
+_WRITERS = {
+    **{"onnx": "onnx.adapter:rewrite_onnx", "keras": "keras:rewrite_keras"},
+    **{"torch": "torch.files:rewrite_torch", "sklearn": "sklearn:rewrite_sklearn"},
+}
 
 
 def ending_of(original: Any, options: ModelOptions | None = None) -> str:
@@ -392,11 +365,6 @@ def save_as_original(network: Network, original: Any, path: str | Path, *, optio
         Where to write.
     options
         How the model is to be read and called.
-
-    Raises
-    ------
-    ModelError
-        If it cannot be written, or the original has other layers.
     """
     options = options or ModelOptions()
     target = Path(path)
@@ -429,39 +397,119 @@ def _framework_of(model: Any) -> str:
 
 
 def _rewritten(network: Network, original: Any, path: Path, options: ModelOptions) -> None:
-    """Write the original with a network's weights."""
     ending = original.suffix.lower() if isinstance(original, Path) else path.suffix
     if path.suffix.lower() != ending:
         raise ModelError(f"the original is a {ending} file, so the changed model must end in {ending} too.")
     framework = _framework_of(original)
     if framework == "fairbits":
         network.save(path)
-    elif framework == "onnx":
-        _write_onnx(network, original, path)
-    elif framework == "keras":
-        from fairbits.models.keras import rewrite_keras
-
-        rewrite_keras(network, original, path)
-    elif framework == "torch":
-        from fairbits.models.torch.files import rewrite_torch
-
-        rewrite_torch(network, original, path, options)
-    elif framework == "sklearn":
-        from fairbits.models.sklearn import with_weights
-
-        if isinstance(original, Path):
-            original = read_object(original, trust_pickle=options.trust_pickle)
-        write_object(with_weights(original, network), path)
+    elif framework in _WRITERS:
+        _own(_WRITERS[framework])(network, original, path, options)
     else:
         raise ModelError(f"a network cannot be written back as {ending!r}; use .npz or .onnx.")
 
 
-def _write_onnx(network: Network, original: Path, path: Path) -> None:
-    from fairbits.models.onnx.writer import has_encoders, rewrite_onnx, write_onnx
+#: Types inside every perceptron and every encoder that skops leaves to its users to trust: they hold numbers only.
+_HARMLESS = {
+    "numpy.dtype",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    # Trees are arrays; they are read as data and checked before anything follows their child numbers.
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    # What ensembles of ensembles and calibrated ones keep their parts in; the parts are listed by themselves.
+    "sklearn.utils._bunch.Bunch",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.impute._iterative.IterativeImputer",
+    "sklearn.impute._iterative._ImputerTriplet",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.StratifiedKFold",
+    # The knots and weights of a SplineTransformer, and what makes arrays of them.
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",
+    "scipy.interpolate._bsplines.BSpline",
+    # Inside a HistGradientBoosting with categories: the check of its own columns. Whatever function a partial holds
+    # is listed by itself, so that no other comes in with it.
+    "functools.partial",
+    "sklearn.utils.validation.check_array",
+    # What chose the columns of a SelectKBest, and what finished searches over settings or thresholds were judged by:
+    # functions of numbers that nobody calls when it predicts. (The functions of scikit-learn's metrics: see below.)
+    "sklearn.feature_selection._univariate_selection.chi2",
+    "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.feature_selection._univariate_selection.f_regression",
+    "sklearn.feature_selection._univariate_selection.r_regression",
+    "sklearn.feature_selection._mutual_info.mutual_info_classif",
+    "sklearn.feature_selection._mutual_info.mutual_info_regression",
+    "sklearn.metrics._scorer._Scorer",
+    "sklearn.metrics._scorer._CurveScorer",
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
+    # Gaussian processes: the kernels are formulas with a few numbers.
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    *(
+        f"sklearn.gaussian_process.kernels.{kernel}"
+        for kernel in (
+            *("CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern"),
+            *("Product", "RBF", "RationalQuadratic", "Sum", "WhiteKernel"),
+        )
+    ),
+}
+_METRIC = re.compile(r"sklearn\.metrics\._[a-z_]+\.[a-z0-9_]+_(score|loss|error)")
 
-    try:
-        rewrite_onnx(network, original, path)
-    except ModelError:
-        if has_encoders(original):  # our own graph would begin behind them
-            raise
-        write_onnx(network, path)
+
+def trusted_types(path: Path, *, trust_pickle: bool) -> list[str]:
+    """The types of a .skops file that skops has to be told of; refused where they are neither known nor trusted."""
+    io = needed("skops.io", "sklearn", "reading .skops files")
+    with foreign(f"the model {str(path)!r} is not a readable .skops file"):
+        unknown: list[str] = io.get_untrusted_types(file=path)
+    doubtful = [name for name in unknown if name not in _HARMLESS and not _METRIC.fullmatch(name)]
+    if doubtful and not trust_pickle:
+        more = f" and {len(doubtful) - 8} more" if len(doubtful) > 8 else ""
+        raise ModelError(
+            f"the model {str(path)!r} holds types that are not known to be safe: {', '.join(doubtful[:8])}{more}; "
+            f"if you trust whoever made it, add --trust-pickle."
+        )
+    return unknown
+
+
+def read_skops(path: Path, *, trust_pickle: bool) -> Any:
+    unknown = trusted_types(path, trust_pickle=trust_pickle)
+    from skops import io
+
+    with foreign(f"the model {str(path)!r} is not a readable .skops file"):
+        model = io.load(path, trusted=unknown)
+    if "sklearn.tree._tree.Tree" in unknown or any(name.endswith("TreePredictor") for name in unknown):
+        from fairbits.models.trees.sklearn import check_trees
+
+        try:
+            check_trees(model)
+        except Damaged as error:
+            raise ModelError(f"the model {str(path)!r} is damaged: {error}") from None
+    return model
+
+
+def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
+    """The object in a pickle or joblib file: runs whatever code the file holds, so only on the user's word."""
+    if not trust_pickle:
+        raise ModelError(
+            f"the model {str(path)!r} is a pickle, which runs code when it is opened; save it as .skops or .onnx, "
+            f"or add --trust-pickle if you trust whoever made it."
+        )
+    import joblib  # comes with scikit-learn, and reads plain pickles too
+
+    with foreign(f"the model {str(path)!r} cannot be unpickled"):
+        return joblib.load(path)
+
+
+def read_object(path: Path, *, trust_pickle: bool) -> Any:
+    return (read_skops if path.suffix.lower() == ".skops" else read_pickle)(path, trust_pickle=trust_pickle)
+
+
+def write_object(model: Any, path: Path) -> None:
+    if path.suffix.lower() == ".skops":
+        needed("skops.io", "sklearn", "writing .skops files").dump(model, path, compression=zipfile.ZIP_DEFLATED)
+    elif path.suffix == ".joblib":
+        needed("joblib", "sklearn", "writing .joblib files").dump(model, path)
+    else:
+        path.write_bytes(pickle.dumps(model))

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,12 +14,14 @@ import numpy as np
 from fairbits.domain import ABOVE_HALF, Decoder, Encoding, Schema, table_columns, text_of
 from fairbits.errors import FairbitsError, ModelError
 from fairbits.models.black_box import attribute, foreign
+from fairbits.models.inputs import NotColumnwise, RefusedRows, Transform, encoding_of, random_people
 from fairbits.models.native.chain import NotNative
 from fairbits.models.native.network import Activation, Head, Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, Owner, column_note, fit_to_schema, with_model_classes
 from fairbits.models.predictors import checked_columns, classes_of, decoding, dummy_encoding, from_predictor, names_of
-from fairbits.models.probe import NotColumnwise, RefusedRows, Transform, encoding_of, random_people
+from fairbits.models.registry import read_object as read_fitted
+from fairbits.models.registry import write_object
 from fairbits.models.trees.adapter import disagreement, from_booster, is_booster, read_object, settled, with_encoding
 from fairbits.models.trees.behind import trees_behind
 from fairbits.models.trees.ensemble import Ensemble
@@ -133,6 +136,12 @@ def with_weights(estimator: Any, network: Network) -> Any:
         final.coefs_ = list(map(_kept, final.coefs_, network.weights))
         final.intercepts_ = list(map(_kept, final.intercepts_, network.biases))
     return changed
+
+
+def rewrite_sklearn(network: Network, original: Any, path: Path, options: ModelOptions) -> None:
+    if isinstance(original, Path):
+        original = read_fitted(original, trust_pickle=options.trust_pickle)
+    write_object(with_weights(original, network), path)
 
 
 def _kept(old: Any, new: Any) -> Any:
@@ -257,7 +266,6 @@ def _prepares(final: Any) -> bool:
 
 
 def _no_reader(final: Any) -> str:
-    """Why a model is not read into layers or trees."""
     kind = type(final).__name__
     if kind in LOGISTIC or kind == "SGDClassifier":
         return f"this {kind} does not end in one sigmoid or softmax (its loss, or its way with several classes)."

@@ -18,7 +18,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, GrantOptions, joined
+from fairbits.domain import Codes, GrantOptions
 from fairbits.errors import CapabilityError, OptionError, choose_from
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
@@ -27,6 +27,7 @@ from fairbits.scale import ExecutorOptions, Portable
 from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
 from fairbits.store import Run
 from fairbits.subject import Quality, Subject
+from fairbits.text import joined
 
 #: What every run is judged by, in the order of the tables.
 FIGURES = (

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairbits.data import load_subject
-from fairbits.domain import joined
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, default_epsilon
 from fairbits.paper.arena import Contest, arena_of, strategy_runs
@@ -31,6 +30,7 @@ from fairbits.paper.tables import Cell, Results, ablation_findings, rq1_findings
 from fairbits.scale import ExecutorOptions
 from fairbits.search import DEFAULT, Budget, Settings, search_subject
 from fairbits.search import STRATEGIES as KNOWN
+from fairbits.text import joined
 
 FIELD = ("subject", DEFAULT, "±", "best rival", "ID/s", "±", f"{DEFAULT} is", "k", "any k")
 AHEAD, TIED, BEHIND, NOBODY, ONCE = "ahead", "tied", "behind", "none found", "one run"

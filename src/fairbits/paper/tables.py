@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from fairbits.data import BUILT_IN, load_subject
-from fairbits.domain import Twins, joined
+from fairbits.domain import Twins
 from fairbits.paper.subjects import Roster, number, published, row_of
 from fairbits.store import unwritable
-from fairbits.text import percent
+from fairbits.text import joined, percent
 
 Cell = str | int | float | None
 

@@ -60,17 +60,50 @@ def score_bits(
     groups: Grouping, scores: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = LEVEL
 ) -> ScoreBits:
     """Bits of a score about an attribute; people whose value is unknown are left out."""
-    known = groups.known
-    return _summed([groups.codes[known]], [len(groups.labels)], np.asarray(scores)[known], rng, level=level)
+    return chained_bits((groups,), scores, rng, level=level)
 
 
 def chained_bits(
     groupings: Sequence[Grouping], scores: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float = LEVEL
 ) -> ScoreBits:
-    """Bits of a score about several attributes at once, by the chain rule I(A;S) + I(B;S|A) + …"""
+    """Bits of a score about several attributes at once, by the chain rule I(A;S) + I(B;S|A) + …
+
+    With the bounds and shuffles of the whole chain.
+    """
     known = np.logical_and.reduce([one.known for one in groupings])
-    codes = [one.codes[known] for one in groupings]
-    return _summed(codes, [len(one.labels) for one in groupings], np.asarray(scores)[known], rng, level=level)
+    codes, sizes = [one.codes[known] for one in groupings], [len(one.labels) for one in groupings]
+    scores, n = np.asarray(scores)[known], int(known.sum())
+    joint = np.unique(np.ravel_multi_index(codes, sizes), return_inverse=True)[1].astype(np.int64)
+    n_joint = int(joint.max()) + 1 if n else 0
+    if n < 4 or n_joint < 2:
+        usual = float(np.bincount(joint).max() / n) if n else 1.0
+        return ScoreBits(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, n, usual, usual)
+    links = _links(codes, sizes, scores, rng)
+    ratios, spans = np.zeros(n), np.zeros(len(codes))
+    for place, rows, cut, own in links:
+        ratios[rows] += cut.log_ratios(own)
+        spans[place] = max(spans[place], cut.span(own))
+    shuffles = [sum(cut.total(rng.permutation(own)) / n for _, _, cut, own in links) for _ in range(_shuffles(n))]
+    guesses = _Cut(scores, n_joint, rng).guesses(joint)
+    # A person has one log-ratio for each attribute of the chain, so their ranges add up.
+    return _told(ratios, float(spans.sum()), shuffles, np.bincount(joint) / n, guesses, level)
+
+
+def _shuffles(people: int) -> int:
+    return int(np.clip(SHUFFLED_PEOPLE // people, MIN_SHUFFLES, MAX_SHUFFLES))
+
+
+def _told(
+    ratios: Floats, span: float, shuffles: Sequence[float], base: Floats, guesses: tuple[float, float], level: float
+) -> ScoreBits:
+    """Bits by the log-ratios of people, those under shuffles, and the shares of groups."""
+    n, mean = len(ratios), float(ratios.mean())
+    entropy = float(-(base[base > 0] * np.log2(base[base > 0])).sum())
+    low = mean - WIDENED * normal_quantile(level) * float(ratios.std(ddof=1)) / np.sqrt(n)
+    guaranteed = _bernstein(ratios, span=span, level=level)
+    bits, least, sure = (min(max(0.0, float(one)), entropy) for one in (mean, low, guaranteed))
+    placebo, most = max(0.0, float(np.mean(shuffles))), max(0.0, *shuffles)
+    return ScoreBits(bits, least, sure, placebo, most, entropy, n, *guesses)
 
 
 def chance_bits(
@@ -81,19 +114,11 @@ def chance_bits(
     Each person counts in every group by its probability. That gives the frequencies of A in a bin of S where S tells
     nothing about A beyond what Z tells, and then the estimate errs downwards as :func:`score_bits` does.
     """
-    n, groups = chances.shape
-    cut = _Cut(scores, groups, rng)
-    ratios = cut.log_ratios(chances)
-    base = chances.mean(axis=0)
-    entropy = float(-(base[base > 0] * np.log2(base[base > 0])).sum())
-    times = int(np.clip(SHUFFLED_PEOPLE // n, MIN_SHUFFLES, MAX_SHUFFLES))
-    shuffles = [float(cut.log_ratios(chances[rng.permutation(n)]).mean()) for _ in range(times)]
-    mean = float(ratios.mean())
-    low = mean - WIDENED * normal_quantile(level) * float(ratios.std(ddof=1)) / np.sqrt(n)
-    guaranteed = _bernstein(ratios, span=cut.span(chances), level=level)
-    bits, least, sure = (min(max(0.0, float(one)), entropy) for one in (mean, low, guaranteed))
-    placebo, most = max(0.0, float(np.mean(shuffles))), max(0.0, *shuffles)
-    return ScoreBits(bits, least, sure, placebo, most, entropy, n, *cut.guesses(chances))
+    cut = _Cut(scores, chances.shape[1], rng)
+    ratios, span = cut.log_ratios(chances), cut.span(chances)
+    n = len(chances)
+    shuffles = [float(cut.log_ratios(chances[rng.permutation(n)]).mean()) for _ in range(_shuffles(n))]
+    return _told(ratios, span, shuffles, chances.mean(axis=0), cut.guesses(chances), level)
 
 
 def log_ratios(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], rng: np.random.Generator) -> Floats:
@@ -121,8 +146,7 @@ class FittedBits:
         bins = int(np.clip(len(codes) // (FITTED_PEOPLE * max(1, n_groups)), FITTED_BINS, BINS))
         ratios, surplus = _fitted(codes, n_groups, scores, bins)
         coarse, more = _fitted(codes, n_groups, scores, 5 * bins // 8)
-        step = float(ratios.mean() - surplus - coarse.mean() + more)
-        return cls(ratios, surplus, max(0.0, 5 / 3 * step))
+        return cls(ratios, surplus, max(0.0, 5 / 3 * float(ratios.mean() - surplus - coarse.mean() + more)))
 
 
 def _fitted(codes: Integers, n_groups: int, scores: npt.NDArray[np.floating], bins: int) -> tuple[Floats, float]:
@@ -184,19 +208,13 @@ class _Cut:
         found = np.zeros(len(codes))
         for half in self.halves:
             ratios, _ = self._ratios(codes, half)
-            if codes.ndim == 2:
-                found[half.test] = (ratios[half.places[half.test]] * codes[half.test]).sum(axis=1)
-            else:
-                found[half.test] = ratios[half.places[half.test], codes[half.test]]
+            own, places = codes[half.test], half.places[half.test]
+            found[half.test] = ratios[places, own] if codes.ndim == 1 else (ratios[places] * own).sum(axis=1)
         return found
 
     def total(self, codes: Integers) -> float:
         """The sum of the log-ratios, from the counts of the cells: what a shuffle needs."""
-        found = 0.0
-        for half in self.halves:
-            ratios, counts = self._ratios(codes, half)
-            found += float((ratios * counts).sum())
-        return found
+        return sum(float(np.multiply(*self._ratios(codes, half)).sum()) for half in self.halves)
 
     def span(self, codes: Integers | Floats) -> float:
         """How far apart log-ratios can be: the range of the guesses, whoever is asked about."""
@@ -253,16 +271,11 @@ class _Bins:
 @functools.cache
 def _merging(size: int) -> tuple[Integers, Integers, Integers]:
     """Ways to add up neighbouring bins: the bins of each sum, where each way begins, and by way each bin's sum."""
-    members, starts, places, begin, width = [], [], [], 0, 1
-    while True:
-        place = np.arange(size) // width
-        members.append((place[None] == np.arange(place[-1] + 1)[:, None]).astype(np.int64))
-        starts.append(begin)
-        places.append(begin + place)
-        begin += int(place[-1]) + 1
-        if place[-1] == 0:
-            return np.concatenate(members), np.array(starts), np.array(places)
-        width *= 2
+    widths = 2 ** np.arange(max(1, int(size - 1).bit_length() + 1))
+    own = [np.arange(size) // width for width in widths]
+    members = [(place[None] == np.arange(place[-1] + 1)[:, None]).astype(np.int64) for place in own]
+    starts = np.cumsum([0, *(len(one) for one in members[:-1])])
+    return np.concatenate(members), starts, np.array(own) + starts[:, None]
 
 
 def _binned(scores: npt.NDArray[np.floating], fit: npt.NDArray[np.bool_], bins: int) -> tuple[Integers, int]:
@@ -272,49 +285,6 @@ def _binned(scores: npt.NDArray[np.floating], fit: npt.NDArray[np.bool_], bins: 
     if len(values) > bins:
         values = np.unique(np.quantile(own, np.linspace(0, 1, bins + 1)[:-1], method="lower"))
     return np.maximum(np.searchsorted(values, scores, side="right") - 1, 0).astype(np.int64), len(values)
-
-
-def _summed(
-    codes: list[Integers], sizes: list[int], scores: npt.NDArray[np.floating], rng: np.random.Generator, *, level: float
-) -> ScoreBits:
-    """The estimate along the chain of attributes, with its bounds and shuffles."""
-    n = len(scores)
-    flat = np.zeros(n, dtype=np.int64)
-    for one, size in zip(codes, sizes, strict=True):
-        flat = flat * size + one
-    joint = np.unique(flat, return_inverse=True)[1].astype(np.int64)
-    n_joint = int(joint.max()) + 1 if n else 0
-    if n < 4 or n_joint < 2:
-        usual = float(np.bincount(joint).max() / n) if n else 1.0
-        return ScoreBits(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, n, usual, usual)
-    links = _links(codes, sizes, scores, rng)
-    ratios, spans = np.zeros(n), np.zeros(len(codes))
-    for place, rows, cut, own in links:
-        ratios[rows] += cut.log_ratios(own)
-        spans[place] = max(spans[place], cut.span(own))
-    shuffles = [
-        sum(cut.total(rng.permutation(own)) / n for _, _, cut, own in links)
-        for _ in range(int(np.clip(SHUFFLED_PEOPLE // n, MIN_SHUFFLES, MAX_SHUFFLES)))
-    ]
-    base = np.bincount(joint) / n
-    entropy = float(-(base * np.log2(base)).sum())
-    spread = float(ratios.std(ddof=1))
-    mean = float(ratios.mean())
-    low = mean - WIDENED * normal_quantile(level) * spread / np.sqrt(n)
-    whole = _Cut(scores, n_joint, rng)
-    before, after = whole.guesses(joint)
-    return ScoreBits(
-        bits=min(max(0.0, mean), entropy),
-        low=min(max(0.0, float(low)), entropy),
-        # A person has one log-ratio for each attribute of the chain, so their ranges add up.
-        guaranteed=max(0.0, _bernstein(ratios, span=float(spans.sum()), level=level)),
-        placebo=max(0.0, float(np.mean(shuffles))),
-        placebo_high=max(0.0, float(np.max(shuffles))),
-        entropy=entropy,
-        people=n,
-        guess_before=before,
-        guess_after=after,
-    )
 
 
 def _links(
@@ -368,17 +338,15 @@ def best_pair(groups: Grouping, scores: npt.NDArray[np.floating]) -> GuessPair |
         code: np.sort(np.asarray(scores, dtype=np.float64)[groups.codes == code])
         for code in np.flatnonzero(groups.counts >= MIN_PEOPLE)
     }
-    found = None
+    found = []
     for a, b in combinations(ordered, 2):
         below = np.searchsorted(ordered[b], ordered[a], side="left")
         among = np.searchsorted(ordered[b], ordered[a], side="right")
         # How often the person of group b scores higher than the one of group a.
         right = 1.0 - float((below + among).mean()) / (2 * len(ordered[b]))
         low, high = (a, b) if right >= 0.5 else (b, a)
-        pair = GuessPair(groups.labels[low], groups.labels[high], max(right, 1.0 - right))
-        if found is None or pair.right > found.right:
-            found = pair
-    return found
+        found.append(GuessPair(groups.labels[low], groups.labels[high], max(right, 1.0 - right)))
+    return max(found, key=lambda one: one.right, default=None)
 
 
 #: A column that leaves no more than this share of the mistakes of a guess without it is a copy of the attribute;
@@ -428,8 +396,7 @@ def column_bits(
             changed[:, i] = people[_permuted(len(people), strata, rng), i]
             fall = bits_change(own.codes, len(own.labels), ask(changed), given)
         copy = _is_copy(people[:, i], own.codes, len(own.labels))
-        mean, low, high = fall
-        found.append(ColumnBits(name, alone.bits, alone.low, alone.placebo, mean, low, high, copy))
+        found.append(ColumnBits(name, alone.bits, alone.low, alone.placebo, *fall, copy))
     return tuple(sorted(found, key=lambda one: (-(one.fall if one.fall is not None else one.bits), -one.bits)))
 
 
@@ -442,15 +409,12 @@ def _is_copy(column: Floats, codes: npt.NDArray[np.int64], n_groups: int) -> boo
     shared = sizes[codes] > 1  # whoever is alone in a group can be told by nobody
     column, codes = column[shared], codes[shared]
     without = len(codes) - int(sizes.max(initial=0))
-    if without < MIN_MISTAKES:
-        return False
     values, place = np.unique(column, return_inverse=True)
-    if len(values) < 2:
+    if without < MIN_MISTAKES or len(values) < 2:
         return False
     counts = np.bincount(place * n_groups + codes, minlength=len(values) * n_groups).reshape(-1, n_groups)
-    gaps = np.diff(values)
-    left, right = np.concatenate([[np.inf], gaps]), np.concatenate([gaps, [np.inf]])
-    nearest = np.where(left <= right, np.arange(len(values)) - 1, np.arange(len(values)) + 1)
+    gaps = np.diff(values, prepend=-np.inf, append=np.inf)
+    nearest = np.arange(len(values)) + np.where(gaps[:-1] <= gaps[1:], -1, 1)
     # People without anybody of the same value have the value beside theirs; nobody counts for the own guess.
     alone = (counts.sum(axis=1) == 1)[place]
     others = counts[np.where(alone, nearest[place], place)]
@@ -467,10 +431,9 @@ def strata_of(features: Floats, categorical: tuple[bool, ...]) -> npt.NDArray[np
     found: npt.NDArray[np.int64] | None = None
     for column, is_one in zip(features.T, categorical, strict=True):
         values = np.unique(column)
-        if is_one or len(values) <= STRATA_BINS:
-            own = np.searchsorted(values, column)
-        else:
-            own = np.searchsorted(np.unique(np.quantile(column, np.linspace(0, 1, STRATA_BINS + 1)[1:-1])), column)
+        if not is_one and len(values) > STRATA_BINS:
+            values = np.unique(np.quantile(column, np.linspace(0, 1, STRATA_BINS + 1)[1:-1]))
+        own = np.searchsorted(values, column)
         both = own if found is None else found * (int(own.max()) + 1) + own
         merged = np.unique(both, return_inverse=True)[1].astype(np.int64)
         if np.bincount(merged).mean() < 30:
@@ -483,8 +446,6 @@ def _permuted(n: int, strata: npt.NDArray[np.int64] | None, rng: np.random.Gener
     """For each person somebody else of the same stratum."""
     if strata is None:
         return rng.permutation(n)
-    order = np.argsort(strata, kind="stable")
-    shuffled = np.lexsort((rng.random(n), strata))
     found = np.empty(n, dtype=np.int64)
-    found[order] = shuffled
+    found[np.argsort(strata, kind="stable")] = np.lexsort((rng.random(n), strata))
     return found

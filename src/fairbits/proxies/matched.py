@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.measure import MIN_PEOPLE, Estimate, Grouping, qid, student_mean
+from fairbits.proxies.bits import Floats, Integers
 from fairbits.randomness import sampled_rows
 
 #: People may differ by so many standard deviations per justified attribute (Austin 2011 recommends 0.2).
@@ -27,9 +28,6 @@ MAX_PEOPLE = 20_000
 CELL = 16
 #: Labels of a category are so many standard deviations apart that no caliper reaches over; people alike, so few.
 FAR, ALIKE = 1e6, 1e-8
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +89,12 @@ def matched_people(
         sides = _thinned(points, np.flatnonzero(codes == one), np.flatnonzero(codes == other), rng)
         found += [_matches(points, *sides, limit), _matches(points, *sides[::-1], limit)]
     # A row per match: the person, the nearest of the other group, the nearest of the own, and how far the former is.
-    person, across, within = (np.concatenate([match[place] for match in found]) for place in range(3))
-    apart = np.concatenate([match[3] for match in found])
+    person, across, within, apart = (np.concatenate(column) for column in zip(*found, strict=True))
     if not len(person):
         return None
-    sides_of = {name: np.column_stack([own[person], own[other]]) for name, other in (("a", across), ("w", within))}
-    gaps, placebo = (np.ptp(table, axis=1) for table in sides_of.values())
-    k, placebo_k = (float(qid(table, epsilon=epsilon).k.mean()) for table in sides_of.values())
+    tables = [np.column_stack([own[person], own[other]]) for other in (across, within)]
+    gaps, placebo = (np.ptp(table, axis=1) for table in tables)
+    k, placebo_k = (float(qid(table, epsilon=epsilon).k.mean()) for table in tables)
     return Matching(
         attribute=groups.name,
         people=len(np.unique(person)),
@@ -114,10 +111,8 @@ def matched_people(
 
 def _thinned(points: Floats, one: Integers, other: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
     """As many people of the one group as of the other in every cell, in an order that pairs them by lot."""
-    both = np.concatenate([one, other])
-    member = np.repeat([0, 1], [len(one), len(other)])
-    kept: list[list[Integers]] = [[], []]
-    cells = [np.arange(len(both))]
+    both, member = np.concatenate([one, other]), np.repeat([0, 1], [len(one), len(other)])
+    kept, cells = list[list[Integers]](), [np.arange(len(both))]
     while cells:
         cell = cells.pop()
         halves = _halved(points[both[cell]]) if len(cell) > CELL else None
@@ -125,19 +120,16 @@ def _thinned(points: Floats, one: Integers, other: Integers, rng: np.random.Gene
             cells += [cell[halves], cell[~halves]]
             continue
         sides = [rng.permutation(both[cell[member[cell] == side]]) for side in (0, 1)]
-        size = min(map(len, sides))
-        for side in (0, 1):
-            kept[side].append(sides[side][:size])
-    return np.concatenate(kept[0]), np.concatenate(kept[1])
+        kept.append([side[: min(map(len, sides))] for side in sides])
+    first, second = (np.concatenate(side) for side in zip(*kept, strict=True))
+    return first, second
 
 
 def _halved(points: Floats) -> npt.NDArray[np.bool_] | None:
     """Who is in the lower half of a cell by its widest attribute; None where all are alike."""
     column = points[:, int(np.argmax(np.ptp(points, axis=0)))]
     middle = np.sort(column)[(len(column) - 1) // 2]
-    lower = column <= middle
-    if lower.all():
-        lower = column < middle
+    lower = column <= middle if (column > middle).any() else column < middle
     return np.asarray(lower) if lower.any() else None
 
 
@@ -167,8 +159,7 @@ def _excess(values: Floats, asked: Integers) -> Estimate:
 
     The variance counts every two matches that share somebody, beside each one alone.
     """
-    plain = student_mean(values)
-    n = len(values)
+    plain, n = student_mean(values), len(values)
     if n < 2:
         return plain
     centred = values - values.mean()
@@ -212,8 +203,4 @@ def _pairs(
 
 def _standard(features: Floats, categorical: tuple[bool, ...]) -> Floats:
     """Numbers in standard deviations; labels of a category far apart."""
-    found = np.empty(features.shape)
-    for i, is_one in enumerate(categorical):
-        column = features[:, i]
-        found[:, i] = column * FAR if is_one else column / (column.std() or 1.0)
-    return found
+    return np.where(categorical, features * FAR, features / [column.std() or 1.0 for column in features.T])

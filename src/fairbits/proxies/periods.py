@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -127,14 +127,11 @@ def _direct(
     evaluator: Evaluator | None,
 ) -> tuple[Estimate | None, float | None, Estimate | None]:
     """Mean and largest bits of a period's people, and the share whose decision flips."""
-    if subject.scores_only:
-        return None, None, None
-    if not subject.schema.protected:
-        none = Estimate(0.0, 0.0, 0.0)
-        return none, 0.0, None if subject.schema.regression else none
+    if subject.scores_only or not subject.schema.protected:
+        none = None if subject.scores_only else Estimate(0.0, 0.0, 0.0)
+        return none, None if none is None else 0.0, None if subject.schema.regression else none
     evaluator = evaluator or evaluator_of(subject)
-    max_people = max(MIN_PEOPLE, max_scores // evaluator.m)
-    chosen = rows[sampled_rows(len(rows), max_people, rng)]
+    chosen = rows[sampled_rows(len(rows), max(MIN_PEOPLE, max_scores // evaluator.m), rng)]
     measured = measure_table(evaluator, subject.table.rows(chosen), rng)
     return measured.q_inf_mean, float(measured.evaluation.q_inf.max()), measured.flip_rate
 
@@ -153,20 +150,15 @@ def period_grouping(subject: Subject, by: str) -> Grouping:
 def _grouped(subject: Subject, by: str) -> Grouping:
     schema, table = subject.schema, subject.table
     if by in schema.names:
-        return _every_value(by, table.codes[:, schema.column(by)], schema[by].read)
+        values, own = np.unique(table.codes[:, schema.column(by)], return_inverse=True)
+        return Grouping(by, tuple(schema[by].read(code) for code in values), own.astype(np.int64))
     watched = [one.name for one in schema.observed]
     if by in watched and table.observed is not None:
         return grouping_of(schema.observed[watched.index(by)], table.observed[:, watched.index(by)])
     texts, _ = dated_periods(_column_of_file(subject, by))
     present = in_time_order(sorted({text for text in texts if text is not None}))
     places: dict[str | None, int] = {name: place for place, name in enumerate(present)}
-    codes = np.array([places.get(text, -1) for text in texts], dtype=np.int64)
-    return Grouping(by, tuple(present), codes)
-
-
-def _every_value(name: str, codes: npt.NDArray[np.float64], read: Callable[[float], str]) -> Grouping:
-    present, own = np.unique(codes, return_inverse=True)
-    return Grouping(name, tuple(read(code) for code in present), own.astype(np.int64))
+    return Grouping(by, tuple(present), np.array([places.get(text, -1) for text in texts], dtype=np.int64))
 
 
 def _column_of_file(subject: Subject, by: str) -> list[str | None]:
@@ -209,8 +201,8 @@ def in_time_order(names: Sequence[str]) -> list[str]:
     numbers = {name: _number(name) for name in names}
     if all(number is not None for number in numbers.values()):
         return sorted(names, key=lambda name: (numbers[name] or 0.0, name))
-    words = [word.lower() for name in names for word in _TOKENS.findall(name) if not word.isdecimal()]
-    months = bool(words) and all(word in _MONTHS for word in words)
+    words = {word.lower() for name in names for word in _TOKENS.findall(name) if not word.isdecimal()}
+    months = bool(words) and words <= _MONTHS.keys()
     return sorted(names, key=lambda name: (_key(name, months=months), name))
 
 
@@ -227,12 +219,7 @@ def _key(name: str, *, months: bool) -> tuple[int, list[tuple[int, int, str]]]:
     tokens = _TOKENS.findall(name)
     years = [i for i, token in enumerate(tokens) if len(token) == 4 and token.isdecimal() and int(token) in _YEARS]
     year = int(tokens.pop(years[0])) if years else 0
-    parts = []
-    for token in tokens:
-        if token.isdecimal():
-            parts.append((0, int(token), ""))
-        elif months:
-            parts.append((0, _MONTHS[token.lower()], ""))
-        else:
-            parts.append((1, 0, token.lower()))
-    return year, parts
+    numbers = {token: int(token) for token in tokens if token.isdecimal()}
+    if months:
+        numbers |= {token: _MONTHS[token.lower()] for token in tokens if token not in numbers}
+    return year, [(0, numbers[token], "") if token in numbers else (1, 0, token.lower()) for token in tokens]

@@ -24,13 +24,11 @@ import numpy.typing as npt
 from fairbits.domain import Chances
 from fairbits.functions import normal_quantile
 from fairbits.measure import MIN_PEOPLE, Decided, Estimate, rate_of, ratio_ends, worth_of
-from fairbits.proxies.bits import ScoreBits, chance_bits
+from fairbits.proxies.bits import Floats, Integers, ScoreBits, chance_bits
 
 #: Bins of a probability, and people in each at least.
 BINS, PEOPLE_PER_BIN = 20, 50
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
 

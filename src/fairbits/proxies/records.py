@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairbits.measure import Filing, GroupTable, documents_of, filing_of
+from fairbits.measure import GroupTable, documents_of, filing_of
 from fairbits.proxies.bits import ColumnBits, GuessPair, ScoreBits
 from fairbits.proxies.matched import Matching
 from fairbits.proxies.periods import Period
@@ -68,42 +68,22 @@ class AttributeStudy:
         return tuple(one.column for one in self.columns if one.copy)
 
     def document(self, people: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-        """The entry of proxies.json, under its fixed names.
-
-        Parameters
-        ----------
-        people
-            Matched people.
-
-        Returns
-        -------
-        dict[str, Any]
-            By name.
-        """
-        score, usable = self.score, self.usable
+        """The entry of proxies.json, under its fixed names, with matched people."""
+        told = {"people": "people", "bits": "bits", "bits_low": "low", "bits_guaranteed": "guaranteed"}
+        told |= {name: name for name in ("placebo", "placebo_high", "entropy", "guess_before", "guess_after")}
+        usable = {"usable_bits": "bits", "usable_low": "low", "usable_estimate": "estimate"}
+        usable |= {"usable_placebo": "placebo", "usable_learnable": "learnable"}
         return {
             "attribute": self.attribute,
             "attributes": list(self.attributes),
             "taken": self.taken,
-            "people": None if score is None else score.people,
             "unknown": self.unknown,
-            "bits": None if score is None else score.bits,
-            "bits_low": None if score is None else score.low,
-            "bits_guaranteed": None if score is None else score.guaranteed,
-            "placebo": None if score is None else score.placebo,
-            "placebo_high": None if score is None else score.placebo_high,
-            "entropy": None if score is None else score.entropy,
-            "guess_before": None if score is None else score.guess_before,
-            "guess_after": None if score is None else score.guess_after,
+            **{name: getattr(self.score, field, None) for name, field in told.items()},
             "guess_pair": None if self.pair is None else asdict(self.pair),
-            "usable_bits": None if usable is None else usable.bits,
-            "usable_low": None if usable is None else usable.low,
-            "usable_estimate": None if usable is None else usable.estimate,
-            "usable_placebo": None if usable is None else usable.placebo,
-            "usable_learnable": None if usable is None else usable.learnable,
+            **{name: getattr(self.usable, field, None) for name, field in usable.items()},
             "direct_bits": self.direct_bits,
-            "indirect_bits": None if self.indirect is None else self.indirect.bits,
-            "indirect_bits_low": None if self.indirect is None else self.indirect.low,
+            "indirect_bits": getattr(self.indirect, "bits", None),
+            "indirect_bits_low": getattr(self.indirect, "low", None),
             "by_column": [asdict(one) for one in self.columns],
             "copies": list(self.copies),
             "matched": None if self.matched is None else {**asdict(self.matched), "pairs": list(people)},
@@ -153,13 +133,10 @@ class ProxyStudy:
         names = ", ".join(one.attribute for one in self.attributes)
         return f"<ProxyStudy of {self.subject.name!r}: {names}>"
 
-    @property
-    def sees_none(self) -> bool:
-        """Whether the model takes no protected attribute at all."""
-        return not any(one.taken for one in self.attributes)
-
     def document(self) -> dict[str, Any]:
         """The content of proxies.json."""
+        file = self.subject.table.file
+        source = self.data_source or (self.subject.name if file is None else file.name)
         return {
             "subject": self.subject.name,
             "quality": None if self.subject.quality is None else self.subject.quality.figures(),
@@ -170,42 +147,33 @@ class ProxyStudy:
             "attributes": [one.document(self._portraits(one)) for one in self.attributes],
             "groups": documents_of(self.groups),
             "probable": [asdict(one) for one in self.probable],
-            "filing": {"data_source": self.data_source or _source(self.subject), "distributed": self.distributed},
+            "filing": {"data_source": source, "distributed": self.distributed},
             "by": self.by,
             "periods": [one.document() for one in self.periods],
             "notes": list(self.notes),
         }
 
-    def filing(self) -> Filing:
-        """The tables that New York City's Local Law 144 asks for."""
+    def filing(self) -> dict[str, Any]:
+        """The tables that New York City's Local Law 144 asks for, as JSON."""
         return filing_of(self.groups, self.subject, data_source=self.data_source, distributed=self.distributed)
 
     def _portraits(self, study: AttributeStudy) -> list[dict[str, Any]]:
         """Matched pairs as people: two rows with their names and labels."""
-        if study.matched is None:
-            return []
         table, schema = self.subject.table, self.subject.schema
-        found = []
-        for pair in study.matched.pairs:
-            sides = [
-                {
-                    "row": place + 1 if table.numbers is None else int(table.numbers[place]),
-                    "place": table.place(place),
-                    "group": group,
-                    "score": score,
-                    "attributes": schema.read(table.codes[place]),
-                }
-                for place, group, score in (
-                    (pair.row, pair.group, pair.score),
-                    (pair.other, pair.other_group, pair.other_score),
-                )
-            ]
-            found.append({"distance": pair.distance, "lower": sides[0], "higher": sides[1]})
-        return found
 
+        def portrait(place: int, group: str, score: float) -> dict[str, Any]:
+            row = place + 1 if table.numbers is None else int(table.numbers[place])
+            about = {"row": row, "place": table.place(place), "group": group, "score": score}
+            return {**about, "attributes": schema.read(table.codes[place])}
 
-def _source(subject: Subject) -> str:
-    return subject.name if subject.table.file is None else subject.table.file.name
+        return [
+            {
+                "distance": pair.distance,
+                "lower": portrait(pair.row, pair.group, pair.score),
+                "higher": portrait(pair.other, pair.other_group, pair.other_score),
+            }
+            for pair in (() if study.matched is None else study.matched.pairs)
+        ]
 
 
 WHAT_A_BIT_IS = (
@@ -227,19 +195,16 @@ def sentence_of(entry: Mapping[str, Any]) -> str:
 def guessed(entry: Mapping[str, Any]) -> str:
     """The bits as odds of guessing right."""
     before, after = entry["guess_before"], entry["guess_after"]
-    return (
+    words = (
         f"{entry['bits']:.2f} of {entry['entropy']:.2f} bits: whoever guesses {entry['attribute']} is right "
         f"{percent(before)} of the time without the score, and {percent(after)} with it"
-        f"{_pair_words(entry.get('guess_pair'))}"
     )
-
-
-def _pair_words(pair: Mapping[str, Any] | None) -> str:
-    """Where one group is much larger, its name is always the best guess; pairs of people still show the odds."""
+    pair = entry.get("guess_pair")
     if pair is None:
-        return ""
+        return words
+    # Where one group is much larger, its name is always the best guess; pairs of people still show the odds.
     return (
-        f"; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which in "
+        f"{words}; of two people, one {pair['lower']} and one {pair['higher']}, the score tells which is which in "
         f"{percent(pair['right'])} of cases (a coin: 50 %)"
     )
 

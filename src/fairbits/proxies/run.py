@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Twins, one_row_each, people_of
+from fairbits.domain import Twins, one_row_each, people_of, twin_inputs
 from fairbits.errors import SchemaError, rows_named
 from fairbits.measure import (
     REGRESSION_SHARE,
@@ -93,13 +93,11 @@ class AttributeWork:
                     groups, self.features, self.categorical, self.decided.scores, rng, epsilon=self._tolerance()
                 )
                 if matched is not None:
-                    pairs = [replace(one, row=self._row(one.row), other=self._row(one.other)) for one in matched.pairs]
-                    matched = replace(matched, pairs=tuple(pairs))
+                    whole = self.rows.tolist()
+                    pairs = tuple(replace(one, row=whole[one.row], other=whole[one.other]) for one in matched.pairs)
+                    matched = replace(matched, pairs=pairs)
         pair = best_pair(groups, self.decided.scores)
         return replace(study, direct_bits=direct, indirect=indirect, columns=columns, matched=matched, pair=pair)
-
-    def _row(self, place: int) -> int:
-        return int(self.rows[place])
 
     def several(self, some: tuple[Grouping, ...]) -> AttributeStudy:
         """Study an intersection of attributes, by the chain rule."""
@@ -112,19 +110,14 @@ class AttributeWork:
         unknown, people = int((~known).sum()), int(known.sum())
         taken = any(self._takes(one.name) for one in some)
         study = AttributeStudy(name, taken, unknown, None, attributes=tuple(one.name for one in some))
-        if people < MIN_PEOPLE:
-            return replace(
-                study,
-                reason=f"only {people:,} people have a known value of {name}; bits need at least {MIN_PEOPLE}.",
-            )
         lonely = next((one for one in some if (one.counts > 0).sum() < 2), None)
-        if lonely is not None:
-            return replace(
-                study, reason=f"everybody has the same value of {lonely.name}, so there is nothing to know about it."
-            )
+        reason = f"only {people:,} people have a known value of {name}; bits need at least {MIN_PEOPLE}."
+        if lonely is not None and people >= MIN_PEOPLE:
+            reason = f"everybody has the same value of {lonely.name}, so there is nothing to know about it."
+        if lonely is not None or people < MIN_PEOPLE:
+            return replace(study, reason=reason)
         rng, scores = self._rng("bits", name), self.decided.scores
-        score = score_bits(some[0], scores, rng) if len(some) == 1 else chained_bits(some, scores, rng)
-        return replace(study, score=score, usable=self._usable(name, some))
+        return replace(study, score=chained_bits(some, scores, rng), usable=self._usable(name, some))
 
     def _usable(self, name: str, some: tuple[Grouping, ...]) -> UsableBits | None:
         if self.exact:
@@ -166,8 +159,7 @@ class AttributeWork:
         people = table.codes[rows]
         scores = np.empty((len(rows), twins.m))
         with rows_named(place=lambda row: table.place(int(rows[row]))):
-            for piece, block in twins.blocks(people):
-                inputs = subject.encoding.encode(block.reshape(-1, people.shape[1]))
+            for piece, inputs in twin_inputs(subject.encoding, people, twins):
                 scores[piece] = np.asarray(subject.model.scores(inputs)).reshape(-1, twins.m)
         found = qid(scores, epsilon=self._tolerance())
         return float(found.q_inf.mean()), score_bits(groups.take(rows), scores.mean(axis=1), rng)
@@ -200,10 +192,11 @@ class AttributeWork:
             found.append(
                 f"the score has {what} only: its bits are those of a decision, and a finer score could tell more."
             )
-        for groups in groupings:
-            unknown = int((~groups.known).sum())
-            if unknown:
-                found.append(f"{unknown:,} people have no value of {groups.name}; they are counted and left out.")
+        found += [
+            f"{int((~one.known).sum()):,} people have no value of {one.name}; they are counted and left out."
+            for one in groupings
+            if not one.known.all()
+        ]
         found += [
             f"{', '.join(study.copies)} tells {study.attribute} almost completely: a copy of it."
             for study in singles
@@ -242,7 +235,7 @@ def study_subject(
     progress: Progress | None = None,
 ) -> ProxyStudy:
     """Everything that a score tells about protected attributes, whether the model takes them or not."""
-    say = progress or _ignored
+    say = progress or (lambda _: None)
     schema = subject.schema
     if not schema.protected and not schema.observed:
         raise SchemaError(
@@ -302,7 +295,3 @@ def study_subject(
         distributed,
         probable,
     )
-
-
-def _ignored(_words: str) -> None:
-    """Default callback: ignore progress."""

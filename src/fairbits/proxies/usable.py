@@ -29,6 +29,7 @@ from scipy.stats import rankdata
 
 from fairbits.functions import normal_quantile
 from fairbits.measure import Grouping
+from fairbits.proxies.bits import Floats, Integers
 from fairbits.randomness import sampled_rows
 
 #: People that learn and are guessed, at most; more are drawn from.
@@ -58,9 +59,6 @@ HELD_OUT, MOST_LABELS = 0.15, 255
 MANY_LABELS = 12
 #: Random waves at most, and people for each at least.
 WAVES, PEOPLE_PER_WAVE = 300, 4
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,8 +161,8 @@ def _one_hot(features: Floats, categorical: tuple[bool, ...]) -> Floats:
     for column, is_one in zip(features.T, categorical, strict=True):
         labels = np.unique(column)
         wide = is_one and 2 < len(labels) <= MANY_LABELS
-        parts.append((column[:, None] == labels[None]).astype(np.float64) if wide else column[:, None])
-    return np.concatenate(parts, axis=1)
+        parts.append((column[:, None] == labels[None]).astype(np.float64) if wide else column)
+    return np.column_stack(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +204,10 @@ def justified_of(
     rows = _some(np.arange(len(scores)), MAX_PEOPLE, rng)
     features, wanted = features[rows], np.asarray(scores, dtype=np.float64)[rows]
     n = len(wanted)
-    fold = np.zeros(n, dtype=np.int64)
+    fold, finished = np.zeros(n, dtype=np.int64), True
     fold[rng.permutation(n)[: n // 2]] = 1
-    summaries, weaker = np.empty((n, LEARNERS)), np.empty((n, LEARNERS))
+    summaries, weaker = np.empty((2, n, LEARNERS))
     waves = Waves.of(features, categorical, rng)
-    finished = True
     for half in (0, 1):
         fit, here = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
         for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
@@ -218,9 +215,8 @@ def justified_of(
                 waved = waves.mean(wanted, people)
             trees = boosted(features[people], categorical, wanted[people], rng)
             rest = boosted(features[people], categorical, (wanted - waved)[people], rng)
-            found[here, 0] = trees.predict(features[here])
-            found[here, 1] = waved[here]
-            found[here, 2] = waved[here] + rest.predict(features[here])
+            left = waved[here] + rest.predict(features[here])
+            found[here] = np.column_stack([trees.predict(features[here]), waved[here], left])
             errors = ((found[here][:, [0, 2]] - wanted[here, None]) ** 2).mean(axis=0)
             # A learner that ran out of trees shows no learning curve: the same trees from half of the people are as
             # good. It does no harm where other trees that stopped by themselves are as near.
@@ -228,12 +224,10 @@ def justified_of(
             finished &= min(done, default=np.inf) <= AS_NEAR * float(errors.min())
     best = _mixed(summaries, wanted)
     left, before = (wanted - best) ** 2, (wanted - _mixed(weaker, wanted)) ** 2
-    error, fall = float(left.mean()), before - left
-    variance = float(wanted.var())
+    error, fall, variance = float(left.mean()), before - left, float(wanted.var())
     explained = float(np.clip(1.0 - error / variance, 0.0, 1.0)) if variance > 0 else 1.0
-    known = finished and error > 0
     steepest = float(fall.mean() + normal_quantile(LEVEL) * fall.std() / np.sqrt(n))
-    learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if known else 1.0
+    learnable = float(np.clip(STEPS * steepest / error, 0.0, 1.0)) if finished and error > 0 else 1.0
     stand_ins = np.stack([best + _swapped(best, wanted - best, rng) for _ in range(STAND_INS)])
     return Justified(rows, features, categorical, wanted, summaries, weaker, stand_ins, fold, explained, learnable)
 
@@ -243,15 +237,11 @@ def usable_bits(
 ) -> UsableBits | None:
     """What the score adds about an attribute for somebody who knows the justified attributes."""
     groups = groups.take(justified.rows)
-    rows = np.flatnonzero(groups.known)
-    codes = groups.codes[rows]
-    counts = np.bincount(codes, minlength=len(groups.labels))
     # A group too small to be in both halves several times is no group that an observer could learn.
-    kept = np.flatnonzero(counts >= 20)
-    inside = np.isin(codes, kept)
-    rows, codes = rows[inside], _merged(np.searchsorted(kept, codes[inside]))
-    kept = kept[:MAX_GROUPS]
-    if len(rows) < MIN_PEOPLE or len(kept) < 2:
+    kept = np.flatnonzero(groups.counts >= 20)
+    rows = np.flatnonzero(np.isin(groups.codes, kept))
+    codes, n_groups = _merged(np.searchsorted(kept, groups.codes[rows])), min(len(kept), MAX_GROUPS)
+    if len(rows) < MIN_PEOPLE or n_groups < 2:
         return None
     known, weak = (np.column_stack([justified.features, one]) for one in (justified.summaries, justified.weaker))
     kinds = (*justified.categorical, *(False,) * LEARNERS)
@@ -272,7 +262,7 @@ def usable_bits(
     def loss(columns: Floats, kinds: tuple[bool, ...], later: int) -> Floats:
         return np.concatenate(
             [
-                _log2_loss(columns, kinds, of_row, fit, test, len(kept), seed=seed + later)
+                _log2_loss(columns, kinds, of_row, fit, test, n_groups, seed=seed + later)
                 for (fit, test), seed in zip(halves, seeds, strict=True)
             ]
         )
@@ -374,9 +364,6 @@ def _log2_loss(
 
 def _swapped(order: Floats, residuals: Floats, rng: np.random.Generator) -> Floats:
     """Residuals changed among people next to each other in the given order."""
-    rank = np.argsort(order, kind="stable")
-    block = np.arange(len(order)) // NEIGHBOURS
-    shuffled = np.lexsort((rng.random(len(order)), block))
-    found = np.empty(len(order))
-    found[rank] = residuals[rank[shuffled]]
+    rank, found = np.argsort(order, kind="stable"), np.empty(len(order))
+    found[rank] = residuals[rank[np.lexsort((rng.random(len(order)), np.arange(len(order)) // NEIGHBOURS))]]
     return found

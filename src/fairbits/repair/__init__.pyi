@@ -1,10 +1,12 @@
+from .choice import Planner as Planner
+from .choice import Proposer as Proposer
 from .choice import proposed as proposed
-from .evidence import Half as Half
-from .evidence import Halves as Halves
-from .evidence import split as split
+from .judgement import Half as Half
+from .judgement import Halves as Halves
 from .judgement import Setting as Setting
 from .judgement import estimates_of as estimates_of
 from .judgement import group_figures as group_figures
+from .judgement import split as split
 from .proposals.distil import blinded as blinded
 from .proposals.distil import shrunk as shrunk
 from .proposals.guard import Guard as Guard
@@ -14,8 +16,6 @@ from .proposals.guard import clipped as clipped
 from .proposals.guard import decision_shift as decision_shift
 from .proposals.guard import half_width as half_width
 from .proposals.guard import moved_odds as moved_odds
-from .proposals.proposer import Planner as Planner
-from .proposals.proposer import Proposer as Proposer
 from .proposals.registry import PROPOSERS as PROPOSERS
 from .proposals.registry import STANDARD as STANDARD
 from .proposals.registry import proposers_of as proposers_of

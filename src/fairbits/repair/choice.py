@@ -1,4 +1,7 @@
-"""Which candidate is taken: a rule that a reviewer can follow, on rows and cases that no candidate has seen.
+"""What is proposed, and which candidate is taken: a rule that a reviewer can follow, on evidence that none has seen.
+
+A proposer gets the part of the evidence to learn from, and gives models to be judged. Whoever has a repair of their own
+hands over an object with a ``name`` and a ``propose(planner)``.
 
 **The budget, in one sentence**: a candidate keeps it if, with 90 % confidence by the rows it is chosen on, accuracy
 falls by no more than the budget and balanced accuracy by no more than twice the budget.
@@ -22,20 +25,20 @@ a bound that nobody could exceed anyway is no promise, so it is none here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import Any
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from fairbits.domain import Codes, quality
 from fairbits.errors import CapabilityError, FairbitsError, MissingDependencyError, OptionError, TableError, choose_from
 from fairbits.measure import Estimate, Evaluator, Measure, symbol_of
 from fairbits.models import Model, adapt, drops_protected
-from fairbits.repair.evidence import Halves
 from fairbits.repair.judgement import (
     BALANCED_FACTOR,
     TWO_SIDED,
+    Halves,
     Judged,
     Setting,
     answers_of,
@@ -45,9 +48,90 @@ from fairbits.repair.judgement import (
     losses,
 )
 from fairbits.repair.proposals.guard import Guard, proved_classes
-from fairbits.repair.proposals.proposer import Planner, Proposal, Proposer
 from fairbits.repair.records import Figures, Proof, RepairCandidate
-from fairbits.text import percent
+from fairbits.repair.records import Proposal as Proposal  # noqa: PLC0414 - proposers take it from here
+from fairbits.text import percent, quality
+
+Watch = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planner:
+    """What proposals are made from: one model and the part of the evidence that may be learned from.
+
+    Attributes
+    ----------
+    network
+        The model to be repaired.
+    halves
+        ``halves.training`` has the rows to fit to (codes and labels), ``halves.pool`` the found cases. What else is in
+        it chooses and judges: whoever learns from that is judged on what it was taught.
+    setting
+        The subject, and how its twins become classes.
+    budget
+        The accuracy that may be lost, as a share.
+    seed
+        Where randomness comes from; ``rng`` gives a generator for each purpose.
+    watch
+        Progress callback.
+    guarantee
+        The number of classes that nobody may exceed; None where that was not asked for.
+    suspect
+        The hidden layer that debugging pointed at; None where it pointed at none.
+    retrain
+        Whether training is wanted.
+    quick
+        Whether what takes long is left out: distilling, sets of neurons, training.
+    notes
+        What could not be tried, and why; proposers may append to it.
+    """
+
+    network: Model
+    halves: Halves
+    setting: Setting
+    budget: float
+    seed: np.random.SeedSequence
+    watch: Watch
+    guarantee: int | None = None
+    suspect: int | None = None
+    retrain: bool = True
+    quick: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Randomness of a proposer's own: whoever else proposes changes nothing about it.
+
+        Parameters
+        ----------
+        name
+            What the randomness is for.
+        """
+        key = (*self.seed.spawn_key, zlib.crc32(name.encode()))
+        return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
+
+
+@runtime_checkable
+class Proposer(Protocol):
+    """A family of repairs: proposes changed models, each with a name and words."""
+
+    @property
+    def name(self) -> str:
+        """What ``--with`` and the files call it."""
+
+    def propose(self, planner: Planner) -> Iterable[Proposal]:
+        """Models that are worth judging.
+
+        Parameters
+        ----------
+        planner
+            The model, the evidence to learn from and the subject.
+
+        Raises
+        ------
+        CapabilityError, TableError, MissingDependencyError
+            If it has nothing for this model, this table or this installation, with the reason.
+        """
+
 
 #: Rounding must not make a candidate that costs exactly the budget too expensive.
 SLACK = 1e-9
@@ -251,15 +335,6 @@ def _drops_protected(estimator: Any, model: Model, setting: Setting) -> bool:
         return asked.inputs == model.inputs and np.array_equal(asked.scores(rows), model.scores(rows), equal_nan=True)
     except FairbitsError:
         return False
-
-
-#: Held-out rows, and as many cases, whose scores written files must give back.
-COMPARED = 5_000
-
-
-def compared_people(halves: Halves) -> Codes:
-    """Held-out rows and cases whose scores written files must give back."""
-    return np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
 
 
 def proposed(

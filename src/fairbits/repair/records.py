@@ -12,11 +12,11 @@ import pyarrow as pa
 from fairbits._version import __version__
 from fairbits.blocks import Shown
 from fairbits.data import Fitted
-from fairbits.domain import quality
 from fairbits.measure import Estimate, Measure
 from fairbits.models import Do, Model
 from fairbits.shape import reading
 from fairbits.store import read_json, record_from_json, record_to_json, write_json, write_parquet
+from fairbits.text import quality
 
 TABLE, DOCUMENT = "repairs.parquet", "repair.json"
 #: What a file does not hold.

@@ -13,16 +13,14 @@ from typing import Unpack
 
 import numpy as np
 
-from fairbits.domain import GrantOptions, quality
+from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.language import network_of
 from fairbits.measure import Measure, check_measure, symbol_of
-from fairbits.repair.choice import SLACK, compared_people, judged_all, pick, proposed
-from fairbits.repair.evidence import Halves, split
-from fairbits.repair.judgement import Judged, Setting, estimates_of, judge
+from fairbits.repair.choice import SLACK, Planner, Proposer, Watch, judged_all, pick, proposed
+from fairbits.repair.judgement import Halves, Judged, Setting, estimates_of, judge, split
 from fairbits.repair.proposals.distil import GUARD_WARNING
 from fairbits.repair.proposals.guard import Guard, check_guarantee
-from fairbits.repair.proposals.proposer import Planner, Proposer, Watch
 from fairbits.repair.proposals.registry import STANDARD, asked_by_name, proposers_of
 from fairbits.repair.proposals.settings import TRIALS
 from fairbits.repair.records import (
@@ -39,11 +37,13 @@ from fairbits.repair.writers import Export, export, remove_old
 from fairbits.shape import reading
 from fairbits.store import Run, check_writable, note_checks, read_parquet, subject_of
 from fairbits.subject import Subject
-from fairbits.text import number, percent
+from fairbits.text import number, percent, quality
 
 MAX_ACCURACY_LOSS = 0.02
 #: A repair that lowers mean k by a smaller share than this is hardly one.
 LITTLE = 0.05
+#: Held-out rows, and as many cases, whose scores written files must give back.
+COMPARED = 5_000
 #: The folder of the other models of the front, inside the run's.
 OTHERS = "repairs"
 #: Rows of layers.parquet: networks have a handful.
@@ -167,7 +167,8 @@ def repair_run(
         rows=len(halves.plan.rows),
         measure=setting.measure,
     )
-    people, candidates, folder = compared_people(halves), found.candidates, opened.folder
+    candidates, folder = found.candidates, opened.folder
+    people = np.concatenate([halves.held_out.rows[:COMPARED], halves.held_out.cases[:COMPARED]])
     attacked: tuple[Attacked | None, Attacked | None] = (None, None)
     groups: tuple[tuple[RepairGroup, ...], ...] = ((), ())
     written = Export((), None, ())

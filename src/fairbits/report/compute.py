@@ -20,7 +20,7 @@ from fairbits.certify import (
     withdrawn,
 )
 from fairbits.debug import read_debug
-from fairbits.domain import GrantOptions, joined
+from fairbits.domain import GrantOptions, twin_limits
 from fairbits.language import TextModel
 from fairbits.measure import Evaluator, Progress, WordStudy, evaluator_of
 from fairbits.models import HasActivations, HasGradients, HasInterventions, Network, TwinScores, kind_of
@@ -48,7 +48,8 @@ from fairbits.report.sections.texts import words_of
 from fairbits.report.sections.treatment import lead, proxies_of
 from fairbits.shape import check_fields, check_record, reading
 from fairbits.store import SUMMARY, Run, accepted_subject, note_checks
-from fairbits.subject import Subject, between_notes, quality_of
+from fairbits.subject import Subject, quality_of
+from fairbits.text import joined
 
 
 def compute_report(
@@ -218,7 +219,8 @@ def about_of(subject: Subject, evaluator: Evaluator) -> About:
         favourable=schema.favourable,
         regression=schema.regression,
         model=_model_words(subject),
-        notes=tuple(note for note in subject.notes if note not in between_notes(schema)),  # they stand as limits
+        # What twins leave out stands as limits.
+        notes=tuple(note for note in subject.notes if note not in {one.note for one in twin_limits(schema)}),
         quality=subject.quality
         or quality_of(subject.model, subject.encoding, schema, subject.table, test=subject.test),
         blind=evaluator.blind,

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from fairbits._version import __version__
 from fairbits.blocks import Block, Bullets, Cards, Code, Facts, Fold, Form, Heading, Page, PagePart, Paragraph
-from fairbits.domain import joined
 from fairbits.errors import OptionError
 from fairbits.report.html import render_page
 from fairbits.report.markdown import render_markdown_page
@@ -25,7 +24,7 @@ from fairbits.report.record import ReportData
 from fairbits.report.sections.paperwork import DECISIONS, FIELDS
 from fairbits.report.sections.summary import NO_LIMITS, cards, flip_blocks, gate_blocks
 from fairbits.report.sections.treatment import impact_blocks
-from fairbits.text import percent, shortened
+from fairbits.text import joined, percent, shortened
 
 CYCLONEDX = "1.6"
 STATEMENT = "https://in-toto.io/Statement/v1"

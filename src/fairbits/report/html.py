@@ -14,10 +14,10 @@ from markupsafe import Markup
 
 from fairbits import blocks as b
 from fairbits._version import __version__
-from fairbits.domain import harmless, shortened
 from fairbits.report.figures.palette import stylesheet, variables
 from fairbits.report.glossary import glossary_fold, link_terms
 from fairbits.report.sections.paperwork import CITATION, DOI
+from fairbits.text import harmless, shortened
 
 Pictures = dict[str, str]
 

@@ -19,7 +19,6 @@ from fairbits.blocks import (
     paragraphs,
     share,
 )
-from fairbits.domain import joined, shortened
 from fairbits.measure import documents_of
 from fairbits.report import words
 from fairbits.report.compute import about_of
@@ -38,7 +37,7 @@ from fairbits.report.sections.treatment import (
     tail_blocks,
 )
 from fairbits.subject import Quality
-from fairbits.text import number, percent
+from fairbits.text import joined, number, percent, shortened
 
 if TYPE_CHECKING:
     from fairbits.measure import GroupTable, Measurement

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fairbits.domain import joined, shortened
 from fairbits.measure import people_headline
-from fairbits.text import number, power
+from fairbits.text import joined, number, power, shortened
 
 if TYPE_CHECKING:
     from fairbits.measure import Noise

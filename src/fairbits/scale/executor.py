@@ -20,11 +20,12 @@ from typing import Any, ClassVar, Self, Unpack
 import cloudpickle
 
 from fairbits.data import load_subject
-from fairbits.domain import GrantOptions, joined
+from fairbits.domain import GrantOptions
 from fairbits.errors import ModelError, UsageError
 from fairbits.options import ExecutorOptions as ExecutorOptions  # noqa: PLC0414 - exported from here, too
 from fairbits.store import WriteError
 from fairbits.subject import Subject, differences
+from fairbits.text import joined
 
 _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any, get_args, get_type_hints
 
 from fairbits.errors import CapabilityError, OptionError, choose_from
-from fairbits.models import kind_of
+from fairbits.models import HasGradients, HasLayerGradients, kind_of
 from fairbits.search.problem import Problem
 from fairbits.search.strategies.adf import Adf, Eidig, Maft
 from fairbits.search.strategies.aequitas import Aequitas
@@ -90,6 +90,7 @@ def _checked(kind: type[Strategy], options: Mapping[str, Any]) -> dict[str, Any]
 
 def lacking(kind: type[Strategy], problem: Problem) -> str | None:
     """What a strategy needs and the model does not have."""
-    if kind.needs_gradients and not problem.evaluator.has_gradients:
+    if kind.needs_gradients and not isinstance(problem.evaluator.model, HasGradients):
         return "gradients"
-    return "gradients of layer outputs" if kind.needs_layers and not problem.evaluator.has_layers else None
+    inside = isinstance(problem.evaluator.model, HasLayerGradients)
+    return "gradients of layer outputs" if kind.needs_layers and not inside else None

@@ -28,6 +28,7 @@ import numpy as np
 
 from fairbits.engine import Seen, keys_of, thread_count, work_time
 from fairbits.errors import OptionError
+from fairbits.models import HasGradients
 from fairbits.randomness import generator
 from fairbits.search.budget import COUNTED, Budget, BudgetSpent, Replay, Stopped, Tally
 from fairbits.search.oracle import Clock, Oracle
@@ -257,7 +258,7 @@ def prepare(problem: Problem, strategy: Strategy, *, learn: bool = True) -> None
     else:
         problem.nearest.find(someone, threads=1)
     problem.evaluator.evaluate(someone)
-    if problem.evaluator.has_gradients:
+    if isinstance(problem.evaluator.model, HasGradients):
         problem.evaluator.gradients(someone, np.zeros(1, dtype=np.int64))
         problem.evaluator.foresight(someone, np.zeros(1, dtype=np.int64))
     if learn and strategy.rounds is None:

@@ -20,13 +20,13 @@ from .infer import infer_classes as infer_classes
 from .infer import infer_schema as infer_schema
 from .quality import Quality as Quality
 from .quality import balanced_accuracy as balanced_accuracy
+from .quality import check_scores as check_scores
 from .quality import decided as decided
 from .quality import quality_of as quality_of
 from .quality import scored_rows as scored_rows
 from .quality import variance_explained as variance_explained
 from .round_trip import RoundTrip as RoundTrip
 from .subject import Subject as Subject
-from .subject import between_notes as between_notes
 from .subject import make_subject as make_subject
 from .texts import subject_of_texts as subject_of_texts
 from .toml import parse_toml as parse_toml

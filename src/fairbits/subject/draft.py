@@ -25,7 +25,6 @@ from fairbits.domain import (
     Table,
     arrow_of,
     coarsened,
-    harmless,
     numbers,
     one_hot_groups,
     plain,
@@ -37,9 +36,10 @@ from fairbits.models import ModelOptions, order_note, read_model, speaks_of
 from fairbits.subject.export import document_of_schema
 from fairbits.subject.infer import infer_schema
 from fairbits.subject.proposals import ProposedRule, proposed_rules
-from fairbits.subject.quality import Quality, against_labels, quality_of
+from fairbits.subject.quality import against_labels, quality_of
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.toml import chances_of, subject_of_toml
+from fairbits.text import harmless
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +129,9 @@ def _model(draft: Draft, folder: Path) -> Any:
     for key, value in draft.options.section().items():
         section.add(key, value)
     if "score_of" in section:
-        section["score_of"].comment(_why(draft))
+        area = draft.said_by_labels
+        said = "" if area is None else f"; so its scores agree with the labels (AUC {area:.2f})"
+        section["score_of"].comment(f"the class that the model's one output speaks of{said}")
     if any(attribute.columns for attribute in draft.schema.attributes):
         section.add("encoding", "columns")
         section["encoding"].comment("the model takes the table's columns as they are")
@@ -138,14 +140,6 @@ def _model(draft: Draft, folder: Path) -> Any:
             if line.partition(" ")[0] not in section:
                 section.add(tomlkit.comment(line))
     return section
-
-
-def _why(draft: Draft) -> str:
-    """How it is known which class the output speaks of."""
-    what = "the class that the model's one output speaks of"
-    if draft.said_by_labels is None:
-        return what
-    return f"{what}; so its scores agree with the labels (AUC {draft.said_by_labels:.2f})"
 
 
 def _explain(section: Any, title: str, reason: str) -> None:
@@ -397,11 +391,11 @@ def _settled(
             with suppress(FairbitsError):  # it may want the column, though it makes nothing of it
                 subject, schema = made(other, options), other
     subject = _with_quality(subject)
-    if as_is or against_labels(_quality(subject), subject.model, subject.schema, named=subject.named) is None:
+    if as_is or _against(subject) is None:
         return subject, schema, options
     way = _other_way_round(schema, options, subject)
     turned = None if way is None else _with_quality(made(*way))
-    if way is None or turned is None or _quality(turned).reversed:
+    if way is None or turned is None or _against(turned) is not None:
         return subject, schema, options  # refused by whoever checks it
     return turned, *way
 
@@ -480,7 +474,7 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
         )
     except FairbitsError as error:
         return Drafted(replace(draft, trouble=str(error)))
-    against = against_labels(_quality(subject), subject.model, subject.schema, named=subject.named)
+    against = _against(subject)
     if against is not None and not as_is:
         return Drafted(replace(draft, schema=schema, trouble=against))
     notes = (*schema.notes, *_order_notes(draft.options, subject))
@@ -495,8 +489,8 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
 
 def _said_by_labels(subject: Subject) -> float | None:
     """The AUC, where its whole interval says that the model is the right way round."""
-    found = _quality(subject)
-    return found.auc if found.auc_low is not None and found.auc_low > 0.5 else None
+    found = subject.quality
+    return None if found is None or found.auc_low is None or found.auc_low <= 0.5 else found.auc
 
 
 def _order_notes(options: ModelOptions, subject: Subject) -> tuple[str, ...]:
@@ -527,6 +521,7 @@ def _other_way_round(schema: Schema, options: ModelOptions, subject: Subject) ->
     return replace(schema, classes=classes[::-1], order_guessed=False), options
 
 
-def _quality(subject: Subject) -> Quality:
+def _against(subject: Subject) -> str | None:
+    """Why a subject, whose quality is known, is refused for what its labels say."""
     assert subject.quality is not None  # noqa: S101 - every trial has it
-    return subject.quality
+    return against_labels(subject.quality, subject.model, subject.schema, named=subject.named)

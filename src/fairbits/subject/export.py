@@ -19,6 +19,10 @@ from fairbits.subject.toml import OBSERVED, PROBABILITIES
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_COMMENTS = {
+    "classes": "in the order of the network's outputs",
+    "threshold": "a decision is favourable from this probability on",
+}
 TABLE, TEST, MODEL, SUBJECT = "table.csv", "test.csv", "model.npz", "subject.toml"
 
 
@@ -59,18 +63,19 @@ def document_of_schema(schema: Schema) -> tomlkit.TOMLDocument:
             document.add(key, texts.multiline(True))
     if schema.justified:
         document.add("justified", list(schema.justified))
+    said = {
+        "target": schema.target,
+        "classes": list(schema.classes) or None,
+        "favourable": schema.favourable,
+        "threshold": None if schema.threshold == DEFAULT_THRESHOLD else schema.threshold,
+        "scores": None if schema.scores == "favourable" else schema.scores,
+    }
     table = tomlkit.table()
-    if schema.target is not None:
-        table.add("target", schema.target)
-    if schema.classes:
-        table.add("classes", list(schema.classes))
-        table["classes"].comment("in the order of the network's outputs")
-        table.add("favourable", str(schema.favourable))
-    if schema.threshold not in (None, DEFAULT_THRESHOLD):
-        table.add("threshold", schema.threshold)
-        table["threshold"].comment("a decision is favourable from this probability on")
-    if schema.scores != "favourable":
-        table.add("scores", schema.scores)
+    for key, value in said.items():
+        if value is not None:
+            table.add(key, value)
+            if key in _COMMENTS:
+                table[key].comment(_COMMENTS[key])
     document.add("table", table)
     if schema.max_twins != MAX_TWINS:
         document.add("limits", {"twins": schema.max_twins})
@@ -132,18 +137,19 @@ def document_of_subject(subject: Subject, model: Mapping[str, Any], table: Mappi
 
 def encoding_word(subject: Subject) -> str | None:
     """What a subject file calls the subject's encoding; None where the model brings its own."""
-    columns = subject.options.columns
-    for word, make in (("codes", Encoding.identity), ("one-hot", Encoding.one_hot)):
-        if subject.encoding.same_as(make(subject.schema, columns=columns)):
-            return word
-    return "columns" if subject.encoding.same_as(Encoding.of_columns(subject.schema, _order(subject))) else None
+    schema, columns = subject.schema, subject.options.columns
+    ways = {
+        "codes": Encoding.identity(schema, columns=columns),
+        "one-hot": Encoding.one_hot(schema, columns=columns),
+        "columns": Encoding.of_columns(schema, _order(subject)),
+    }
+    return next((word for word, made in ways.items() if subject.encoding.same_as(made)), None)
 
 
 def _order(subject: Subject) -> list[str]:
     """The table's columns in the order of the model's inputs, as far as one input is one column."""
-    places: dict[str, int] = {}
-    for attribute, part in zip(subject.schema.attributes, subject.encoding.parts, strict=True):
-        places.update(zip(attribute.own_columns, map(int, part.columns), strict=False))
+    parts = zip(subject.schema.attributes, subject.encoding.parts, strict=True)
+    places = dict(pair for one, part in parts for pair in zip(one.own_columns, map(int, part.columns), strict=False))
     return sorted(places, key=places.__getitem__)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Numeric, Schema, Table, Twins, Unseen, joined
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, Encoding, Numeric, Schema, Table, Twins, Unseen
 from fairbits.errors import OptionError
 from fairbits.models import (
     ForeignModel,
@@ -45,7 +45,7 @@ from fairbits.models import (
     side_files,
 )
 from fairbits.shape import fits
-from fairbits.text import percent
+from fairbits.text import joined, percent
 
 #: What can differ, as it is called in a sentence.
 INGREDIENTS = {

@@ -136,7 +136,8 @@ def infer_schema(
         raise TableError(f"no column of the table tells anything about people ({why}); give a table with attributes.")
     notes: tuple[str, ...] = (f"left out of the schema: {_reasons_text(reasons)}.",) if reasons else ()
     notes += tuple(note for a in attributes for note in _name_notes(a))
-    return Schema(attributes, target, classes, _text(favourable), threshold=threshold, order_guessed=True, notes=notes)
+    named = None if favourable is None else text_of(favourable)
+    return Schema(attributes, target, classes, named, threshold=threshold, order_guessed=True, notes=notes)
 
 
 def _name_notes(attribute: Attribute) -> tuple[str, ...]:
@@ -154,11 +155,6 @@ def _name_notes(attribute: Attribute) -> tuple[str, ...]:
 
 def _reasons_text(reasons: dict[str, str]) -> str:
     return ", ".join(f"{name.strip() or 'a column without a name'} ({why})" for name, why in reasons.items())
-
-
-def _text(value: object) -> str | None:
-    """A class as text."""
-    return None if value is None else text_of(value)
 
 
 def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind of column
@@ -226,27 +222,25 @@ def infer_attribute(name: str, column: Any, *, protected: bool = False) -> Attri
         if pa.types.is_string(column.type):
             return Category(name=name, labels=(MISSING,), protected=protected)
         return Integer(name=name, high=0, missing="model", protected=protected)
-    values = None if pa.types.is_string(column.type) else numbers(column.drop_null(), name)
-    if values is not None and listed and len(np.unique(values)) <= MAX_NUMBERS:
-        found = [text_of(float(value)) for value in np.unique(values)]
-        labels = (*found, MISSING) if missing else tuple(found)
-        return Category(name=name, labels=labels, protected=protected)
-    if values is None:
+    holds: Holds | None = None
+    if pa.types.is_string(column.type):
         found = sorted(set(column.drop_null().to_pylist()))
-        labels = (*found, MISSING) if missing else tuple(found)
-        holds: Holds | None = "date" if pa.types.is_temporal(kind) and not pa.types.is_time(kind) else None
-        if holds is None and not pa.types.is_boolean(kind):
+        if pa.types.is_temporal(kind) and not pa.types.is_time(kind):
+            holds = "date"
+        elif not pa.types.is_boolean(kind):
             seen = values_of(Category(name="x", labels=tuple(found)))
             holds = None if seen.dtype == object else "text"  # "1" and "true" would be taken for numbers and truths
-        return Category(name=name, labels=labels, protected=protected, holds=holds)
-    low, high = float(values.min()), float(values.max())
-    whole = bool((values == np.rint(values)).all())
-    if whole and len(only := places_of(name, values, protected=protected)):
-        only = tuple(only.tolist())
-        gap: Any = "model" if missing else None
-        return Integer(name=name, low=low, high=high, protected=protected, missing=gap, allowed=only)
-    kind_of_number = Integer if whole else Real
-    return kind_of_number(name=name, low=low, high=high, protected=protected, missing="model" if missing else None)
+    else:
+        values = numbers(column.drop_null(), name)
+        only = np.unique(values)
+        if not listed or len(only) > MAX_NUMBERS:
+            whole = bool((only == np.rint(only)).all())
+            allowed = tuple(places_of(name, values, protected=protected).tolist()) if whole else ()
+            asked: dict[str, Any] = {"protected": protected, "missing": "model" if missing else None}
+            make = Integer if whole else Real
+            return make(name=name, low=float(only[0]), high=float(only[-1]), allowed=allowed, **asked)
+        found = [text_of(float(value)) for value in only]
+    return Category(name=name, labels=(*found, *([MISSING] * missing)), protected=protected, holds=holds)
 
 
 def places_of(name: str, values: Any, *, protected: bool = False) -> Any:

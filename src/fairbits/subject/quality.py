@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Encoding, Schema, Table, rule_words, shortened
-from fairbits.errors import ModelError, rows_named
+from fairbits.domain import Encoding, Schema, Table, rule_words
+from fairbits.errors import ROW, ModelError, rows_named
 from fairbits.models import HasClassScores, Model, Network, speaks_of
 from fairbits.randomness import sampled_rows
-from fairbits.text import percent
+from fairbits.text import percent, shortened
 
 #: Both ends of a 95 % interval of the normal distribution.
 Z_95 = 1.959963984540054
@@ -34,6 +34,8 @@ _ROUNDING = 1e-5
 Floats = npt.NDArray[Any]
 #: Which rows accuracy is about: such as the model was not trained on, such as it was, or nobody knows.
 RowsJudged = Literal["held-out", "training", "unknown"]
+#: What figures are called in JSON, where that is not their name here.
+_IN_JSON = {"rule": "decision", "rows": "quality_rows"}
 _ROWS_WORDS: dict[str, str] = {
     "held-out": "held-out rows",
     "training": "rows it was trained on",
@@ -71,24 +73,16 @@ class Quality:
         rows = "" if self.accuracy_rows is None else f"{self.accuracy_rows:,} "
         return f"on {rows}{_ROWS_WORDS[self.accuracy_on]}"
 
-    @property
-    def reversed(self) -> bool:
-        """Whether the scores go against the labels: the whole interval of the AUC lies below one half."""
-        return self.auc_high is not None and self.auc_high < 0.5
-
     def figures(self) -> dict[str, Any]:
         """All figures under their names in JSON; ``rule`` is called ``decision`` there."""
         found = asdict(self)
         del found["off"]  # a reason to refuse, and no figure
-        found["decision"] = found.pop("rule")
-        found["quality_rows"] = found.pop("rows")
-        return found
+        return {_IN_JSON.get(name, name): value for name, value in found.items()}
 
     @classmethod
     def of_figures(cls, figures: dict[str, Any]) -> Quality:
         """Undo ``figures``: the record from what a file keeps."""
-        names = {"rule": "decision", "rows": "quality_rows"}
-        found = {name: figures.get(names.get(name, name)) for name in cls.__slots__}
+        found = {name: figures.get(_IN_JSON.get(name, name)) for name in cls.__slots__}
         return cls(**{**found, "accuracy_on": found["accuracy_on"] or "unknown"})  # type: ignore[arg-type]
 
     def lines(self) -> tuple[str, ...]:
@@ -164,6 +158,14 @@ def scored_rows(
         with rows_named(start, place=table.place):
             found.append(_answered(model, encoding.encode(table.codes[start : start + _CHUNK]), schema))
     scores = np.concatenate([one for one, _ in found])
+    with rows_named(place=table.place):
+        check_scores(scores, schema)
+    decisions = [one for _, one in found if one is not None]
+    return scores, np.concatenate(decisions) if decisions else None
+
+
+def check_scores(scores: Floats, schema: Schema) -> None:
+    """Refuse scores, a row for each person, that are not finite, or outside 0 and 1 where they are probabilities."""
     bad, what, remedy = ~np.isfinite(scores), "that are not finite", "check its inputs"
     if not bad.any() and schema.probabilities:
         bad = (scores < -_ROUNDING) | (scores > 1 + _ROUNDING)
@@ -174,13 +176,11 @@ def scored_rows(
             'or output = "logit" for log-odds'
         )
     if bad.any():
-        first = int(np.argmax(bad))
-        raise ModelError(
-            f"the model gave {bad.sum():,} scores {what} (first: {scores[first]:g} for the person in "
-            f"{table.place(first)}); {remedy}."
+        raise ModelError.of_row(
+            f"the model gave {bad.sum():,} scores {what} (first: {scores[bad][0]:g} for the person in {ROW}); "
+            f"{remedy}.",
+            int(np.argmax(bad)) // (bad.size // len(bad)),
         )
-    decisions = [one for _, one in found if one is not None]
-    return scores, np.concatenate(decisions) if decisions else None
 
 
 def _answered(
@@ -203,11 +203,8 @@ def balanced_accuracy(
     right: npt.NDArray[np.bool_], labels: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None = None
 ) -> float:
     """The mean over the classes of the share decided as labelled."""
-    found = []
-    for label in np.unique(labels):
-        here = labels == label
-        found.append(_mean(right[here], None if weight is None else weight[here]))
-    return float(np.mean(found))
+    every = np.ones(len(labels), np.bool_) if weight is None else weight
+    return float(np.mean([_mean(right[here], every[here]) for here in (labels == one for one in np.unique(labels))]))
 
 
 def _mean(hits: npt.NDArray[np.bool_], weight: npt.NDArray[np.float64] | None) -> float:
@@ -338,7 +335,7 @@ def against_labels(quality: Quality, model: Model, schema: Schema, *, named: boo
             f"a log, a wage by the hour or by the year), or name the column that it predicts, or keep it as it is with "
             f"--allow-inverted."
         )
-    if not quality.reversed:
+    if quality.auc_high is None or quality.auc_high >= 0.5:
         return None
     found = (
         f"the model decides against the labels: its AUC for {schema.favourable!r} is {quality.auc:.3f} (95 % interval "

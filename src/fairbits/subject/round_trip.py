@@ -16,18 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import (
-    Codes,
-    Decoder,
-    Encoding,
-    Numeric,
-    RawTable,
-    Schema,
-    Table,
-    shortened,
-    table_columns,
-    text_of,
-)
+from fairbits.domain import Codes, Decoder, Encoding, Numeric, RawTable, Schema, Table, table_columns, text_of
 from fairbits.errors import FairbitsError
 from fairbits.models import (
     BlackBox,
@@ -46,6 +35,7 @@ from fairbits.models import (
 )
 from fairbits.randomness import generator, sampled_rows
 from fairbits.subject.quality import area_under_curve, variance_explained
+from fairbits.text import shortened
 
 #: Rows that are asked twice, at least; all of a smaller table.
 ROWS = 2_000
@@ -102,7 +92,7 @@ class Difference:
     sentence: str
 
 
-def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
+def round_trip(  # noqa: PLR0911, PLR0912 - each doubt is tried in turn
     owner: Owner | None,
     raw: RawTable | None,
     model: Model,
@@ -113,15 +103,13 @@ def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
     classes: tuple[str, ...] | None,
 ) -> RoundTrip | Difference:
     """Ask about the same real rows both ways."""
-    why = ""
     if isinstance(model.original if isinstance(model, Repeated) else model, Endpoint):
-        why = "a service is asked by its contract alone"
-    elif owner is None:
-        why = "the file holds layers or trees and does not say how its owner makes their inputs"
-    elif raw is None and owner.form not in LIBRARY:
-        why = "the table was given as codes"
-    if why or owner is None:
-        return RoundTrip(compared=f"nothing: {why}")
+        return RoundTrip(compared="nothing: a service is asked by its contract alone")
+    if owner is None:
+        unsaid = "the file holds layers or trees and does not say how its owner makes their inputs"
+        return RoundTrip(compared=f"nothing: {unsaid}")
+    if raw is None and owner.form not in LIBRARY:
+        return RoundTrip(compared="nothing: the table was given as codes")
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
     codes = table.codes[chosen]
     ask = asking(owner, schema, options, classes)
@@ -131,8 +119,8 @@ def round_trip(  # noqa: PLR0912 - each doubt is tried in turn
     refused, theirs = "", None
     for more in ((), digits)[: 1 + bool(digits)]:  # "02139" is a number for pandas, but the model may refuse those
         try:
-            ours_first = codes if owner.form == "codes" else inputs
-            rows = ours_first if through is None else _rows(owner, through, schema, chosen, more)
+            coded = codes if owner.form == "codes" else inputs
+            rows = coded if through is None else _rows(owner, through, schema, chosen, more)
             theirs = ask(rows)
             break
         except Exception as error:  # noqa: BLE001 - the owner's way is a guess, and foreign code may raise anything
@@ -371,31 +359,21 @@ def settled_order(
     categories = tuple(one.name for one in schema.attributes if one.kind == "category")
     numbers = tuple(name for name in schema.names if name not in categories)
     plain = Encoding.one_hot(schema).with_gaps(schema)
-    if (
-        loaded.encoding is not None
-        or options.columns is not None
-        or table.labels is None
-        or not encoding.same_as(plain)
-    ):
-        return encoding, ()
-    if not categories or not numbers:
+    told = loaded.encoding is not None or options.columns is not None
+    if told or table.labels is None or not encoding.same_as(plain) or not categories or not numbers:
         return encoding, ()
     chosen = sampled_rows(len(table), ROWS, generator(0, "round trip"))
     rows, labels = table.codes[chosen], table.labels[chosen]
-    ways = {"as the table has them": schema.names}
-    ways |= {"numbers first, as pandas.get_dummies does": (*numbers, *categories)}
-    ways |= {"categories first": (*categories, *numbers)}
+    ways = {
+        "as the table has them": schema.names,
+        "numbers first, as pandas.get_dummies does": (*numbers, *categories),
+        "categories first": (*categories, *numbers),
+    }
     made = {how: Encoding.one_hot(schema, columns=names).with_gaps(schema) for how, names in ways.items()}
-    found: dict[str, Agreement] = {}
-    for how, one in made.items():
-        agreed = agreement_of(np.asarray(model.scores(one.encode(rows))), labels, schema)
-        if agreed is not None:
-            found[how] = agreed
-    first = "as the table has them"
-    if first not in found:
-        return encoding, ()
-    best = max(found, key=lambda how: found[how].value)
-    if not found[best].clearly_above(found[first]):
+    tried = {how: agreement_of(np.asarray(model.scores(one.encode(rows))), labels, schema) for how, one in made.items()}
+    found = {how: agreed for how, agreed in tried.items() if agreed is not None}
+    best, first = max(found, key=lambda how: found[how].value, default=""), "as the table has them"
+    if first not in found or not found[best].clearly_above(found[first]):
         return encoding, ()
     what = "variance explained" if schema.regression else "AUC"
     note = (

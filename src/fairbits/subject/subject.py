@@ -11,11 +11,15 @@ import numpy.typing as npt
 
 from fairbits.domain import (
     ABOVE_HALF,
+    Attribute,
     Encoding,
     RawTable,
+    Rule,
     Schema,
     Table,
     check_rules,
+    columns_of,
+    evaluated,
     people_notes,
     rule_words,
     twin_limits,
@@ -41,7 +45,6 @@ from fairbits.models import (
 from fairbits.randomness import sampled_rows
 from fairbits.subject.identity import NONE, Identity, Probe, identity_of, origin_of, still_answers
 from fairbits.subject.quality import MAX_FOREIGN_ROWS, Quality, against_labels, quality_of
-from fairbits.subject.region import region_of
 from fairbits.subject.round_trip import LIBRARY, RoundTrip, round_trip, scaling_doubt, settled_order
 
 
@@ -121,20 +124,14 @@ class Subject:
         as_is
             Accept a model that decides against the labels, and say so in a note.
 
-        Returns
-        -------
-        Subject
-            With its ``quality``.
-
         Raises
         ------
         ModelError
             If the model decides against the labels: the interval of its AUC lies below one half.
         """
         found = self.quality or quality_of(self.model, self.encoding, self.schema, self.table, test=self.test)
-        if self.scores_only:
-            return replace(self, quality=found)
-        against = against_labels(found, self.model, self.schema, named=self.named) or self.doubt
+        looked_up = self.table.scores is not None
+        against = None if looked_up else against_labels(found, self.model, self.schema, named=self.named) or self.doubt
         if against is None or self.as_is:
             return replace(self, quality=found)
         if not as_is:
@@ -150,11 +147,6 @@ class Subject:
         ----------
         names
             Attributes to protect.
-
-        Returns
-        -------
-        Subject
-            A new subject.
 
         Raises
         ------
@@ -177,11 +169,6 @@ class Subject:
         ----------
         where
             A rule about attributes that are not protected, such as ``hours >= 40 and job = "Sales"``; None: everybody.
-
-        Returns
-        -------
-        Subject
-            A new subject; this one where it is about these people already.
 
         Raises
         ------
@@ -214,11 +201,6 @@ class Subject:
         repeats
             Answers per score, 1 or more.
 
-        Returns
-        -------
-        Subject
-            A new subject.
-
         Raises
         ------
         OptionError
@@ -231,16 +213,9 @@ class Subject:
         return replace(self, model=inner if repeats == 1 or isinstance(inner, Network) else wrapped)
 
     def lines(self) -> tuple[str, ...]:
-        """What stands at the head of every output: how it decides, how well, and whether it is asked as its owner asks.
-
-        Returns
-        -------
-        tuple[str, ...]
-            Sentences.
-        """
-        if self.table.drawn:
-            return (*self.notes, *self.asked_lines())
-        return (*(() if self.quality is None else self.quality.lines()), *self.asked_lines())
+        """Sentences at the head of every output: how it decides, how well, and if it is asked as its owner asks."""
+        said = self.notes if self.table.drawn else () if self.quality is None else self.quality.lines()
+        return (*said, *self.asked_lines())
 
     def asked_lines(self) -> tuple[str, ...]:
         """Whether the model is asked as its owner asks it, in a sentence; nothing where it is ours or not here."""
@@ -430,9 +405,60 @@ def _protected_notes(schema: Schema, encoding: Encoding) -> tuple[str, ...]:
         f"the model never sees {', '.join(names)}, so twins cannot differ in it; check whether other attributes "
         f"stand in for it.",
     )
-    return (*(blind if names else ()), *between_notes(schema))
+    return (*(blind if names else ()), *(limit.note for limit in twin_limits(schema)))
 
 
-def between_notes(schema: Schema) -> tuple[str, ...]:
-    """What twins leave out of protected attributes, as notes."""
-    return tuple(f"{limit.text[:1].lower()}{limit.text[1:]}" for limit in twin_limits(schema))
+#: Values of a whole number that are listed to narrow it; of more the condition is a rule.
+MAX_LISTED = 200_000
+
+
+def region_of(schema: Schema, where: str) -> tuple[Schema, Rule]:
+    """The schema of the people that a rule names, as a domain of their own, and the rule.
+
+    Conditions on one attribute narrow its values, so that searches, samples and proofs stay inside by themselves;
+    whatever else the rule says is one more rule of the schema. Model, encoding and tolerance stay as they are.
+    """
+    rule = Rule.of(where, schema.attributes)
+    named = next((i for i in rule.columns if schema.attributes[i].protected), None)
+    if named is not None:
+        raise OptionError(
+            f"--where names {schema.names[named]!r}, which is protected: twins differ in it, so a region cannot; "
+            f"leave it out."
+        )
+    attributes, left = list(schema.attributes), []
+    for part in rule.parts():
+        columns = set(columns_of(part))
+        column = columns.pop()
+        narrowed = None if columns else _narrowed(attributes[column], column, part)
+        if narrowed is None:
+            left.append(part)
+        else:
+            attributes[column] = narrowed
+    # The parts that are left are parts of the whole: where something is left, the whole is the rule.
+    rules = (*schema.rules, rule) if left else schema.rules
+    return replace(schema, attributes=tuple(attributes), rules=rules), rule
+
+
+def _narrowed(attribute: Attribute, column: int, part: list[object]) -> Attribute | None:
+    """The attribute with the values that keep a condition on it alone; None where they cannot be said."""
+    if attribute.discrete or attribute.allowed:
+        if not attribute.allowed and attribute.upper - attribute.low >= MAX_LISTED:
+            return None
+        values = attribute.domain_values()
+        kept = values[np.broadcast_to(evaluated(part, lambda _: values), values.shape)]
+        if len(kept) == 0:
+            raise OptionError(f"--where leaves {attribute.name!r} no value from {values[0]:g} to {values[-1]:g}.")
+        return replace(attribute, allowed=tuple(kept.tolist())) if len(kept) < len(values) else attribute
+    word, one, other = part if len(part) == 3 else (None, None, None)
+    turned = {"<=": ">=", ">=": "<="}
+    if one != ["column", column]:
+        word, one, other = turned.get(str(word)), other, one
+    if word not in turned or one != ["column", column] or attribute.gap is not None or not isinstance(other, list):
+        return None
+    end = float(evaluated(other, lambda _: np.nan))
+    low, high = (
+        (max(attribute.low, end), attribute.upper) if word == ">=" else (attribute.low, min(attribute.upper, end))
+    )
+    if low > high:
+        raise OptionError(f"--where leaves {attribute.name!r} no value from {attribute.low:g} to {attribute.upper:g}.")
+    return replace(attribute, low=low, high=high)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Category, Schema, Table, arrow_of, read_arrow, table_from_arrow
+from fairbits.domain import Category, Schema, Table, arrow_of, table_from_arrow
 from fairbits.errors import SchemaError, TableError, choose_from
 from fairbits.language import (
     REALISATIONS,
@@ -29,14 +29,19 @@ from fairbits.language import (
     templates_of_texts,
 )
 from fairbits.models import Loaded, ModelOptions, TokenClassifier, is_url, read_decider, secret_note
-from fairbits.shape import fits
+from fairbits.shape import Keys, check_section, fits
 from fairbits.subject.infer import infer_classes, infer_schema
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.text import shortened
 
 #: What is decided about a text, where only a function's score is known.
 CLASSES = ("unfavourable", "favourable")
-_TEXT_KEYS = ("template", "column", "realisations", "families", "protected", "words")
+_TEXT_KEYS: Keys = {
+    **dict.fromkeys(("template", "column"), (str, "it must be text in quotes.")),
+    "realisations": (int, "it must be a whole number, 1 or more."),
+    "protected": (list[str], 'it must be a list, e.g. ["sex", "race"].'),
+    **dict.fromkeys(("families", "words"), (Any, "")),
+}
 CHAT_KEYS = ("options", "model", "system", "answers", "temperature", "price")
 #: The slot that words of a column of texts become.
 _WORD = "word"
@@ -64,7 +69,7 @@ def subject_of_texts(
     options = options or ModelOptions()
     _check(text)
     file = Path(table) if isinstance(table, str | Path) else None
-    data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
+    data = arrow_of(table, max_rows=options.max_rows)
     families = _families(text, folder)
     known = infer_classes(data, target)
     if tokenizer is not None and encoder is not None:
@@ -97,15 +102,9 @@ def subject_of_texts(
 
 
 def _check(text: Mapping[str, Any]) -> None:
-    for key in text:
-        if key not in _TEXT_KEYS:
-            raise SchemaError(f"[text] has the unknown key {key!r}; {choose_from(key, _TEXT_KEYS)}")
+    check_section(text, _TEXT_KEYS, "[text]")
     if ("template" in text) == ("column" in text):
         raise SchemaError("[text] needs a template, or the name of a column of texts, and not both.")
-    kinds: dict[str, Any] = {"template": str, "column": str, "realisations": int, "protected": list[str]}
-    for key, kind in kinds.items():
-        if key in text and not fits(text[key], kind):
-            raise SchemaError(f"[text] {key} is {str(text[key])[:40]!r}; it is of another kind than that.")
     if text.get("realisations", 1) < 1:
         raise SchemaError(f"[text] realisations is {text['realisations']}; give 1 or more, e.g. 8.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, time
 from pathlib import Path
@@ -32,12 +32,11 @@ from fairbits.domain import (
 )
 from fairbits.errors import OptionError, SchemaError, TableError, choose_from
 from fairbits.models import ModelOptions, Recorded, is_reference, is_url, output_order, read_model
-from fairbits.shape import fits
+from fairbits.shape import Keys, check_section, fits
 from fairbits.subject.infer import infer_classes
 from fairbits.subject.subject import Subject, make_subject
 from fairbits.subject.texts import CHAT_KEYS, subject_of_texts
 from fairbits.subject.twins import subject_of_twins
-from fairbits.text import shortened
 
 #: What `protected` says of an attribute that is in the table and no input of the model, and of one that is known as
 #: probabilities of its groups only.
@@ -49,8 +48,6 @@ REST = "(rest)"
 
 
 _NUMBER, _TEXT, _TRUTH = (int | float, "it must be a number."), (str, "it must be text in quotes."), "use true or false"
-#: What a section may hold, and what each value must be; Any where whoever takes it says what is wrong.
-Keys = Mapping[str, tuple[Any, str]]
 _ATTRIBUTE: Keys = {
     **dict.fromkeys(("low", "high", "step"), _NUMBER),
     **dict.fromkeys(("labels", "columns"), (list[Any], "they must be a list.")),
@@ -63,16 +60,6 @@ _ATTRIBUTE: Keys = {
     "immutable": (bool, f"{_TRUTH}."),
     **dict.fromkeys(("kind", "ranges", "missing", "holds"), (Any, "")),
 }
-
-
-def check_section(section: Mapping[str, Any], keys: Keys | Iterable[str], where: str) -> None:
-    """Refuse a key that a section does not have, or a value of another kind than it takes."""
-    for key, value in section.items():
-        if key not in keys:
-            raise SchemaError(f"{where} has the unknown key {key!r}; {choose_from(key, keys)}")
-        kind, must = keys[key] if isinstance(keys, Mapping) else (Any, "")
-        if not fits(value, kind):
-            raise SchemaError(f"{where} has {key} = {shortened(repr(value), 40)}; {must}")
 
 
 def attribute_of_section(name: str, fields: Mapping[str, Any]) -> Attribute:

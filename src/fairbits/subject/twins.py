@@ -21,7 +21,6 @@ from fairbits.domain import (
     Table,
     arrow_of,
     numbers,
-    read_arrow,
     text_of,
     whole_column,
 )
@@ -47,13 +46,14 @@ def subject_of_twins(
     """The subject of a table of twins; without a threshold, scores beyond 0 and 1 decide nothing."""
     file = Path(table) if isinstance(table, str | Path) else None
     options = options or ModelOptions()
-    data = arrow_of(table) if file is None else read_arrow(file, max_rows=options.max_rows)
+    data = arrow_of(table, max_rows=options.max_rows)
     names = (protected,) if isinstance(protected, str) else tuple(protected)
     columns = [
         whole_column(data, one, what) for what, one in (("person", person), *(("protected", one) for one in names))
     ]
     values = numbers(whole_column(data, score, "score"), score)
-    coded = [np.unique(_texts(column), return_inverse=True) for column in columns]
+    texts = (np.array([text_of(value) for value in column.to_pylist()]) for column in columns)
+    coded = [np.unique(one, return_inverse=True) for one in texts]
     rows = np.column_stack([codes for _, codes in coded]).astype(np.int64)
     pairs, first, pair = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     people = len(coded[0][0])
@@ -71,23 +71,17 @@ def subject_of_twins(
         raise TableError(f"column {single!r} has the same value in every row; twins need at least two.")
     schema = _schema(tuple(attributes), values, threshold)
     model = TwinScores(pairs, pair.ravel(), values, sizes=tuple(len(labels) for labels, _ in coded))
-    notes = _notes(model, people)
-    subject = make_subject(
+    return make_subject(
         name or (file.stem if file is not None else "twins"),
         model,
         schema,
         Table(pairs.astype(np.float64), numbers=first + 1, file=file, person=pairs[:, 0].copy()),
         encoding=Encoding.identity(schema, columns=schema.names, dtype=np.float64),
         options=options,
-        notes=notes,
+        notes=_notes(model, people),
         source=source,
         original=file,
     )
-    return subject
-
-
-def _texts(column: Any) -> npt.NDArray[Any]:
-    return np.array([text_of(value) for value in column.to_pylist()])
 
 
 def _schema(attributes: tuple[Category, ...], scores: npt.NDArray[np.float64], threshold: float | None) -> Schema:

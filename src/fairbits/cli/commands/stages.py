@@ -266,13 +266,13 @@ def proxies(
         found = audit.proxies(out=out, progress=progress, **arguments_of(options))
     study, filed = found.document(), found.filing()
     nearby = f"next  fairbits audit {subject}{loading.typed}"
-    page = report.filing_page(study, filed.date) if filing else None
+    page = report.filing_page(study, filed["date"]) if filing else None
     if page is not None and out is not None and not as_json:
         store.write_whole(out / "filing.html", report.render_page(page).encode())
         nearby = f"page  {out / 'filing.html'}"
     answer(
         as_json,
-        lambda: {**study, "filing": filed.document()},
+        lambda: {**study, "filing": filed},
         lambda: page or report.study_look(found.subject, study),
         nearby,
     )

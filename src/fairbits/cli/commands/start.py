@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -268,7 +267,7 @@ def _show(name: str, *, as_json: bool) -> None:
         "classes": list(entry.schema.classes),
         "scored_class": entry.favourable,
         "attributes": [{field: getattr(one, field) for field in ATTRIBUTE} for one in entry.schema.attributes],
-        "network": asdict(built_ins.load_card(name)),
+        "network": built_ins.load_card(name),
     }
     answer(as_json, lambda: about, lambda: report.built_in_blocks(entry, about), f"next  fairbits measure {name}")
 
@@ -280,9 +279,9 @@ def _train(names: tuple[str, ...], seed: int, out: Path) -> None:
         network, card = built_ins.train_built_in(name, seed=seed)
         path = built_ins.save_network(network, card, out)
         print(
-            f"{path}: accuracy {percent(card.accuracy_trained)} on {card.rows_trained:,} training rows, "
-            f"{percent(card.accuracy_held_out)} on {card.rows_held_out:,} held-out rows "
-            f"(majority {percent(card.majority_share)})",
+            f"{path}: accuracy {percent(card['accuracy_trained'])} on {card['rows_trained']:,} training rows, "
+            f"{percent(card['accuracy_held_out'])} on {card['rows_held_out']:,} held-out rows "
+            f"(majority {percent(card['majority_share'])})",
             flush=True,
         )
 

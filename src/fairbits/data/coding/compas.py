@@ -62,7 +62,6 @@ def read(path: Path) -> Raw:
 
 
 def code(raw: Raw) -> Table:
-    """The paper's coding."""
     need_columns(raw, RAW_COLUMNS, "compas")
     columns = [
         positions(raw, "sex", ("Male", "Female")),

@@ -49,12 +49,9 @@ def read_text(
 
 
 def _unique(header: Iterable[str]) -> list[str]:
-    seen: dict[str, int] = {}
-    names = []
-    for name in (field.strip() for field in header):
-        seen[name] = seen.get(name, -1) + 1
-        names.append(f"{name}.{seen[name]}" if seen[name] else name)
-    return names
+    names = [field.strip() for field in header]
+    before = [names[:i].count(name) for i, name in enumerate(names)]
+    return [f"{name}.{count}" if count else name for name, count in zip(names, before, strict=True)]
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -63,7 +60,6 @@ def listed(text: str) -> tuple[str, ...]:
 
 
 def need_columns(raw: Raw, wanted: Iterable[str], what: str) -> None:
-    """Refuse a table that lacks columns."""
     wanted = list(wanted)
     missing = [name for name in wanted if name not in raw]
     if missing:
@@ -74,7 +70,6 @@ def need_columns(raw: Raw, wanted: Iterable[str], what: str) -> None:
 
 
 def floats(raw: Raw, name: str) -> Floats:
-    """A column of numbers."""
     try:
         return raw[name].astype(np.float64)
     except ValueError:
@@ -85,7 +80,6 @@ def floats(raw: Raw, name: str) -> Floats:
 
 
 def whole(raw: Raw, name: str) -> Ints:
-    """A column of whole numbers."""
     values = floats(raw, name)
     rounded = np.rint(values)
     if not np.array_equal(values, rounded):
@@ -100,12 +94,10 @@ def positions(raw: Raw, name: str, known: Sequence[str]) -> Ints:
     strange = next((str(text) for text in found if text not in known), None)
     if strange is not None:
         raise TableError(f"column {name!r} holds {strange!r}, which is no value of it; {choose_from(strange, known)}")
-    places: Ints = np.array([known.index(str(text)) for text in found], dtype=np.int64)[inverse]
-    return places
+    return np.array([known.index(str(text)) for text in found], dtype=np.int64)[inverse]
 
 
 def finish(columns: Sequence[npt.NDArray[np.int64]], labels: npt.ArrayLike, schema: Schema) -> Table:
-    """Codes and labels of a table, checked against the schema's domain."""
     table = Table(np.column_stack(columns).astype(np.float64), np.asarray(labels, dtype=np.float64))
     check_domain(table.codes, schema)
     return table

@@ -30,9 +30,11 @@ from fairbits.engine.kernels.lanes import (
     lowest,
     minimum,
     prefetch,
+    rectified,
     sigmoid,
     splat,
     splat_at,
+    stirs,
     store,
     sub,
     transpose,
@@ -46,40 +48,57 @@ LINE = 8  # float64 numbers in a cache line
 
 
 @inlined
-def dense(tile, source, target, weights, at, biases, bias_at, inputs, outputs, slope):
-    """A layer, four outputs at a time: their accumulators stay in registers over the whole input loop."""
+def survey(tile, live, source, inputs):
+    """List the inputs of a layer that are not zero for everybody in the tile; gives how many there are."""
+    count = 0
+    for i in range(inputs):
+        live[np.uint64(count)] = i
+        count += stirs(load(tile, source + i * PEOPLE))
+    return count
+
+
+@inlined
+def dense(tile, live, source, target, weights, at, biases, bias_at, inputs, outputs, slope):
+    """A layer, four outputs at a time: their accumulators stay in registers over the whole input loop.
+
+    Inputs that are zero for the whole tile, as many of a trained network's are, change no bit and are passed over.
+    """
     below = splat(slope)
+    count = survey(tile, live, source, inputs)
     output = 0
     while output + 4 <= outputs:
         a = splat_at(biases, bias_at + output)
         b = splat_at(biases, bias_at + output + 1)
         c = splat_at(biases, bias_at + output + 2)
         d = splat_at(biases, bias_at + output + 3)
-        w = at + output
-        for i in range(inputs):
+        for place in range(count):
+            i = live[np.uint64(place)]
             x = load(tile, source + i * PEOPLE)
+            w = at + i * outputs + output
             a = fma(x, splat_at(weights, w), a)
             b = fma(x, splat_at(weights, w + 1), b)
             c = fma(x, splat_at(weights, w + 2), c)
             d = fma(x, splat_at(weights, w + 3), d)
-            w += outputs
         to = target + output * PEOPLE
-        store(tile, to, leaky(a, below))
-        store(tile, to + PEOPLE, leaky(b, below))
-        store(tile, to + 2 * PEOPLE, leaky(c, below))
-        store(tile, to + 3 * PEOPLE, leaky(d, below))
+        if slope == ZERO:
+            a, b, c, d = rectified(a), rectified(b), rectified(c), rectified(d)
+        else:
+            a, b, c, d = leaky(a, below), leaky(b, below), leaky(c, below), leaky(d, below)
+        store(tile, to, a)
+        store(tile, to + PEOPLE, b)
+        store(tile, to + 2 * PEOPLE, c)
+        store(tile, to + 3 * PEOPLE, d)
         output += 4
     while output < outputs:
-        a = splat_at(biases, bias_at + output)
-        b = splat(ZERO)
-        w = at + output
+        a, b = splat_at(biases, bias_at + output), splat(ZERO)
         # Even and odd inputs apart: one chain of additions would leave the units waiting for each other.
-        for i in range(0, inputs - 1, 2):
-            a = fma(load(tile, source + i * PEOPLE), splat_at(weights, w), a)
-            b = fma(load(tile, source + (i + 1) * PEOPLE), splat_at(weights, w + outputs), b)
-            w += 2 * outputs
-        if inputs % 2 == 1:
-            a = fma(load(tile, source + (inputs - 1) * PEOPLE), splat_at(weights, w), a)
+        for place in range(count):
+            i = live[np.uint64(place)]
+            x, weight = load(tile, source + i * PEOPLE), splat_at(weights, at + i * outputs + output)
+            if i & 1:
+                b = fma(x, weight, b)
+            else:
+                a = fma(x, weight, a)
         store(tile, target + output * PEOPLE, leaky(add(a, b), below))
         output += 1
 
@@ -152,11 +171,11 @@ def add_lookups(program, tile, h, tables):
 
 
 @inlined
-def first_layer(program, tile, h, tables):
+def first_layer(program, tile, live, h, tables):
     """The first pre-activation, without the part of the twins."""
     inputs = program.columns.size - program.lookup_sizes.size
     zero = np.int64(0)
-    dense(tile, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
+    dense(tile, live, program.numeric, program.base, program.numeric_slopes, zero, program.bias, zero, inputs, h, ONE)
     if tables > 0:
         add_lookups(program, tile, h, tables)
 
@@ -164,14 +183,15 @@ def first_layer(program, tile, h, tables):
 @inlined
 def start_twin(program, tile, twin):
     """Put the outputs of the first layer for one twin of the tile's people into ``near``."""
-    h, below = program.widths[0], splat(program.slopes[0])
+    h, slope = program.widths[0], program.slopes[0]
     for j in range(h):
         x = add(load(tile, program.base + j * PEOPLE), splat_at(program.twins, twin * h + j))
-        store(tile, program.near + j * PEOPLE, leaky(x, below))
+        x = rectified(x) if slope == ZERO else leaky(x, splat(slope))
+        store(tile, program.near + j * PEOPLE, x)
 
 
 @inlined
-def run_layers(program, tile, first, last, weight, bias, bare):
+def run_layers(program, tile, live, first, last, weight, bias, bare):
     """Run layers whose first one is in ``near``, but for its curve; gives where the last two are.
 
     ``weight`` and ``bias`` say where those of the layer after the first begin; a bare last layer is not activated.
@@ -181,7 +201,7 @@ def run_layers(program, tile, first, last, weight, bias, bare):
         if layer > first:
             inputs, outputs = widths[layer - 1], widths[layer]
             slope = ONE if bare and layer == last else program.slopes[layer]
-            dense(tile, near, far, program.weights, weight, program.biases, bias, inputs, outputs, slope)
+            dense(tile, live, near, far, program.weights, weight, program.biases, bias, inputs, outputs, slope)
             weight += inputs * outputs
             bias += outputs
             near, far = far, near
@@ -216,7 +236,7 @@ def score_of(program, tile, near, threshold):
 
 
 @inlined
-def score_twins(program, tile, m, threshold):
+def score_twins(program, tile, live, m, threshold):
     """Run every twin of the tile's people through the network.
 
     NaN inside the network reaches an output; an infinity does so too, or stays where it only saturates a neuron.
@@ -225,7 +245,7 @@ def score_twins(program, tile, m, threshold):
     favourable, trouble = splat(ZERO), splat(ZERO)
     for twin in range(m):
         start_twin(program, tile, twin)
-        near, _ = run_layers(program, tile, np.int64(0), layers, np.int64(0), np.int64(0), False)
+        near, _ = run_layers(program, tile, live, np.int64(0), layers, np.int64(0), np.int64(0), False)
         score, favoured, wrong = score_of(program, tile, near, threshold)
         trouble = add(trouble, wrong)
         favourable = add(favourable, favoured)
@@ -268,8 +288,8 @@ def run_chunk(program, scratch, codes, n, start, ruler, figures, ready):
         if not read_codes(program, codes, first, tile):
             return start + first
         prefetch_codes(codes, first + PEOPLE)
-        first_layer(program, tile, h, program.table_starts.size)
-        favourable, sound = score_twins(program, tile, m, ruler.threshold)
+        first_layer(program, tile, scratch.live, h, program.table_starts.size)
+        favourable, sound = score_twins(program, tile, scratch.live, m, ruler.threshold)
         if not sound:
             return start + first
         people = min(PEOPLE, n - first)

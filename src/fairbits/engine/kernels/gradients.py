@@ -26,7 +26,6 @@ from fairbits.engine.kernels.lanes import (
     load,
     minimum,
     mul,
-    sigmoid_slope,
     splat,
     steepen,
     store,
@@ -73,7 +72,7 @@ def activation_slope(program, adjoint, tile, layer, target):
 
 
 @inlined
-def head_slope(program, adjoint, tile, layer, score):
+def head_slope(program, adjoint, tile, layer):
     """Put the gradient at the outputs x of the last layer into ``near``.
 
     The margin against several classes is −log(sum of exp(−x)), and exp(−x) are the odds against the score.
@@ -86,10 +85,7 @@ def head_slope(program, adjoint, tile, layer, score):
         least = minimum(x, least)
     store(tile, adjoint.trouble, trouble)
     if outputs == 1:
-        slope = splat(ONE)
-        if score and not program.linear:
-            slope = sigmoid_slope(least)
-        store(tile, program.near, slope)
+        store(tile, program.near, splat(ONE))
     else:
         total = splat(ZERO)
         for j in range(outputs):
@@ -97,16 +93,12 @@ def head_slope(program, adjoint, tile, layer, score):
             store(tile, program.near + j * PEOPLE, x)
             total = add(total, x)
         scale = div(splat(ONE), total)
-        if score:
-            # p (1 - p), in a form that no size of the odds can hurt.
-            odds = mul(total, exp(sub(splat(ZERO), least)))
-            scale = div(scale, mul(add(odds, splat(ONE)), add(div(splat(ONE), odds), splat(ONE))))
         for j in range(outputs):
             store(tile, program.near + j * PEOPLE, mul(scale, load(tile, program.near + j * PEOPLE)))
 
 
 @inlined
-def there_and_back(program, adjoint, tile, h, score):
+def there_and_back(program, adjoint, tile, live, h):
     """Run the layers forwards and in reverse, and the steady steps at the end.
 
     All of them are dense layers on a tape, because every call of ``dense`` in a kernel is compiled anew.
@@ -116,12 +108,12 @@ def there_and_back(program, adjoint, tile, h, score):
         source, target = adjoint.sources[step], adjoint.targets[step]
         inputs, outputs = adjoint.inputs[step], adjoint.outputs[step]
         if step == layers + 1:
-            head_slope(program, adjoint, tile, layers, score)
+            head_slope(program, adjoint, tile, layers)
         elif step > layers + 1:
             activation_slope(program, adjoint, tile, 2 * layers + 1 - step, source)
         elif step > 0:
             activation(program, adjoint, tile, step - 1)
-        dense(tile, source, target, adjoint.weights, weight, adjoint.biases, bias, inputs, outputs, ONE)
+        dense(tile, live, source, target, adjoint.weights, weight, adjoint.biases, bias, inputs, outputs, ONE)
         if step == 0:
             add_lookups(program, tile, h, program.table_starts.size + 1)
         weight += inputs * outputs
@@ -196,7 +188,7 @@ def write_inner(tile, gradient, stride, first, people, inner):
 
 
 @compiled
-def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, result, inner):
+def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, result, inner):
     """Derivatives of people, tile by tile.
 
     With room in ``inner``, the gradients at the first layer's pre-activations are written there, and the derivatives by
@@ -211,7 +203,7 @@ def gradients_chunk(program, adjoint, buffer, codes, twins, n, start, score, res
             return start + first
         prefetch_codes(codes, first + PEOPLE)
         read_twins(program, twins, first, tile)
-        there_and_back(program, adjoint, tile, h, score)
+        there_and_back(program, adjoint, tile, buffer.live, h)
         people = min(PEOPLE, n - first)
         if tables:
             transpose_layer(tile, gradient, h, stride)

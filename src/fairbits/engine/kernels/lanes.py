@@ -127,6 +127,11 @@ class Vector:
         """The larger of two."""
         return self.if_greater(other, self, other)
 
+    def raised(self) -> Vector:
+        """Zero where below it; NaN stays NaN."""
+        zero = self._lift(0.0)
+        return self._wrap(self.builder.select(self.builder.fcmp_ordered(">", zero, self.value), zero, self.value))
+
     def at_most(self, other: Vector | float) -> Vector:
         """The smaller of two."""
         larger = self.builder.fcmp_ordered("<", self.value, self._lift(other))
@@ -183,6 +188,7 @@ minimum = lanewise(lambda x, y: x.at_most(y))
 if_greater = lanewise(lambda x, y, yes, no: x.if_greater(y, yes, no))
 leaky = lanewise(lambda x, slope: x.if_greater(0.0, x, x * slope))
 """x above zero and slope * x below: ReLU, leaky ReLU and identity are this, with slopes 0, alpha and 1."""
+rectified = lanewise(lambda x: x.raised())
 leaky_slope = lanewise(lambda x, slope: x.if_greater(0.0, 1.0, slope))
 
 
@@ -308,6 +314,24 @@ def lowest(_typing: Any, _value: Any) -> Any:
         return result
 
     return types.float32(lanes), codegen
+
+
+@intrinsic
+def stirs(_typing: Any, _value: Any) -> Any:
+    """1 where somebody's figure has any bit set, 0 where the whole tile is zero."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> ir.Value:
+        wide, half = (
+            builder.bitcast(builder.extract_value(values[0], part), ir.VectorType(INTEGER, kind.count))
+            for part, kind in enumerate(TILE.elements)
+        )
+        nothing = ir.Constant(half.type, [0] * half.type.count)
+        both = builder.or_(wide, _mix(builder, half, nothing, tuple(range(wide.type.count))))
+        flags = builder.icmp_unsigned("!=", both, ir.Constant(both.type, [0] * both.type.count))
+        some = ir.IntType(both.type.count)
+        return builder.zext(builder.icmp_unsigned("!=", builder.bitcast(flags, some), some(0)), ir.IntType(64))
+
+    return types.intp(lanes), codegen
 
 
 # How two vectors are interleaved: by single numbers, by pairs, by fours.

@@ -108,9 +108,9 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
             else:
                 base[o] = plan.base[o]
         if plan.in_order:
-            for part in range(len(plan.part_outputs)):
-                first = plan.part_starts[part]
-                totals[first : first + m] = plan.base[plan.part_outputs[part]]
+            for part in range(len(plan.parts)):
+                first = plan.parts[part, 1]
+                totals[first : first + m] = plan.base[plan.parts[part, 0]]
         small_trees(plan.small, bins, lanes, totals)
         if walking:
             for a in range(count):
@@ -123,8 +123,8 @@ def trees_chunk(plan, codes, block, sums):  # noqa: PLR0912 - one pass over a bl
             for o in range(outputs):
                 for z in range(m):
                     add(together[o * m + z, :lanes], base[o])
-        for part in range(len(plan.part_outputs)):
-            o, first, place = plan.part_outputs[part], plan.part_starts[part], plan.part_cells[part]
+        for part in range(len(plan.parts)):
+            o, first, place = plan.parts[part, 0], plan.parts[part, 1], plan.parts[part, 2]
             for z in range(m):
                 if plan.in_order:
                     together[o * m + z, :lanes] = totals[first + plan.cell_of[place, z], :lanes]

@@ -53,7 +53,6 @@ class Layer:
     activation: Activation | None = None
 
     def folded(self) -> tuple[Matrix, Matrix]:
-        """The native weights and biases."""
         assert self.matrix is not None  # noqa: S101 - every closed layer has its product
         weights = self.before[:, None] * self.matrix * self.after
         biases = (self.offset @ self.matrix + self.bias) * self.after + self.shift
@@ -79,7 +78,6 @@ class Chain:
         return None if not self.layers else self.layers[-1].matrix.shape[1]  # type: ignore[union-attr]
 
     def multiply(self, matrix: Matrix, source: ParameterSource | None = None) -> None:
-        """Take a product: x ↦ x @ matrix."""
         self._going_on("a product")
         if matrix.ndim != 2:
             raise NotNative(f"a product with an array of shape {matrix.shape} is not a dense layer.")
@@ -150,7 +148,6 @@ class Chain:
         self.head = head
 
     def network(self, favourable: int | None = None) -> Network:
-        """The native network of everything that was taken."""
         if self._open is None and not self.layers:
             raise NotNative("it has no dense layer.")
         if self._open is None or self._open.matrix is None:  # an identity layer carries what is left to the output
@@ -168,6 +165,7 @@ class Chain:
 
     def parameters(self, network: Network) -> dict[str, Matrix]:
         """Foreign parameters with which the foreign model is the given network."""
+        self.network()
         closed = [*self.layers, self._last()]
         if network.widths != tuple(layer.folded()[0].shape[1] for layer in closed):
             raise ModelError(f"the original has other layers than the network, whose widths are {network.widths}.")

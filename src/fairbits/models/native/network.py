@@ -34,11 +34,9 @@ class Activation:
             raise ModelError(f"activation {self.name!r} is not known; {choose_from(self.name, _FUNCTIONS)}")
 
     def __call__(self, x: Values) -> Values:
-        """The activation of pre-activations."""
         return _FUNCTIONS[self.name].value(x, self.alpha)
 
     def slope(self, x: Values) -> Values:
-        """The derivative at pre-activations."""
         return _FUNCTIONS[self.name].slope(x, self.alpha)
 
     def inverse(self, y: float) -> float:
@@ -203,11 +201,6 @@ class Network(SeveralClasses):
         favourable
             Position of the favourable class; by default 1.
 
-        Returns
-        -------
-        Network
-            The network.
-
         Raises
         ------
         ModelError
@@ -217,8 +210,7 @@ class Network(SeveralClasses):
         b = tuple(np.ascontiguousarray(layer, dtype=np.float32) for layer in biases)
         if isinstance(activation, str):
             activation = Activation(activation)
-        hidden = max(len(w) - 1, 0)
-        after = (activation,) * hidden if isinstance(activation, Activation) else tuple(activation)
+        after = (activation,) * (len(w) - 1) if isinstance(activation, Activation) else tuple(activation)
         if head is None:
             head = "softmax" if w and w[-1].ndim == 2 and w[-1].shape[1] > 1 else "sigmoid"
         return cls(w, b, after, head, 0 if head == "linear" else 1 if favourable is None else favourable)
@@ -272,31 +264,16 @@ class Network(SeveralClasses):
         ----------
         index
             Position of the class.
-
-        Returns
-        -------
-        Network
-            A new network.
         """
         return self if self.head == "linear" else replace(self, favourable=index)
 
     def logits(self, inputs: npt.ArrayLike) -> Array:
-        """Outputs before the head.
+        """Outputs before the head, (n, outputs).
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Logits, (n, outputs).
-
-        Raises
-        ------
-        ModelError
-            If rows have another width.
         """
         rows = checked_rows(inputs, self.inputs, "the network", np.float32)
         if len(rows) <= _BLOCK:
@@ -304,46 +281,25 @@ class Network(SeveralClasses):
         return np.concatenate([self._forward(rows[i : i + _BLOCK])[1][-1] for i in range(0, len(rows), _BLOCK)])
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each encoded row.
+        """The favourable-class probability (or the predicted value) of each encoded row, (n,).
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Scores, (n,).
-
-        Raises
-        ------
-        ModelError
-            If rows have another width.
         """
         logits = self.logits(inputs)
         if self.head == "linear":
             return logits[:, 0]
-        score: Array = expit(self._margins(logits))
-        return score
+        return expit(self._margins(logits))
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each encoded row.
+        """The probability of every class of each encoded row, (n, classes); a regression has none.
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        Array
-            Probabilities, (n, classes).
-
-        Raises
-        ------
-        ModelError
-            If the network is a regression.
         """
         logits = self.logits(inputs)
         if self.head == "linear":
@@ -353,30 +309,20 @@ class Network(SeveralClasses):
         return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])]).astype(np.float32)
 
     def labels(self, inputs: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The most likely class of each encoded row; a tie goes to the favourable one, then to the first.
+        """The most likely class of each encoded row, (n,); a tie goes to the favourable one, then to the first.
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        npt.NDArray[np.int64]
-            Positions of classes, (n,).
-
-        Raises
-        ------
-        ModelError
-            If the network is a regression.
         """
         logits = self.logits(inputs)
         if self.head == "linear":
             raise ModelError("a regression network decides no class; use its scores.")
         if self.head == "sigmoid":
             logits = np.column_stack([-logits[:, 0], logits[:, 0]])
-        best = np.argmax(logits, axis=1)
-        return np.where(logits[:, self.favourable] >= logits.max(axis=1), self.favourable, best)
+        ahead = logits[:, self.favourable] >= logits.max(axis=1)
+        return np.where(ahead, self.favourable, np.argmax(logits, axis=1))
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
         """Slope of the score, the logit margin or the loss with respect to the inputs, (n, inputs).
@@ -391,16 +337,6 @@ class Network(SeveralClasses):
             Encoded rows, (n, inputs).
         of
             "score", "margin" or "loss".
-
-        Returns
-        -------
-        Array
-            Slopes, (n, inputs).
-
-        Raises
-        ------
-        OptionError
-            If there are no such gradients.
         """
         if of not in get_args(Slope):
             raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
@@ -411,35 +347,31 @@ class Network(SeveralClasses):
         own = np.full(len(logits), self.favourable)
         if of == "loss":
             own = np.argmax(logits, axis=1) if self.head == "softmax" else (logits[:, 0] >= 0).astype(np.int64)
-        slope = self._margin_slopes(logits, own)
+        if self.head == "sigmoid":
+            slope: Array = np.where(own == 1, 1, -1).astype(np.float32)[:, None]
+        else:
+            slope = -softmax(_without(logits, own), axis=1)
+            slope[np.arange(len(logits)), own] = 1
         if of != "margin":
             p = expit(self._margins(logits, own))[:, None]
             slope = slope * (p * (1 - p) if of == "score" else p - 1)
         return self._backward(befores, slope)
 
     def activations(self, inputs: npt.ArrayLike) -> tuple[Array, ...]:
-        """Outputs of every layer; the last one after the head.
+        """Outputs of every layer, (n, neurons) each; the last one after the head.
 
         Parameters
         ----------
         inputs
             Encoded rows, (n, inputs).
-
-        Returns
-        -------
-        tuple[Array, ...]
-            One array per layer, (n, neurons).
         """
-        afters = self._forward(inputs)[1]
-        last = afters[-1]
-        if self.head == "softmax":
-            last = softmax(last, axis=1)
-        elif self.head == "sigmoid":
-            last = expit(last)
-        return (*afters[:-1], last)
+        *hidden, last = self._forward(inputs)[1]
+        if self.head != "linear":
+            last = softmax(last, axis=1) if self.head == "softmax" else expit(last)
+        return (*hidden, last)
 
     def layer_gradients(self, inputs: npt.ArrayLike, layer: int, slopes: Array) -> Array:
-        """Slope of Σ slopes · outputs of a layer with respect to the inputs; the last layer counts before its head.
+        """Slope of Σ slopes · outputs of a layer by the inputs, (n, inputs); the last layer counts before its head.
 
         Parameters
         ----------
@@ -449,26 +381,13 @@ class Network(SeveralClasses):
             Position of the layer, counted from 0.
         slopes
             Weights of the layer's outputs, (n, neurons).
-
-        Returns
-        -------
-        Array
-            Slopes, (n, inputs).
-
-        Raises
-        ------
-        OptionError
-            If there is no such layer.
         """
         if not 0 <= layer < len(self.weights):
             raise OptionError(f"layer {layer} is not in this network, which has layers 0 to {len(self.weights) - 1}.")
-        befores, _ = self._forward(inputs)
-        slope = np.asarray(slopes, dtype=np.float32)
-        for i in range(layer, -1, -1):
-            if i < len(self.activations_after):
-                slope = slope * self.activations_after[i].slope(befores[i])
-            slope = slope @ self.weights[i].T
-        return slope
+        befores, slope = self._forward(inputs)[0], np.asarray(slopes, dtype=np.float32)
+        if layer < len(self.activations_after):
+            slope = slope * self.activations_after[layer].slope(befores[layer])
+        return self._backward(befores[: layer + 1], slope)
 
     def with_interventions(self, interventions: Sequence[Do]) -> Network:
         """The same network with some hidden neurons held at a value: incoming weights 0, bias set to match.
@@ -477,11 +396,6 @@ class Network(SeveralClasses):
         ----------
         interventions
             Layer, neuron and value of each.
-
-        Returns
-        -------
-        Network
-            A new network.
 
         Raises
         ------
@@ -492,9 +406,8 @@ class Network(SeveralClasses):
         """
         weights, biases = [w.copy() for w in self.weights], [b.copy() for b in self.biases]
         for do in interventions:
-            bias = self.holding_bias(do)
+            biases[do.layer][do.neuron] = self.holding_bias(do)
             weights[do.layer][:, do.neuron] = 0
-            biases[do.layer][do.neuron] = bias
         return replace(self, weights=tuple(weights), biases=tuple(biases))
 
     def holding_bias(self, do: Do) -> float:
@@ -504,18 +417,6 @@ class Network(SeveralClasses):
         ----------
         do
             Layer, neuron and value.
-
-        Returns
-        -------
-        float
-            The bias.
-
-        Raises
-        ------
-        OptionError
-            If there is no such hidden neuron.
-        ModelError
-            If it can never put out the value.
         """
         hidden = len(self.weights) - 1
         if not 0 <= do.layer < hidden:
@@ -533,33 +434,24 @@ class Network(SeveralClasses):
         ----------
         path
             The file.
-
-        Raises
-        ------
-        ModelError
-            If the ending is another one, or the file cannot be written.
         """
         file = Path(path)
-        suffix = file.suffix.lower()
-        if suffix not in {".npz", ".onnx"}:
+        write = write_npz
+        if file.suffix.lower() == ".onnx":
+            from fairbits.models.onnx.adapter import write_onnx as write
+        elif file.suffix.lower() != ".npz":
             raise ModelError(f"a network cannot be saved as {str(file)!r}; use .npz or .onnx.")
         try:
-            if suffix == ".npz":
-                write_npz(self, file)
-            else:
-                from fairbits.models.onnx.writer import write_onnx
-
-                write_onnx(self, file)
+            write(self, file)
         except OSError as error:
             raise ModelError(f"the model cannot be written to {str(file)!r}: {error.strerror or error}.") from None
 
     def _forward(self, inputs: npt.ArrayLike) -> tuple[list[Array], list[Array]]:
         rows = checked_rows(inputs, self.inputs, "the network", np.float32)
-        weights = [without_denormals(w) for w in self.weights]
-        return forward(weights, self.biases, self.activations_after, rows)
+        return forward(list(map(without_denormals, self.weights)), self.biases, self.activations_after, rows)
 
     def _backward(self, befores: list[Array], slope: Array) -> Array:
-        for i in range(len(self.weights) - 1, 0, -1):
+        for i in range(len(befores) - 1, 0, -1):
             slope = (slope @ without_denormals(self.weights[i]).T) * self.activations_after[i - 1].slope(befores[i - 1])
         return slope @ without_denormals(self.weights[0]).T
 
@@ -568,27 +460,18 @@ class Network(SeveralClasses):
         own = np.full(len(logits), self.favourable) if own is None else own
         if self.head == "sigmoid":
             return np.where(own == 1, logits[:, 0], -logits[:, 0])
-        rows = np.arange(len(logits))
-        others = logits.copy()
-        others[rows, own] = -np.inf
-        margin: Array = logits[rows, own] - logsumexp(others, axis=1)
-        return margin
+        return logits[np.arange(len(logits)), own] - logsumexp(_without(logits, own), axis=1)
 
-    def _margin_slopes(self, logits: Array, own: npt.NDArray[np.int64]) -> Array:
-        if self.head == "sigmoid":
-            return np.where(own == 1, 1, -1).astype(np.float32)[:, None]
-        rows = np.arange(len(logits))
-        others = logits.copy()
-        others[rows, own] = -np.inf
-        slopes: Array = -softmax(others, axis=1)
-        slopes[rows, own] = 1
-        return slopes
+
+def _without(logits: Array, own: npt.NDArray[np.int64]) -> Array:
+    others = logits.copy()
+    others[np.arange(len(logits)), own] = -np.inf
+    return others
 
 
 def forward(
     weights: Sequence[Array], biases: Sequence[Array], activations: Sequence[Activation], rows: Array
 ) -> tuple[list[Array], list[Array]]:
-    """Pre-activations and outputs of every layer."""
     befores: list[Array] = []
     afters: list[Array] = []
     for i, (w, b) in enumerate(zip(weights, biases, strict=True)):
@@ -601,11 +484,9 @@ def forward(
 
 def _own(array: npt.ArrayLike) -> Array:
     """A copy that nobody can write to: its memory is that of a ``bytes``. One that is made so already is shared."""
-    given = np.asarray(array)
-    memory: object = given.base
-    if isinstance(memory, bytes) and given.dtype == np.float32 and given.flags.c_contiguous:
-        own: Array = given
-        return own
+    given: Any = np.asarray(array)
+    if isinstance(given.base, bytes) and given.dtype == np.float32 and given.flags.c_contiguous:
+        return given
     plain = np.ascontiguousarray(given, dtype=np.float32).reshape(given.shape)
     return np.ndarray(plain.shape, np.float32, plain.tobytes())
 
@@ -620,9 +501,9 @@ def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Net
     layers = next(i for i in range(len(arrays) + 1) if f"W{i}" not in arrays)
     numbers = [f"{kind}{i}" for i in range(layers) for kind in "Wb"]
     if layers == 0:
-        held = ", ".join(sorted(arrays)) or "nothing"
         raise ModelError(
-            f"the network {str(path)!r} has no W0; layers are named W0, b0, W1, b1 …, but it holds {held}."
+            f"the network {str(path)!r} has no W0; layers are named W0, b0, W1, b1 …, but it holds "
+            f"{', '.join(sorted(arrays)) or 'nothing'}."
         )
     for name in (*numbers, "alphas", "favourable"):  # complex ones, dates, records and texts would be bent into some
         if name in kinds and kinds[name].kind not in "fiub":
@@ -645,7 +526,6 @@ def read_npz(path: str | Path, *, max_model_bytes: int = MAX_MODEL_BYTES) -> Net
 
 
 def write_npz(network: Network, path: str | Path) -> None:
-    """Write a network so that ``read_npz`` reads it."""
     arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         arrays[f"W{i}"], arrays[f"b{i}"] = w, b

@@ -73,8 +73,8 @@ def refit(
     weights = None if sample_weights is None else _checked_weights(sample_weights, len(rows))
     if fitting.prejudice and groups is None:
         raise OptionError(f"prejudice is {fitting.prejudice:g}, but no groups are given; say whom it should not tell.")
-    members = None if groups is None or not fitting.prejudice else _Members.of(np.asarray(groups), len(rows))
-    scaling = Scaling.of(rows)
+    members = None if groups is None or not fitting.prejudice else _Members(np.asarray(groups), len(rows))
+    scaling = Scaling(rows)
     learner = Learner(scaling.unfolded(network), targets=wanted)
     kept = np.asarray(frozen, dtype=np.int64)
     scaled = scaling(rows)
@@ -102,19 +102,14 @@ def _checked_weights(given: npt.ArrayLike, rows: int) -> Floats:
     return (weights / weights.mean()).astype(np.float32)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Members:
     """The rows of every group, and how many people it has: as many of each are drawn, so that small ones are heard."""
 
-    rows: tuple[npt.NDArray[np.int64], ...]
-    shares: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, groups: npt.NDArray[Any], rows: int) -> _Members:
+    def __init__(self, groups: npt.NDArray[Any], rows: int):
         if groups.shape != (rows,):
             raise OptionError(f"groups must be one number per row, but got shape {groups.shape} for {rows} rows.")
-        found = tuple(np.flatnonzero(groups == value) for value in np.unique(groups))
-        return cls(found, np.array([len(one) for one in found]) / rows)
+        self.rows = [np.flatnonzero(groups == value) for value in np.unique(groups)]
+        self.shares = np.array([len(one) for one in self.rows]) / rows
 
     def drawn(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Row numbers, the same number from every group, group after group."""
@@ -132,7 +127,6 @@ class Slopes:
     biases: list[Floats]
 
     def add(self, other: Slopes, factor: float) -> None:
-        """Add another loss, weighted."""
         self.loss += factor * other.loss
         self.flat += self.flat.dtype.type(factor) * other.flat
 
@@ -153,7 +147,6 @@ class Learner:
         self._first, self._second = np.zeros_like(self.flat), np.zeros_like(self.flat)
 
     def _views(self, flat: Floats) -> tuple[list[Floats], list[Floats]]:
-        """An array of all values as weights and biases."""
         pieces, start = [], 0
         for array in (*self._origin.weights, *self._origin.biases):
             pieces.append(flat[start : start + array.size].reshape(array.shape))
@@ -161,7 +154,6 @@ class Learner:
         return pieces[: len(pieces) // 2], pieces[len(pieces) // 2 :]
 
     def network(self) -> Network:
-        """As an ordinary network again."""
         arrays = [tuple(a.astype(np.float32) for a in group) for group in (self.weights, self.biases)]
         if not all(np.isfinite(a).all() for group in arrays for a in group):
             raise ModelError("training diverged: the weights are no longer finite; choose a smaller learning rate.")
@@ -179,7 +171,6 @@ class Learner:
         return self._backward(rows, befores, afters, slope, float(losses.mean()))
 
     def _losses(self, logits: Floats, targets: Floats) -> tuple[Floats, Floats]:
-        """The slope along the logits of each row, and its loss."""
         if self._origin.head == "linear":
             miss = (logits[:, 0] - targets.astype(logits.dtype)) / logits.dtype.type(self._unit)
             return (2 * miss / self._unit)[:, None], miss**2
@@ -197,8 +188,7 @@ class Learner:
 
     def _soft_losses(self, logits: Floats, wanted: Floats) -> tuple[Floats, Floats]:
         if self._origin.head == "sigmoid":
-            slope = special.expit(logits) - wanted[:, 1:]
-            return slope, np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
+            return special.expit(logits) - wanted[:, 1:], np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
         logs = _log_masses(logits)
         return np.exp(logs) - wanted, -(wanted * logs).sum(axis=1)
 
@@ -214,8 +204,7 @@ class Learner:
         base = float(shares @ means)
         gap = special.logit(means) - special.logit(base)
         loss = float(shares @ (special.rel_entr(means, base) + special.rel_entr(1 - means, 1 - base)))
-        each = len(rows) // len(shares)
-        pull = np.repeat(shares * len(shares) * gap, each)  # `_backward` divides by all rows
+        pull = np.repeat(shares * len(shares) * gap, len(rows) // len(shares))  # `_backward` divides by all rows
         return self._backward(rows, befores, afters, (tilt * pull[:, None]).astype(rows.dtype), loss)
 
     def pair_slopes(self, one: Floats, other: Floats, *, whole: bool = False) -> Slopes:
@@ -235,7 +224,6 @@ class Learner:
         return self._backward(rows, befores, afters, slope.astype(rows.dtype), float(np.mean(difference**2)))
 
     def step(self, slopes: Slopes, rate: float) -> None:
-        """One update of Adam."""
         self._time += 1
         rate *= float(np.sqrt(1 - _DECAY_2**self._time) / (1 - _DECAY_1**self._time))
         slope = slopes.flat
@@ -279,28 +267,20 @@ class Learner:
 def _log_masses(logits: Floats) -> Floats:
     """Logarithms of the softmax by the steps of SciPy, bit for bit, without its look at kinds of arrays."""
     shifted = logits - logits.max(axis=1, keepdims=True)
-    logs: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return logs
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Scaling:
     """Inputs in units of their spread, and networks that take them so."""
 
-    mean: npt.NDArray[np.float64]
-    spread: npt.NDArray[np.float64]
-    shift: npt.NDArray[np.float32]  # the same as the hot loop takes it
-    factor: npt.NDArray[np.float32]
-
-    @classmethod
-    def of(cls, rows: Floats) -> Scaling:
-        mean, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
-        spread[spread == 0] = 1.0
-        return cls(mean, spread, mean.astype(np.float32), (1 / spread).astype(np.float32))
+    def __init__(self, rows: Floats):
+        self.mean, self.spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+        self.spread[self.spread == 0] = 1.0
+        # The same as the hot loop takes it.
+        self._shift, self._factor = self.mean.astype(np.float32), (1 / self.spread).astype(np.float32)
 
     def __call__(self, rows: Floats) -> Floats:
-        scaled: Floats = (rows - self.shift) * self.factor
-        return scaled
+        return np.asarray((rows - self._shift) * self._factor)
 
     def unfolded(self, network: Network) -> Network:
         first = network.weights[0].astype(np.float64)

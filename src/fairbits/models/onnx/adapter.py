@@ -8,7 +8,7 @@ Two or more outputs without a Softmax are read as logits; one output without a S
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,18 @@ from fairbits.errors import ModelError
 from fairbits.models.base import needed
 from fairbits.models.black_box import BlackBox, Reading, foreign
 from fairbits.models.guards import options_after_trial
-from fairbits.models.input_slots import slots_of
+from fairbits.models.inputs import encoding_of, random_people, slots_of
 from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
+from fairbits.models.native.network import Activation, Network
 from fairbits.models.onnx.graph import (
+    FAVOURABLE_KEY,
     FLOATS,
     TEXT,
     TRUTH,
     Graph,
     Input,
-    as_reals,
     check_sizes,
+    import_onnx,
     piece,
     read_proto,
     stated_favourable,
@@ -46,7 +48,6 @@ from fairbits.models.outputs import (
     read_note,
     read_output,
 )
-from fairbits.models.probe import encoding_of, random_people
 
 #: What leaves every value as it is.
 _PASS = {"Identity", "Dropout", "Flatten", "Cast"}
@@ -69,7 +70,7 @@ def read_onnx(path: str | Path, schema: Schema | None = None, options: ModelOpti
         try:
             check_sizes(graph.model)
             options = options_after_trial(Path(path), schema, options, needs=("onnx", "onnxruntime"))
-            return run_graph(graph, schema, options, why=str(error))
+            return run_graph(graph, schema, options, str(error))
         except ModelError as trouble:
             if str(trouble).startswith("the ONNX file"):  # said by the child process, which reads it the same way
                 raise
@@ -222,7 +223,10 @@ class GraphReader:
     def _constant(self, name: str, node: Any) -> Matrix:
         if name not in self.graph.constants:
             raise NotNative(f"node {node.op_type} joins two computed values, {self.current!r} and {name!r}.")
-        return as_reals(self.graph.constants[name])
+        array = self.graph.constants[name]
+        if array.dtype.kind not in "fiub":
+            raise ModelError(f"it computes with a constant of {array.dtype} where numbers were expected.")
+        return np.asarray(array, dtype=np.float64)
 
 
 def _integer(options: dict[str, Any], name: str) -> int:
@@ -239,7 +243,6 @@ _TRIAL = 64
 
 
 def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], npt.NDArray[Any]]:
-    """A function that runs part of a graph in ONNX Runtime."""
     runtime = needed("onnxruntime", "onnx", "running an ONNX graph")
     quiet = runtime.SessionOptions()
     quiet.log_severity_level = 4  # it would write to stderr what it raises anyway
@@ -249,8 +252,7 @@ def session_of(graph: Graph, nodes: list[Any], output: str) -> Callable[[Feed], 
         raise ModelError(f"ONNX Runtime does not take the graph: {_said(error)}") from None
 
     def run(feed: Feed) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = session.run([output], feed)[0]
-        return found
+        return session.run([output], feed)[0]
 
     return run
 
@@ -264,7 +266,6 @@ class Feeder:
     notes: tuple[str, ...] = ()
 
     def __call__(self, codes: Codes) -> Feed:
-        """People as the inputs of the graph."""
         return self.feed(self.encoding.encode(codes))
 
 
@@ -284,8 +285,8 @@ def feeder_of(graph: Graph, schema: Schema, options: ModelOptions) -> Feeder:
     decoder = Decoder(schema, columns, as_text=text)
 
     def feed(rows: npt.NDArray[Any]) -> Feed:
-        pairs = zip(inputs, decoder.columns, strict=True)
-        made = [(entry, typed(decoder.values(column, rows), entry)) for entry, column in pairs]
+        columns = [decoder.values(column, rows) for column in decoder.columns]
+        made = [(entry, typed(values, entry)) for entry, values in zip(inputs, columns, strict=True)]
         return {entry.name: values if entry.flat else values[:, None] for entry, values in made}
 
     return Feeder(decoder.encoding, feed)
@@ -310,7 +311,6 @@ def _one_table(entry: Input, schema: Schema, options: ModelOptions) -> Feeder:
 
 
 def _by_slots(inputs: list[Input], schema: Schema, options: ModelOptions) -> Feeder:
-    """Several inputs, some of which hold several attributes."""
     slots, encoding = slots_of([entry.name for entry in inputs], [entry.width for entry in inputs], schema, options)
 
     def feed(rows: npt.NDArray[Any]) -> Feed:
@@ -327,7 +327,7 @@ def _by_slots(inputs: list[Input], schema: Schema, options: ModelOptions) -> Fee
     return Feeder(encoding, feed)
 
 
-def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why: str = "") -> Loaded:
+def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, why: str) -> Loaded:
     """The whole graph as a black box. Without a schema its rows are those of its single numeric input."""
     if not graph.inputs:
         raise ModelError("its output depends on none of its inputs.")
@@ -346,13 +346,11 @@ def run_graph(graph: Graph, schema: Schema | None, options: ModelOptions, *, why
         reading = replace(reading, favourable=favourable, reverse=favourable == 0)
         return Loaded(box(lambda rows: {only.name: typed(rows, only)}, only.width, reading), None, graph.classes)
     feeder = feeder_of(graph, schema, options)
-    output, notes = options.output, feeder.notes
+    output = options.output
     if output is None and schema.classes and graph.classes is None:
         output = _put_out(graph, lambda rows: run(feeder(rows)), random_people(schema, _TRIAL))
-    if why:
-        notes = (f"the model runs in ONNX Runtime and is not read as a network: {why.rstrip('.')}.", *notes)
-    if output == "logit":
-        notes = (*notes, *read_note(output, options))
+    note = f"the model runs in ONNX Runtime and is not read as a network: {why.rstrip('.')}."
+    notes = (note, *feeder.notes, *(read_note(output, options) if output == "logit" else ()))
     asked = box(feeder.feed, feeder.encoding.width, replace(reading, logits=output == "logit"))
     return Loaded(asked, feeder.encoding, graph.classes, notes)
 
@@ -386,3 +384,93 @@ def typed(values: npt.NDArray[Any], entry: Input) -> npt.NDArray[Any]:
         )
     kinds: dict[int, type[np.generic]] = {1: np.float32, 10: np.float16, 11: np.float64, 6: np.int32, 7: np.int64}
     return values.astype(kinds.get(entry.kind, np.float32 if entry.kind in FLOATS else np.int64))
+
+
+_OPERATIONS = {"relu": "Relu", "leaky_relu": "LeakyRelu", "tanh": "Tanh", "sigmoid": "Sigmoid", "elu": "Elu"}
+
+
+def write_onnx(network: Network, path: str | Path) -> None:
+    """Write a network as an ONNX file: Gemm and activation by turns, probabilities at the end."""
+    onnx = import_onnx()
+    helper = onnx.helper
+    nodes, constants, current = [], [], "inputs"
+    last = len(network.weights) - 1
+    for i, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        constants += [onnx.numpy_helper.from_array(w, f"W{i}"), onnx.numpy_helper.from_array(b, f"b{i}")]
+        nodes.append(helper.make_node("Gemm", [current, f"W{i}", f"b{i}"], [f"before{i}"]))
+        current = f"before{i}"
+        if i < last:
+            nodes.append(activation_node(helper, network.activations_after[i], current, f"after{i}"))
+            current = f"after{i}"
+    end = {"softmax": "Softmax", "sigmoid": "Sigmoid", "linear": "Identity"}[network.head]
+    nodes.append(helper.make_node(end, [current], ["output"]))
+    write_graph(network, nodes, constants, path)
+
+
+def write_graph(
+    network: Network,
+    nodes: list[Any],
+    constants: list[Any],
+    path: str | Path,
+    *,
+    name: str = "fairbits",
+    properties: Mapping[str, str] | None = None,
+    outputs: Sequence[Any] = (),
+) -> None:
+    """Check a graph that leads from "inputs" to "output" (and to other outputs), and write it."""
+    from fairbits._version import __version__
+
+    onnx = import_onnx()
+    helper, tensor = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        name,
+        [helper.make_tensor_value_info("inputs", tensor, ["people", network.inputs])],
+        [helper.make_tensor_value_info("output", tensor, ["people", network.widths[-1]]), *outputs],
+        constants,
+    )
+    versions = [helper.make_opsetid(*one) for one in {("", 20), *((node.domain, 3) for node in nodes if node.domain)}]
+    model = helper.make_model(graph, producer_name="fairbits", producer_version=__version__, opset_imports=versions)
+    model.ir_version = 9  # what runtimes of the last years read; newer is not needed for these operations
+    helper.set_model_props(model, {FAVOURABLE_KEY: str(network.favourable), **(properties or {})})
+    onnx.checker.check_model(model)
+    Path(path).write_bytes(model.SerializeToString())
+
+
+def activation_node(helper: Any, activation: Activation, source: str, result: str) -> Any:
+    if activation.name in {"gelu", "gelu_tanh"}:
+        approximate = "tanh" if activation.name == "gelu_tanh" else "none"
+        return helper.make_node("Gelu", [source], [result], approximate=approximate)
+    if activation.name == "identity":
+        return helper.make_node("Identity", [source], [result])
+    alpha = {"alpha": activation.alpha} if activation.name in {"leaky_relu", "elu"} else {}
+    return helper.make_node(_OPERATIONS[activation.name], [source], [result], **alpha)
+
+
+def rewrite_onnx(network: Network, original: Path, path: Path, _options: ModelOptions) -> None:
+    """Write the original graph with the network's weights: same shape, same encoders, other numbers."""
+    graph = named(original)
+    reader = GraphReader(graph)
+    try:
+        _reweigh(graph, reader.chain.parameters(network))
+    except ModelError:
+        if reader.stem:  # our own graph would begin behind these encoders
+            raise
+        write_onnx(network, path)
+    else:
+        path.write_bytes(graph.model.SerializeToString())
+
+
+def _reweigh(graph: Graph, changed: Mapping[str, Matrix]) -> None:
+    onnx = import_onnx()
+    held = {constant.name: constant for constant in graph.model.graph.initializer}
+    for node in graph.model.graph.node:
+        if node.op_type == "Constant":
+            held |= dict.fromkeys(node.output, next((a.t for a in node.attribute if a.name == "value"), None))
+    for name, array in changed.items():
+        old = onnx.numpy_helper.to_array(held[name])
+        if old.size != array.size:
+            raise ModelError(f"parameter {name!r} has {old.size} values in the original, but {array.size} are needed.")
+        new = np.ascontiguousarray(array.reshape(old.shape), dtype=old.dtype)
+        held[name].CopyFrom(onnx.numpy_helper.from_array(new, held[name].name))
+    onnx.checker.check_model(graph.model)

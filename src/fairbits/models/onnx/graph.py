@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import MAX_MODEL_BYTES
@@ -34,7 +33,6 @@ FAVOURABLE_KEY = "fairbits.favourable"
 
 
 def import_onnx() -> Any:
-    """The onnx package, or how to get it."""
     return needed("onnx", "onnx", "reading and writing ONNX files")
 
 
@@ -147,16 +145,10 @@ class Graph:
 
     def __init__(self, model: Any):
         self.model = model
-        helper = import_onnx().numpy_helper
-        graph = model.graph
-        self.constants: dict[str, npt.NDArray[Any]] = {}
-        for constant in graph.initializer:
-            self.constants[constant.name] = helper.to_array(constant)
-        for node in graph.node:
-            if node.op_type == "Constant":
-                value = next((a for a in node.attribute if a.name == "value"), None)
-                if value is not None:
-                    self.constants[node.output[0]] = helper.to_array(value.t)
+        graph, array = model.graph, import_onnx().numpy_helper.to_array
+        stated = [(node.output[0], a) for node in graph.node if node.op_type == "Constant" for a in node.attribute]
+        self.constants: dict[str, npt.NDArray[Any]] = {one.name: array(one) for one in graph.initializer}
+        self.constants |= {name: array(a.t) for name, a in stated if a.name == "value"}
         self.made_by = {name: node for node in graph.node for name in node.output if name}
         self.output = self._score_output()
         self.nodes = self.leading_to(self.output)
@@ -203,7 +195,6 @@ class Graph:
 
 
 def piece(graph: Graph, nodes: list[Any], output: str) -> bytes:
-    """Part of a graph as a model of its own."""
     onnx = import_onnx()
     model = onnx.ModelProto()
     model.CopyFrom(graph.model)
@@ -228,13 +219,6 @@ def _input(entry: Any) -> Input:
 
 def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def as_reals(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """A constant as numbers."""
-    if array.dtype.kind not in "fiub":
-        raise ModelError(f"it computes with a constant of {array.dtype} where numbers were expected.")
-    return np.asarray(array, dtype=np.float64)
 
 
 def stated_favourable(graph: Graph, options: ModelOptions) -> int | None:

@@ -26,7 +26,7 @@ from fairbits.models.native.network import Network
 from fairbits.models.options import ModelOptions
 from fairbits.models.outputs import Loaded, read_output
 from fairbits.models.registry import check_reference, made_by, named_object
-from fairbits.models.torch.adapter import chain_of_module, from_torch, import_torch, take_operation
+from fairbits.models.torch.module import chain_of_module, from_torch, import_torch, running, take_operation
 
 #: The archive's numbers for kinds of tensors.
 _KINDS = {3: "<i2", 4: "<i4", 5: "<i8", 6: "<f2", 7: "<f4", 8: "<f8"}
@@ -45,12 +45,10 @@ class Archive:
             self.config = json.loads(self._entry("data/weights/model_weights_config.json"))["config"]
 
     def chain(self) -> Chain:
-        """The operations in order; parameters are named as in the state dict."""
         with foreign("its graph is damaged or of an unknown form", NotNative):
             return self._walk()
 
     def weight(self, name: str) -> npt.NDArray[Any]:
-        """One parameter of the module, by its name."""
         held = self.config[name]
         if held.get("use_pickle"):
             raise NotNative(f"its parameter {name!r} is pickled.")
@@ -65,7 +63,6 @@ class Archive:
         return values[: math.prod(shape)].reshape(shape)
 
     def write(self, path: str | Path, changed: dict[str, npt.NDArray[np.float64]]) -> None:
-        """Write the archive with other values for some parameters."""
         entries = dict(self.entries)
         for name, array in changed.items():
             old = self.weight(name)
@@ -128,8 +125,6 @@ def read_pt2(path: Path, schema: Schema | None, options: ModelOptions) -> Loaded
     if options.trust_pickle:  # otherwise it is refused below
         options = options_after_trial(path, schema, options, needs=("torch",))
     module, shapes = open_program(path, options, why)
-    from fairbits.models.torch.module import running
-
     return running(module, schema, options, why, names=list(shapes))
 
 
@@ -168,7 +163,6 @@ def read_weights(path: Path, schema: Schema | None, options: ModelOptions) -> Lo
 
 
 def module_of(path: Path, options: ModelOptions) -> Any:
-    """The module with its weights in place."""
     torch = import_torch("reading PyTorch weights")
     held = load_content(torch, path, options)
     if isinstance(held, torch.nn.Module):
@@ -230,26 +224,18 @@ def rewrite_torch(network: Network, original: Any, path: Path, options: ModelOpt
     """Write the original with the network's weights: an archive, a state dict, or a whole module where it held one."""
     if isinstance(original, Path) and original.suffix.lower() == ".pt2":
         archive = Archive(original)
-        chain = archive.chain()
-        chain.network()
-        archive.write(path, chain.parameters(network))
+        archive.write(path, archive.chain().parameters(network))
         return
     torch = import_torch("writing PyTorch files")
-    held = load_content(torch, original, options) if isinstance(original, Path) else None
-    if isinstance(held, torch.nn.Module):
-        held.load_state_dict(_changed_state(network, held))
-        torch.save(held, path)
-        return
-    module = copy.deepcopy(module_of(original, options) if isinstance(original, Path) else original)
-    module.load_state_dict(_changed_state(network, module))
-    write_module(module, network.inputs, path)
-
-
-def _changed_state(network: Network, module: Any) -> dict[str, Any]:
-    torch = import_torch("writing PyTorch files")
-    chain = chain_of_module(module.eval())
-    chain.network()
+    module: Any = load_content(torch, original, options) if isinstance(original, Path) else None
+    whole = isinstance(module, torch.nn.Module)
+    if not whole:
+        module = module_of(original, options) if isinstance(original, Path) else copy.deepcopy(original)
     state = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
-    for name, array in chain.parameters(network).items():
+    for name, array in chain_of_module(module.eval()).parameters(network).items():
         state[name] = torch.from_numpy(np.ascontiguousarray(array)).to(state[name].dtype).reshape(state[name].shape)
-    return state
+    module.load_state_dict(state)
+    if whole:
+        torch.save(module, path)
+    else:
+        write_module(module, network.inputs, path)

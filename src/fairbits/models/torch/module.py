@@ -1,15 +1,19 @@
-"""A PyTorch module that is no plain chain: run as it is, with autograd for gradients and hooks to reach inside.
+"""PyTorch modules: chains of dense layers become native networks, all others run in PyTorch.
 
-Hooks are put on for one call and taken off in ``finally``: the module never stays changed, whatever happens. It is
-tried on a few people first: how wide it is, with one tensor or several, of floats or of codes, and what it puts out.
+A module is read through torch.fx, so that nested Sequentials and hand-written forward methods come down to the same
+chain of operations, told apart by plain names that modules, functions, methods and exported graphs share. What is no
+plain chain is tried on a few people and runs as it is, with autograd for gradients and hooks to reach inside. Hooks are
+put on for one call and taken off in ``finally``: the module never stays changed, whatever happens.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, get_args
@@ -19,13 +23,130 @@ import numpy.typing as npt
 
 from fairbits.domain import Encoding, Schema
 from fairbits.errors import ModelError, OptionError, choose_from
-from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows
+from fairbits.models.base import Array, Do, SeveralClasses, Slope, checked_rows, needed
 from fairbits.models.black_box import attribute, foreign
-from fairbits.models.input_slots import Slot, slots_of
+from fairbits.models.inputs import Slot, random_people, slots_of
+from fairbits.models.native.chain import Chain, Matrix, NotNative, ParameterSource
 from fairbits.models.options import ModelOptions, Output
-from fairbits.models.outputs import Loaded, column_note, output_kind_of, read_note
-from fairbits.models.probe import random_people
-from fairbits.models.torch.adapter import import_torch
+from fairbits.models.outputs import Loaded, Owner, column_note, output_kind_of, read_note, read_output
+
+#: Activations of PyTorch that are known by name, though some have no kernel here.
+_ACTIVATIONS = {
+    *("relu", "tanh", "sigmoid", "softmax", "leaky_relu", "elu", "silu", "mish", "selu", "celu", "softplus"),
+    *("softsign", "hardtanh", "hardswish", "hardsigmoid", "relu6", "prelu", "logsigmoid", "rrelu", "glu"),
+}
+_PASS = {"identity", "dropout", "alphadropout", "flatten", "float", "contiguous", "to", "detach"}
+
+
+def import_torch(purpose: str) -> Any:
+    return needed("torch", "torch", purpose)
+
+
+def from_torch(module: Any, schema: Schema | None, options: ModelOptions) -> Loaded:
+    """A PyTorch module as a model, native where it is a chain of dense layers."""
+    if not isinstance(module, import_torch("reading PyTorch modules").nn.Module):
+        raise ModelError(f"a {type(module).__name__!r} of PyTorch is no module; hand over the nn.Module itself.")
+    module.eval()  # dropout and batch statistics belong to training
+    try:
+        network = chain_of_module(module).network(options.favourable)
+        owner = Owner(_asked(module), (), "inputs", library=lambda why: running(module, schema, options, why))
+        return Loaded(read_output(network, options), owner=owner)
+    except NotNative as error:
+        try:
+            return running(module, schema, options, str(error))
+        except ModelError as trouble:
+            raise ModelError(
+                f"the module is no chain of dense layers ({str(error).rstrip('.')}) and does not run: {trouble}"
+            ) from None
+
+
+def _asked(module: Any) -> Callable[[Any], Any]:
+    """The module itself, asked about rows as the network that was read of it gets them."""
+    torch = import_torch("running PyTorch modules")
+
+    def ask(rows: Any) -> Any:
+        kind = next((one.dtype for one in module.parameters()), torch.float32)
+        with torch.no_grad():
+            return module(torch.as_tensor(np.asarray(rows)).to(kind)).cpu().numpy()
+
+    return ask
+
+
+def chain_of_module(module: Any) -> Chain:
+    """The operations of a module in order; parameters are named as in its state dict."""
+    torch = import_torch("reading PyTorch modules")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise NotNative("it is TorchScript, which is run there and not read.")
+    with foreign("its forward method cannot be traced", NotNative):
+        traced = torch.fx.symbolic_trace(module)
+    chain, current = Chain(), None
+    for node in traced.graph.nodes:
+        if node.op == "placeholder":
+            if current is not None:
+                raise NotNative("it has more than one input.")
+        elif node.op == "output":
+            if node.args[0] is not current:
+                raise NotNative("it puts out more than one value.")
+            continue
+        elif node.op == "get_attr":
+            raise NotNative("it uses parameters outside of layers.")
+        else:
+            if [value for value in node.all_input_nodes if value is not current]:
+                raise NotNative(f"the path through it branches at {node.name!r}.")
+            _take(chain, node, traced)
+        current = node
+    return chain
+
+
+def _take(chain: Chain, node: Any, traced: Any) -> None:
+    if node.op == "call_module":
+        module = traced.get_submodule(node.target)
+        given = {name: getattr(module, name) for name in _SETTINGS if hasattr(module, name)}
+        held = {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
+        arrays = {name: tensor.detach().cpu().numpy().astype(np.float64) for name, tensor in held.items()}
+        parameters = {name: (f"{node.target}.{name}", array) for name, array in arrays.items()}
+        take_operation(chain, type(module).__name__.lower(), given, parameters)
+        return
+    name = node.target if node.op == "call_method" else getattr(node.target, "__name__", str(node.target))
+    given = dict(zip(_ARGUMENTS.get(name, ()), node.args[1:], strict=False)) | node.kwargs
+    take_operation(chain, name.lower(), given, {})
+
+
+#: Positional arguments of functional forms, after the input.
+_ARGUMENTS = {
+    "leaky_relu": ("negative_slope",),
+    "elu": ("alpha",),
+    "softmax": ("dim",),
+    "flatten": ("start_dim",),
+}
+#: What a module is set to that decides what it does.
+_SETTINGS = ("negative_slope", "alpha", "approximate", "dim", "start_dim", "eps")
+Parameters = dict[str, tuple[str, Matrix]]
+
+
+def take_operation(chain: Chain, name: str, given: dict[str, Any], held: Parameters) -> None:
+    if given.get("train") is True or given.get("training") is True:
+        raise NotNative(f"the operation {name} was recorded while training; call eval() first.")
+    if name in _PASS:
+        return
+    if name == "linear" and "weight" in held:
+        path, matrix = held["weight"]
+        chain.multiply(matrix.T, ParameterSource(path, transposed=True))
+        if "bias" in held:
+            chain.scale(1.0, held["bias"][1], ParameterSource(held["bias"][0]))
+    elif name in {"batchnorm1d", "batch_norm"} and "running_mean" in held:
+        spread = np.sqrt(held["running_var"][1] + float(given.get("eps", 1e-5)))
+        gain = held["weight"][1] if "weight" in held else 1.0
+        chain.normalise(held["running_mean"][1], spread, gain, *held.get("bias", ("", None))[::-1])
+    elif name == "softmax" and given.get("dim") not in (1, -1):
+        raise NotNative("its softmax is not over the outputs.")
+    elif name == "gelu":
+        chain.function("gelu_tanh" if given.get("approximate") == "tanh" else "gelu")
+    elif name.replace("leakyrelu", "leaky_relu") in _ACTIVATIONS:
+        chain.function(name.replace("leakyrelu", "leaky_relu"), given.get("negative_slope", given.get("alpha")))
+    else:
+        raise NotNative(f"the operation {name} is not one of a chain of dense layers.")
+
 
 #: Rows in, outputs out.
 Run = Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]]
@@ -64,25 +185,18 @@ def layers_of(run: Run, module: Any, rows: npt.NDArray[Any]) -> tuple[str, ...]:
     the last.
     """
     torch = import_torch("running PyTorch modules")
-    calls: dict[str, int] = {}
-    handles = []
+    calls: Counter[str] = Counter()
 
-    def watch(name: str) -> Any:
-        def hook(_module: Any, _given: Any, found: Any) -> None:
-            if isinstance(found, torch.Tensor) and found.ndim == 2:
-                calls[name] = calls.get(name, 0) + 1
-
-        return hook
+    def watch(name: str, _module: Any, _given: Any, found: Any) -> None:
+        calls[name] += isinstance(found, torch.Tensor) and found.ndim == 2
 
     # Compiled modules cannot be looked into.
     open_ = [(name, m) for name, m in module.named_modules() if not isinstance(m, torch.jit.ScriptModule)]
     leaves = [(name, m) for name, m in open_ if name and not list(m.children())]
-    try:
-        handles = [m.register_forward_hook(watch(name)) for name, m in leaves]
+    with ExitStack() as stack:
+        for name, m in leaves:
+            stack.enter_context(m.register_forward_hook(partial(watch, name)))
         run(rows)
-    finally:
-        for handle in handles:
-            handle.remove()
     kinds = dict(leaves)
     once = [name for name in calls if calls[name] == 1]
     active = [n for n in once if type(kinds[n]).__module__ == "torch.nn.modules.activation"]
@@ -136,19 +250,15 @@ class TorchModel(SeveralClasses):
 
     @property
     def classes(self) -> int:
-        """How many classes it decides between (0 for a regression)."""
         return 0 if self.output == "value" else max(self.outputs, 2)
 
     def with_favourable(self, index: int) -> TorchModel:
-        """The same model, scoring another class."""
         return replace(self, favourable=index)
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each encoded row."""
         return _joined([self._score(last).numpy() for _, [last] in self._passes(inputs)])
 
     def gradients(self, inputs: npt.ArrayLike, *, of: Slope = "margin") -> Array:
-        """Slope of the score, the logit margin or the loss with respect to the inputs."""
         if of not in get_args(Slope):
             raise OptionError(f"gradients of {of!r} are not known; {choose_from(of, get_args(Slope))}")
         passes = self._passes(inputs, grad=True)
@@ -162,7 +272,6 @@ class TorchModel(SeveralClasses):
         return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each encoded row."""
         table = _joined([self._probabilities(last).numpy() for _, [last] in self._passes(inputs)], self.outputs)
         return np.hstack([1 - table, table]) if self.outputs == 1 else table
 
@@ -197,16 +306,13 @@ class TorchModel(SeveralClasses):
     @contextmanager
     def _hooked(self, seen: dict[str, Any] | None = None) -> Iterator[None]:
         """Hooks that hold neurons and look on, for as long as the block lasts."""
-        handles = []
-        try:
+        with ExitStack() as stack:
             for index, name in enumerate(self.layers):
                 mine = [do for do in self.held if do.layer == index]
                 if mine or seen is not None:
-                    handles.append(self.module.get_submodule(name).register_forward_hook(_hook(name, mine, seen)))
+                    hook = partial(_hook, name, mine, seen)
+                    stack.enter_context(self.module.get_submodule(name).register_forward_hook(hook))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def _passes(
         self, inputs: npt.ArrayLike, *, grad: bool = False, look: bool = False
@@ -224,8 +330,7 @@ class TorchModel(SeveralClasses):
     def _run(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         torch = import_torch("running PyTorch modules")
         with torch.no_grad():
-            found: npt.NDArray[np.float32] = self._forward(torch.tensor(rows, dtype=torch.float32)).numpy()
-            return found
+            return self._forward(torch.tensor(rows, dtype=torch.float32)).numpy()
 
     def _forward(self, rows: Any) -> Any:
         with foreign(f"the module failed on rows of {rows.shape[1]} inputs"):
@@ -279,17 +384,14 @@ def _slopes(total: Any, rows: Any) -> Array:
     return np.zeros(rows.shape, np.float32) if slope is None else np.asarray(slope.numpy())
 
 
-def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None) -> Any:
-    def hook(_module: Any, _given: Any, found: Any) -> Any:
-        if held:
-            found = found.clone()
-            for do in held:
-                found[:, do.neuron] = do.value
-        if seen is not None:
-            seen[name] = found.reshape(len(found), -1).clone()  # a later layer may work in place
-        return found
-
-    return hook
+def _hook(name: str, held: Sequence[Do], seen: dict[str, Any] | None, _module: Any, _given: Any, found: Any) -> Any:
+    if held:
+        found = found.clone()
+        for do in held:
+            found[:, do.neuron] = do.value
+    if seen is not None:
+        seen[name] = found.reshape(len(found), -1).clone()  # a later layer may work in place
+    return found
 
 
 #: Inputs of whole numbers among which every choice is tried: each as whole numbers for an embedding, or as reals.
@@ -311,7 +413,6 @@ def _ways(slots: Sequence[Slot]) -> Iterator[tuple[frozenset[str], bool]]:
 def running(
     module: Any, schema: Schema | None, options: ModelOptions, why: str, *, names: Sequence[str] | None = None
 ) -> Loaded:
-    """A module as a model that runs in PyTorch."""
     names = list(names or input_names(module))
     note = f"the module runs in PyTorch and is not read as a network: {why.rstrip('.')}."
     if len(names) > 1:

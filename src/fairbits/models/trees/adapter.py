@@ -8,27 +8,37 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairbits.domain import Encoding, Schema, text_of
-from fairbits.errors import FairbitsError, MissingDependencyError, ModelError
+from fairbits.domain import (
+    MISSING,
+    Attribute,
+    Encoding,
+    Lookup,
+    Numeric,
+    Part,
+    Schema,
+    table_columns,
+    text_of,
+    values_of,
+)
+from fairbits.errors import FairbitsError, MissingDependencyError, ModelError, choose_from
 from fairbits.functions import expit
 from fairbits.models.black_box import attribute, foreign
+from fairbits.models.inputs import random_people
 from fairbits.models.native.chain import NotNative
 from fairbits.models.options import ModelOptions
-from fairbits.models.outputs import Loaded, fit_to_schema, with_model_classes
-from fairbits.models.predictors import RefusesMissing, from_predictor
-from fairbits.models.probe import random_people
-from fairbits.models.trees.catboost import ensemble_of_catboost
-from fairbits.models.trees.ensemble import TreeModel
-from fairbits.models.trees.features import Read, encoding_for
-from fairbits.models.trees.lightgbm import clean_text, ensemble_of_booster
+from fairbits.models.outputs import Loaded, column_note, fit_to_schema, with_model_classes
+from fairbits.models.predictors import RefusesMissing, from_predictor, label_columns, parts_of, spellings
+from fairbits.models.trees.boosters import clean_text, ensemble_of_booster, ensemble_of_catboost, ensemble_of_document
+from fairbits.models.trees.ensemble import Read, TreeModel
 from fairbits.models.trees.sklearn import ensemble_of_sklearn, is_sklearn_ensemble
-from fairbits.models.trees.xgboost import ensemble_of_document
 
 _KINDS = {
     "lightgbm": ("Booster", "LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker"),
@@ -85,7 +95,6 @@ def opened_booster(library: str, file: Path) -> Any:
 
 
 def is_booster(model: Any) -> bool:
-    """Whether an object in memory is one of the libraries' tree models."""
     home = type(model).__module__.partition(".")[0]
     return is_sklearn_ensemble(model) or type(model).__name__ in _KINDS.get(home, ())
 
@@ -94,15 +103,17 @@ def from_booster(model: Any, schema: Schema | None, options: ModelOptions) -> Lo
     """A fitted tree model in memory as a native model, with its features found in the schema."""
     read = settled(read_object(model), schema, options)
     if schema is None:
-        trees = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
-        chosen = trees if options.favourable is None else trees.with_favourable(options.favourable)
-        return Loaded(chosen, None, read.labels, read.notes)
+        trees: Any = with_encoding(read, None)
+        return (
+            trees
+            if options.favourable is None
+            else replace(trees, model=trees.model.with_favourable(options.favourable))
+        )
     encoding, notes = encoding_for(read, schema, options)
     return with_encoding(read, encoding, notes)
 
 
 def read_object(model: Any) -> Read:
-    """The trees of a fitted model in memory."""
     with foreign("its trees cannot be read", NotNative):
         if is_sklearn_ensemble(model):
             return ensemble_of_sklearn(model)
@@ -124,8 +135,7 @@ def read_object(model: Any) -> Read:
     return replace(read, labels=tuple(text_of(value) for value in list(classes)))
 
 
-def with_encoding(read: Read, encoding: Encoding, notes: tuple[str, ...] = ()) -> Loaded:
-    """The model that was read, behind a known encoding."""
+def with_encoding(read: Read, encoding: Encoding | None, notes: tuple[str, ...] = ()) -> Loaded:
     model = TreeModel(read.ensemble, read.classes, names=read.features.names, name=read.name)
     return Loaded(model, encoding, read.labels, (*read.notes, *notes))
 
@@ -180,3 +190,132 @@ def disagreement(loaded: Loaded, model: Any, schema: Schema, options: ModelOptio
     if apart.max() <= _APART:
         return ""
     return f"its trees, as read, score somebody {apart.max():.2g} away from what it predicts."
+
+
+def encoding_for(read: Read, schema: Schema, options: ModelOptions) -> tuple[Encoding, tuple[str, ...]]:
+    """How codes become rows of features, and notes on what had to be assumed."""
+    features, notes = read.features, list[str]()
+    used = set(np.unique(read.ensemble.feature[read.ensemble.feature >= 0]).tolist())
+    columns, fixed = _columns(read, schema, options, used)
+
+    def whole(attribute: Attribute, place: int) -> Part:
+        return _whole_part(attribute, place, read, options, used=place in used, notes=notes)
+
+    parts = parts_of(columns, schema, whole)
+    notes += () if features.names else column_note(tuple(columns.values()), options)
+    return Encoding(parts, fixed=fixed, dtype=np.float64), tuple(notes)
+
+
+def _columns(
+    read: Read, schema: Schema, options: ModelOptions, used: set[int]
+) -> tuple[dict[int, str], dict[int, float]]:
+    """The table's column of each feature; features that no split looks at may be missing from the table."""
+    names, count = read.features.names, read.features.count
+    if not names:
+        columns = options.columns or table_columns(schema)
+        if len(columns) != count:
+            raise ModelError(
+                f"{read.name} takes {count} columns, but {len(columns)} attributes are given ({', '.join(columns)}); "
+                f"list those that it sees under [model] columns."
+            )
+        return dict(enumerate(columns)), {}
+    known, found, fixed = label_columns(schema), dict[int, str](), dict[int, float]()
+    for place, name in enumerate(names):
+        column = _match(name, known)
+        if column is not None and column not in found.values():
+            found[place] = column
+        elif place not in used:
+            fixed[place] = 0.0
+        else:
+            raise ModelError(
+                f"{read.name} was trained on the column {name!r}, which the schema does not describe; "
+                f"{choose_from(name, tuple(known))}"
+            )
+    return found, fixed
+
+
+def _match(name: str, known: Iterable[str]) -> str | None:
+    if name in known:
+        return name
+    plain = [column for column in known if _plain(column) == _plain(name)]  # LightGBM rewrites blanks and signs
+    return plain[0] if len(plain) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W+", "_", name)
+
+
+def _whole_part(
+    attribute: Attribute, place: int, read: Read, options: ModelOptions, *, used: bool, notes: list[str]
+) -> Part:
+    """An attribute that is one feature: a number, or the model's number for each category."""
+    features, categorical = read.features, place in read.features.categories
+    number = Numeric(place, gap=None if attribute.kind == "category" else attribute.gap)
+    if attribute.kind == "real" or options.input_format == "codes":
+        return number
+    known = features.categories.get(place)
+    if known is not None:
+        return _by_value(attribute, place, known, read, used=used, notes=notes)
+    if attribute.kind == "integer":
+        return number
+    if not any(isinstance(value, str) for value in values_of(attribute).tolist()):
+        spelled = [float(value) for value in values_of(attribute).tolist()]
+    elif categorical:
+        present = sorted(label for label in attribute.labels if label != MISSING)
+        spelled = [np.nan if label == MISSING else float(present.index(label)) for label in attribute.labels]
+        if used:
+            notes.append(
+                f"the model does not say what its categories of {attribute.name!r} are called; they are taken to be "
+                f"numbered in alphabetical order, as pandas does."
+            )
+    elif all(label == MISSING or _digits(label) for label in attribute.labels):  # "02139": it cannot take text
+        spelled = [np.nan if label == MISSING else float(label) for label in attribute.labels]
+    elif features.names and used:  # its own columns, but not these values: codes would be a guess
+        raise ModelError(
+            f"{read.name} takes numbers for {attribute.name!r}, which has labels such as {attribute.labels[0]!r}; if "
+            f'it was trained on codes that number the labels as the schema does, say input_format = "codes" under '
+            f"[model]."
+        )
+    else:
+        spelled = [float(code) for code in range(len(attribute.labels))]
+        if used:
+            notes.append(f"the labels of {attribute.name!r} are numbered as in the schema, from 0 up, for {read.name}.")
+    return Lookup(np.array([place]), np.array(spelled)[:, None])
+
+
+def _by_value(
+    attribute: Attribute, place: int, known: tuple[Any, ...], read: Read, *, used: bool, notes: list[str]
+) -> Part:
+    """A feature of categories that the model remembers."""
+    number = {text_of(value): i for i, value in enumerate(known)}
+    texts = there = list(attribute.labels)
+    if attribute.kind == "integer":
+        texts = there = [str(code) for code in range(int(attribute.low), int(attribute.upper) + 1)]
+        number |= {text_of(int(value)): i for i, value in enumerate(known) if _is_whole(value) or _digits(str(value))}
+        if attribute.allowed:
+            there = [text_of(code) for code in attribute.allowed]
+    else:
+        number |= {str(value).lower(): i for i, value in enumerate(known) if isinstance(value, bool)}
+        for text in texts:  # the zeros of "02139" may have been lost before it was trained, "true" been "True"
+            known_as = next((way for way in (*spellings(text), text.lstrip("0")) if way in number), None)
+            if known_as is not None:
+                number[text] = number[known_as]
+    strange = [text for text in there if text not in number and text != MISSING]
+    if strange and ((read.features.refuses and used) or len(strange) == len(there)):
+        raise ModelError(
+            f"{read.name} does not know the value {strange[0]!r} of {attribute.name!r}; it was trained on "
+            f"{', '.join(list(number)[:8])}: take it out of the domain or train with it."
+        )
+    if strange:
+        shown = ", ".join(map(repr, strange[:4]))
+        notes.append(f"{read.name} does not know {shown} of {attribute.name!r} and reads it as missing.")
+    table = np.array([[number.get(text, np.nan)] for text in texts], dtype=np.float64)
+    return Lookup(np.array([place]), table, int(attribute.low))
+
+
+def _digits(label: str) -> bool:
+    return label.isascii() and label.isdecimal()
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()

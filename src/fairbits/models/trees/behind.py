@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.domain import Codes, Encoding, Numeric, Part, Schema, Unseen
+from fairbits.models.inputs import PEOPLE, Encoders, NotColumnwise, Transform, random_people
 from fairbits.models.native.chain import NotNative
-from fairbits.models.probe import PEOPLE, Encoders, NotColumnwise, Transform, random_people
 from fairbits.models.trees.ensemble import NAN, ZERO, Ensemble
 
 Floats = npt.NDArray[np.float64]

@@ -8,8 +8,8 @@ the last bit, because sums are added in the library's precision and order (``pre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -214,7 +214,6 @@ class Ensemble:
 
     @property
     def trees(self) -> int:
-        """How many trees there are."""
         return len(self.roots)
 
     @property
@@ -228,7 +227,6 @@ class Ensemble:
         return self.values.shape[1]
 
     def nodes(self, tree: int) -> slice:
-        """The nodes of one tree."""
         end = self.roots[tree + 1] if tree + 1 < self.trees else len(self.feature)
         return slice(int(self.roots[tree]), int(end))
 
@@ -275,19 +273,16 @@ class Ensemble:
             found[:, tree] = at
         return found
 
-    def sums(self, rows: npt.ArrayLike) -> Floats:
-        """Sums of the trees' values, before the link, as the library adds them."""
-        return self._added(self.leaves(rows))
-
     def predictions(self, rows: npt.ArrayLike) -> Floats:
         """What the library predicts, to the bit: one column, or one for every class."""
         return self.predicted(self.leaves(rows))
 
     def predicted(self, leaves: npt.NDArray[np.int32]) -> Floats:
         """The same for rows whose leaves are known, (n, trees)."""
-        return exact_link(self._added(leaves), self.link, self.slope, single=self.adds == "float32")
+        return exact_link(self.sums(leaves), self.link, self.slope, single=self.adds == "float32")
 
-    def _added(self, leaves: npt.NDArray[np.int32]) -> Floats:
+    def sums(self, leaves: npt.NDArray[np.int32]) -> Floats:
+        """Sums of the values of leaves, (n, trees), before the link, as the library adds them."""
         base, values = self.base.astype(self.adds), self.values.astype(self.adds, copy=False)
         total = np.tile(np.zeros_like(base) if self.base_last else base, (len(leaves), 1))
         for tree in range(self.trees):
@@ -370,6 +365,34 @@ def _flags(categories: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return flags
 
 
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Names (none where the model was trained on an array) and which features are categories.
+
+    ``categories`` holds the values of each categorical feature in the order of the model's numbers for them, or None
+    where the model does not remember them. ``refuses`` says that the library refuses categories that it has never seen,
+    where others read them as missing.
+    """
+
+    names: tuple[str, ...]
+    count: int
+    categories: Mapping[int, tuple[Any, ...] | None] = field(default_factory=dict)
+    refuses: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """What a reader made of a model. ``classes`` as in TreeModel; ``labels`` are their names, where it names them."""
+
+    ensemble: Ensemble
+    classes: int | None
+    features: Features
+    name: str
+    objective: str = ""
+    labels: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
 #: Rows whose leaves are found at once.
 _ROWS = 4096
 
@@ -387,22 +410,18 @@ class TreeModel(SeveralClasses):
 
     @property
     def inputs(self) -> int:
-        """How many features a row has."""
         return self.ensemble.features
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
-        """The favourable-class probability (or the predicted value) of each row of features."""
         found = self.chosen(self._predictions(inputs))
         return found.astype(np.float32) if self.rule is None else self.rule.rounded(found)
 
     def class_scores(self, inputs: npt.ArrayLike) -> Array:
-        """The probability of every class of each row of features."""
         found = self._predictions(inputs)
         both = found if found.shape[1] > 1 else np.column_stack([1 - found[:, 0], found[:, 0]])
         return both.astype(np.float32) if self.rule is None else self.rule.rounded_table(both)
 
     def chosen(self, predictions: Floats) -> Floats:
-        """The score among the predictions."""
         if predictions.shape[-1] > 1:
             return predictions[..., self.favourable]
         only = predictions[..., 0]
@@ -414,12 +433,11 @@ class TreeModel(SeveralClasses):
         return bool(self.ensemble.outputs == 1 and self.classes and self.favourable == 0)
 
     def with_favourable(self, index: int) -> TreeModel:
-        """The same trees, scoring another class."""
         if self.classes and not 0 <= index < self.classes:
             raise ModelError(f"class {index} does not exist; {self.name} decides between {self.classes}.")
         return replace(self, favourable=index)
 
     def _predictions(self, inputs: npt.ArrayLike) -> Floats:
         rows = checked_rows(inputs, self.inputs, self.name, np.float64)
-        starts = range(0, max(len(rows), 1), _ROWS)
-        return np.concatenate([self.ensemble.predictions(rows[start : start + _ROWS]) for start in starts])
+        pieces = [rows[start : start + _ROWS] for start in range(0, max(len(rows), 1), _ROWS)]
+        return np.concatenate(list(map(self.ensemble.predictions, pieces)))

@@ -13,13 +13,17 @@ import numpy.typing as npt
 
 from fairbits.domain import text_of
 from fairbits.models.native.chain import NotNative
-from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Link, Tree, check_tree
-from fairbits.models.trees.features import Features, Read
+from fairbits.models.trees.ensemble import NAN, Damaged, Ensemble, Features, Link, Read, Tree, check_tree
 
 _FORESTS = {"RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor"}
 _TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
 _BOOSTERS = {"GradientBoostingClassifier", "GradientBoostingRegressor"}
 _HISTOGRAMS = {"HistGradientBoostingClassifier", "HistGradientBoostingRegressor"}
+#: What becomes of the sums of a HistGradientBoostingRegressor, by its loss.
+_LINKS: dict[str, Link] = {
+    **dict.fromkeys(("squared_error", "absolute_error", "quantile"), "identity"),
+    **dict.fromkeys(("poisson", "gamma"), "exp"),
+}
 _DUMMIES = {"DummyClassifier", "DummyRegressor"}
 
 
@@ -31,7 +35,6 @@ def is_sklearn_ensemble(estimator: Any) -> bool:
 
 
 def ensemble_of_sklearn(estimator: Any) -> Read:
-    """Read the trees of a fitted estimator."""
     kind = type(estimator).__name__
     classes = getattr(estimator, "classes_", None)
     if not hasattr(estimator, "n_features_in_"):
@@ -91,17 +94,12 @@ def _boosted(estimator: Any, labels: tuple[str, ...] | None, features: int) -> E
     outputs = rounds.shape[1]
     base = np.asarray(estimator._raw_predict_init(np.zeros((1, features), dtype=np.float32)), dtype=np.float64)
     trees = [_tree(member.tree_, classifies=False, output=k) for members in rounds for k, member in enumerate(members)]
-    link: Link = "identity"
-    slope = 1.0
-    if labels is not None:
-        link = "logistic" if outputs == 1 else "softmax"
-        slope = 2.0 if estimator.loss == "exponential" else 1.0
     return Ensemble.build(
         trees,
         features=features,
         base=base.ravel()[:outputs],
-        link=link,
-        slope=slope,
+        link="identity" if labels is None else "logistic" if outputs == 1 else "softmax",
+        slope=2.0 if labels is not None and estimator.loss == "exponential" else 1.0,
         precision="float32",
         scale=float(estimator.learning_rate),
     )
@@ -117,18 +115,13 @@ def _histogram(estimator: Any, labels: tuple[str, ...] | None) -> Ensemble:
     trees = [
         _histogram_tree(predictor, known, places, output=k) for round_ in rounds for k, predictor in enumerate(round_)
     ]
-    link: Link = "identity"
-    if labels is not None:
-        link = "logistic" if outputs == 1 else "softmax"
-    elif estimator.loss in ("poisson", "gamma"):
-        link = "exp"
-    elif estimator.loss not in ("squared_error", "absolute_error", "quantile"):
+    if labels is None and estimator.loss not in _LINKS:
         raise NotNative(f"its loss {estimator.loss!r} is not known here.")
     return Ensemble.build(
         trees,
         features=int(getattr(estimator, "_n_features", estimator.n_features_in_)),
         base=np.asarray(estimator._baseline_prediction, dtype=np.float64).ravel(),
-        link=link,
+        link=_LINKS[estimator.loss] if labels is None else "logistic" if outputs == 1 else "softmax",
     )
 
 

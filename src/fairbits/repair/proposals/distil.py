@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +19,9 @@ import numpy.typing as npt
 from fairbits.domain import Codes, Encoding, Schema, Table
 from fairbits.errors import CapabilityError, FairbitsError, OptionError
 from fairbits.language import TextModel
-from fairbits.models import Fitting, Model, Network, fit_to_schema, is_url, read_model, refit, refitted
+from fairbits.models import Fitting, Network, fit_to_schema, is_url, read_model, refit, refitted
+from fairbits.repair.choice import Planner, Proposal
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.proposals.proposer import Planner, Proposal
 
 
 def protected_inputs(schema: Schema, encoding: Encoding) -> npt.NDArray[np.int64]:
@@ -68,20 +67,11 @@ UPDATES, RATE = 4_000, 2e-3
 MAX_FOREIGN, CHECKED = 10_000, 200
 
 
-@dataclass(frozen=True, slots=True)
-class DistilledModel:
-    """A model that has learned the average, how in words, and what is written to a file."""
-
-    model: Model
-    words: str
-    source: Any = None
-
-
-def distilled_model(guard: Guard, rows: Codes, rng: np.random.Generator) -> DistilledModel:
+def distilled_model(guard: Guard, rows: Codes, rng: np.random.Generator) -> Proposal:
     """A model of the same kind that has learned the guard's average."""
     if isinstance(guard.model, Network):
         words = "a network of the same shape without weights on protected inputs, taught the average over twins"
-        return DistilledModel(distilled(guard, rows, rng), words)
+        return Proposal("distilled", f"{words}; {DIRECT_ONLY}", distilled(guard, rows, rng), teacher=guard)
     subject = guard.subject
     if subject.original is None or is_url(str(subject.original)) or not hasattr(guard.model, "scores"):
         raise CapabilityError("a service or a model of unknown origin cannot be fitted again here.")
@@ -98,7 +88,7 @@ def distilled_model(guard: Guard, rows: Codes, rng: np.random.Generator) -> Dist
     scores = np.asarray(loaded.model.scores(guard.encoding.encode(twins)))
     if np.ptp(scores.reshape(-1, guard.m), axis=1).max(initial=0.0) > 0:
         raise CapabilityError("the model fitted again still tells twins apart, so that it was not kept.")
-    return DistilledModel(loaded.model, words, estimator)
+    return Proposal("distilled", f"{words}; {DIRECT_ONLY}", loaded.model, source=estimator, teacher=guard)
 
 
 def _every_value(schema: Schema, people: Codes) -> Codes:
@@ -195,8 +185,6 @@ class Averages:
         seed = planner.seed
         rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 99)))
         try:
-            made = distilled_model(guard, training.rows, rng)
+            yield distilled_model(guard, training.rows, rng)
         except FairbitsError as error:
             planner.notes.append(f"nothing was distilled: {error}")
-            return
-        yield Proposal("distilled", f"{made.words}; {DIRECT_ONLY}", made.model, source=made.source, teacher=guard)

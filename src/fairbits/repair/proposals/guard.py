@@ -70,8 +70,7 @@ def proved_classes(tau: float, epsilon: float, partition: str, *, vector: bool =
     """The largest number of classes that anybody can have, for a half width with room for rounding."""
     if tau == 0 or vector:
         return int(tau <= epsilon / 2)
-    classes = max(1, int(np.ceil(2 * tau / epsilon - 1e-9)))
-    return classes + (partition == "grid")
+    return max(1, int(np.ceil(2 * tau / epsilon - 1e-9))) + (partition == "grid")
 
 
 def least_size(tau: float) -> float:
@@ -373,11 +372,6 @@ class Guard:
         return classes if classes < self.m or self.tau == 0 else 0  # nobody has more classes than twins
 
     @property
-    def by_rules(self) -> bool:
-        """Whether rules about protected attributes leave some people fewer twins."""
-        return self.twin_rules is not None
-
-    @property
     def m(self) -> int:
         """How many twins a person has: scores that one decision costs."""
         return self._evaluator.m
@@ -542,8 +536,7 @@ class Guard:
 
         def held(people: Codes) -> Doubles:
             own = self._asked_twins(people)
-            centre = self._centre(own, self._valid(people))[:, None]
-            return clipped(self._lifted(own), centre, self.tau)
+            return clipped(self._lifted(own), self._centre(own, self._valid(people))[:, None], self.tau)
 
         return self._in_pieces(held, codes, _SCORES).astype(np.float32)
 

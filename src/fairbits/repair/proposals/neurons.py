@@ -18,8 +18,7 @@ from fairbits.errors import ModelError
 from fairbits.language import network_of
 from fairbits.measure import hold, target_of
 from fairbits.models import Do, Network
-from fairbits.repair.evidence import Half
-from fairbits.repair.judgement import BALANCED_FACTOR, Setting, accuracy_of, front
+from fairbits.repair.judgement import BALANCED_FACTOR, Half, Setting, accuracy_of, front
 
 #: Where in the distribution of a neuron's output its values are taken, beside zero and the mean.
 QUANTILES = (0.1, 0.5, 0.9, 1.0)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbits.errors import OptionError, choose_from
+from fairbits.repair.choice import Proposer
 from fairbits.repair.proposals.distil import Averages
-from fairbits.repair.proposals.mitigators import Adversarial, ExponentiatedGradients, PrejudiceRemover, Reweighing
-from fairbits.repair.proposals.proposer import Proposer
+from fairbits.repair.proposals.mitigators import (
+    Adversarial,
+    ExponentiatedGradients,
+    PrejudiceRemover,
+    Reweighing,
+    ThresholdsByGroup,
+)
 from fairbits.repair.proposals.rivals import Care, FairnessFinetune, NeuFair
 from fairbits.repair.proposals.settings import TRIALS, Tuning
-from fairbits.repair.proposals.thresholds import ThresholdsByGroup
 from fairbits.repair.proposals.tree import FairTree
 from fairbits.repair.proposals.weights import Surgery
 

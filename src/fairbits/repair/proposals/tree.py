@@ -21,8 +21,8 @@ from fairbits.data import Fitted
 from fairbits.domain import Attribute, Encoding, Schema, Unseen
 from fairbits.errors import CapabilityError
 from fairbits.models import ModelOptions, adapt, fit_to_schema
+from fairbits.repair.choice import Planner, Proposal
 from fairbits.repair.proposals.mitigators import TrainingData
-from fairbits.repair.proposals.proposer import Planner, Proposal
 
 Doubles = npt.NDArray[np.float64]
 

@@ -23,17 +23,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Schema
+from fairbits.domain import DEFAULT_THRESHOLD, Codes, DecisionRule, Encoding, Schema, twin_inputs
 from fairbits.errors import CapabilityError
 from fairbits.language import network_of
 from fairbits.measure import Evaluator
 from fairbits.models import Fitting, Network, refit
-from fairbits.repair.evidence import Halves
-from fairbits.repair.judgement import Setting
+from fairbits.repair.choice import Planner, Proposal
+from fairbits.repair.judgement import Halves, Setting
 from fairbits.repair.proposals.distil import near_people, protected_inputs, shrunk, without_weights
 from fairbits.repair.proposals.guard import moved_odds
 from fairbits.repair.proposals.neurons import BUDGET_USED, Bench, Doubles, HeldSet, held_sets, singles
-from fairbits.repair.proposals.proposer import Planner, Proposal
 from fairbits.repair.records import neurons_in_words
 from fairbits.subject import balanced_accuracy, decided
 from fairbits.text import percent
@@ -115,10 +114,9 @@ def majority_labels(network: Network, evaluator: Evaluator, people: Codes) -> np
     """
     evaluator, found = evaluator.over_values, np.empty(len(people))
     m = evaluator.m
-    for rows, block in evaluator.twins.blocks(people):
-        inputs = evaluator.encoding.encode(block.reshape(-1, block.shape[-1]))
+    for rows, inputs in twin_inputs(evaluator.encoding, people, evaluator.twins):
         valid = evaluator.valid_twins(people[rows])
-        there = np.ones((len(block), m), np.bool_) if valid is None else valid
+        there = np.ones((len(inputs) // m, m), np.bool_) if valid is None else valid
         if network.head == "linear":
             found[rows] = np.nanmedian(np.where(there, network.scores(inputs).reshape(-1, m), np.nan), axis=1)
             continue

@@ -34,7 +34,7 @@ from fairbits.models import (
     trusted_types,
 )
 from fairbits.repair.proposals.guard import Guard
-from fairbits.repair.proposals.thresholds import GroupThresholds
+from fairbits.repair.proposals.mitigators import GroupThresholds
 from fairbits.repair.proposals.tree import nodes_of
 from fairbits.repair.records import FileCheck
 from fairbits.repair.writers.check import About, Promise, by_inputs, class_values, judged, table_of, ways

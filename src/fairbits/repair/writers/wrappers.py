@@ -24,7 +24,7 @@ from fairbits.domain import Encoding, Lookup, Numeric, Schema, Unseen, table_col
 from fairbits.errors import CapabilityError
 from fairbits.models import HasClassScores, Network, activation_node, import_onnx, write_graph
 from fairbits.repair.proposals.guard import ROUNDING, Guard, clipped, least_size, moved, moved_odds, twin_shares
-from fairbits.repair.proposals.thresholds import TINY, GroupThresholds, twin_cuts
+from fairbits.repair.proposals.mitigators import TINY, GroupThresholds, twin_cuts
 from fairbits.repair.proposals.tree import tree_words
 from fairbits.repair.writers import standalone
 from fairbits.repair.writers.check import (

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairbits.debug import DebugResult
-from fairbits.domain import joined, shortened
 from fairbits.repair import RepairResult
 from fairbits.report.figures import charts, network, portraits
 from fairbits.report.figures.svg import Picture, inline_svg
 from fairbits.report.record import Portrait, ReportData, Searched
 from fairbits.report.sections.inside import foremost, has_inside, split_name, suspects_of
-from fairbits.text import number, percent, signed
+from fairbits.text import joined, number, percent, shortened, signed
 
 Drawn = tuple[str, Picture | None, str, str]
 

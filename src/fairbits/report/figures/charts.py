@@ -18,14 +18,13 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fairbits.certify import Statement
 from fairbits.debug import Attribution, DebugResult, NeuronEffect
-from fairbits.domain import shortened
 from fairbits.repair import RepairResult
 from fairbits.report.figures.palette import BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say, ticks
 from fairbits.report.record import Moment
 from fairbits.report.sections.inside import mean_reported, suspects_of
 from fairbits.report.sections.repairs import shown_repairs
-from fairbits.text import percent
+from fairbits.text import percent, shortened
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
 MAX_BARS = 45

@@ -19,8 +19,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
-from fairbits.domain import shortened
 from fairbits.report.figures.palette import GROUND, INK, LIGHT, MUTED, RULE, SCORES
+from fairbits.text import shortened
 
 SVG, LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 #: Letters are measured in DejaVu Sans and shown in what the reader has; `$` in a label is a dollar, not mathematics.

@@ -31,7 +31,6 @@ from fairbits.blocks import (
     share,
     shown,
 )
-from fairbits.domain import joined
 from fairbits.options import (
     CertifyOptions,
     DebugOptions,
@@ -42,7 +41,7 @@ from fairbits.options import (
     flag_words,
 )
 from fairbits.report.manifest import MANIFEST, SIGNATURE
-from fairbits.text import number, shortened
+from fairbits.text import joined, number, shortened
 
 if TYPE_CHECKING:
     from fairbits.debug import DebugResult

@@ -28,7 +28,6 @@ from fairbits.blocks import (
     share,
     shown,
 )
-from fairbits.domain import joined, shortened
 from fairbits.errors import OptionError
 from fairbits.report.manifest import hash_file
 from fairbits.report.record import DecisionSource
@@ -37,7 +36,7 @@ from fairbits.report.sections.treatment import lowest_ratios
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Quality
-from fairbits.text import number, percent
+from fairbits.text import joined, number, percent, shortened
 
 if TYPE_CHECKING:
     from fairbits.report.record import Measured, ReportData

@@ -31,12 +31,11 @@ from fairbits.blocks import (
     share,
     shown,
 )
-from fairbits.domain import shortened
 from fairbits.proxies import WHAT_A_BIT_IS, details, sentence_of
 from fairbits.shape import reading
 from fairbits.store import read_json
 from fairbits.subject import Subject
-from fairbits.text import number, percent, signed
+from fairbits.text import number, percent, shortened, signed
 
 if TYPE_CHECKING:
     from fairbits.measure import Tail

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from fairbits.domain import DEFAULT_THRESHOLD, Codes
 from fairbits.engine import NOTHING_KNOWN, SHORTNESS, Domain, Evaluation, Outlook, change_some, margins
 from fairbits.measure import Measure, effective_classes
+from fairbits.models import HasGradients
 from fairbits.search.oracle import Oracle
 from fairbits.search.problem import Indices, Problem, across
 from fairbits.search.strategies.walks import opened
@@ -136,7 +137,7 @@ class Members:
         self._oracle, self._problem = oracle, problem
         self.people, self.figures, self.heights = people, figures, self.height(figures)
         self._domain = domain_of(problem)
-        self._foresees = oracle.evaluator.has_gradients and not problem.schema.regression
+        self._foresees = isinstance(oracle.evaluator.model, HasGradients) and not problem.schema.regression
         self._contributions = oracle.evaluator.contributions(problem.free)
         self._moved = np.zeros(len(people), dtype=np.int64)
         free = set(problem.free.tolist())

@@ -1,0 +1,44 @@
+"""The same bits whatever vectors the machine has: kernels compiled for another processor give what ours do."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_reference import random_codes, random_plan
+from llvmlite.binding import get_host_cpu_features
+
+from fairbits.engine import ActivationCode, Head, evaluate, gradients
+
+#: Processors before AVX-512: vectors of eight.
+HASWELL = ("sse4.2", "avx", "avx2", "fma", "bmi", "bmi2", "f16c", "lzcnt", "popcnt")
+
+
+def digest() -> str:
+    """Of all figures and gradients of people under networks of all kinds: dead neurons, tables, curves, odd widths."""
+    found = hashlib.sha256()
+    for number, activation in enumerate(ActivationCode):
+        widths = ((70, 33, 6, 3), (24, 7, 1), (5, 2))[number % 3]
+        head = Head.SIGMOID if widths[-1] == 1 else Head.SOFTMAX
+        plan = random_plan(widths, m=9, lookups=(2, 5, 3), activation=activation, head=head, seed=number)
+        codes = random_codes(plan, 100)
+        for partition in ("grid", "constrained"):
+            figures = evaluate(plan, codes, epsilon=0.025, partition=partition, threads=1)
+            for name in ("k", "q_1", "low", "high", "low_twin", "high_twin", "favourable"):
+                found.update(getattr(figures, name).tobytes())
+        found.update(gradients(plan, codes, np.arange(100) % 9, threads=1).tobytes())
+    return found.hexdigest()
+
+
+@pytest.mark.skipif(not all(get_host_cpu_features().get(name) for name in HASWELL), reason="no AVX2 on this machine")
+def test_kernels_for_an_older_processor_give_the_same_bits():
+    wanted = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": ",".join(f"+{name}" for name in HASWELL)}
+    environment = os.environ | wanted | {"PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
+    command = [sys.executable, "-c", "import test_engine_targets; print(test_engine_targets.digest())"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == digest()
