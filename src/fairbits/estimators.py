@@ -68,7 +68,8 @@ class _Twins:
         step = max(1, _AT_ONCE // self.m)
         for start in range(0, n, step):
             people = np.arange(start, min(start + step, n))
-            repeated = _rows(frame, np.repeat(people, self.m))
+            places = np.repeat(people, self.m)
+            repeated = frame[places.tolist(), :] if isinstance(frame, nw.DataFrame) else frame[places]
             for name, cells in zip(self.columns, self._cells, strict=True):
                 repeated = _replaced(repeated, name, _taken(cells, np.tile(np.arange(self.m), len(people))))
             # What an estimator gets: a frame of its owner's library, or an array.
@@ -120,10 +121,6 @@ def _choices(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
 
 def _taken(column: Any, places: npt.NDArray[np.intp]) -> Any:
     return column[places.tolist()] if isinstance(column, nw.Series) else column[places]
-
-
-def _rows(rows: Any, places: npt.NDArray[np.intp]) -> Any:
-    return rows[places.tolist(), :] if isinstance(rows, nw.DataFrame) else rows[places]
 
 
 def _replaced(rows: Any, name: str | int, cells: Any) -> Any:

@@ -74,10 +74,10 @@ class Problem:
         if len(self.free) == 0:
             raise OptionError("every attribute is protected or immutable, so there is nothing to search over.")
         attributes = [self.schema.attributes[i] for i in self.free]
-        self.low = np.array([a.low for a in attributes])
-        self.high = np.array([a.upper for a in attributes])
-        self.stride = np.array([a.stride for a in attributes])
-        self.discrete = np.array([a.discrete for a in attributes])
+        self.low, self.high, self.stride, self.discrete = (
+            np.array([getattr(attribute, name) for attribute in attributes])
+            for name in ("low", "upper", "stride", "discrete")
+        )
         self._sets = {place: np.array(a.allowed) for place, a in enumerate(attributes) if a.allowed}
         self._drawn_rules = [rule for rule in self.schema.rules if set(self.free).issuperset(rule.columns)]
 

@@ -55,7 +55,6 @@ class SearchShard:
     """A piece of a search as plain data: which rounds, and its share of the budget."""
 
     number: int
-    strategy: str
     seed: int
     first: int
     stride: int
@@ -75,7 +74,6 @@ class SearchShard:
 class ShardPlan:
     """All tasks of a search; make one with ``of``."""
 
-    strategy: str
     seed: int
     budget: Budget
     count: int | None
@@ -103,7 +101,7 @@ class ShardPlan:
             count = None
         if budget.ends is not None and count is not None and len(budget.ends) > count:
             raise OptionError(f"--ends names {len(budget.ends)} tasks, but the search has {count}; give --shards too.")
-        return cls(strategy.name, seed, budget, count, limit)
+        return cls(seed, budget, count, limit)
 
     @property
     def alone(self) -> bool:
@@ -137,7 +135,7 @@ class ShardPlan:
             last, stride = (number + 1) * self.rounds // stride, 1
         elif self._by_the_clock:
             first, stride = number * ROUNDS_APART, 1
-        return SearchShard(number, self.strategy, self.seed, first, stride, last, Budget(**limits), offset)
+        return SearchShard(number, self.seed, first, stride, last, Budget(**limits), offset)
 
     @property
     def _by_the_clock(self) -> bool:
