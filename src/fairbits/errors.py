@@ -72,11 +72,6 @@ class FairbitsError(Exception):
             Position of the row in the larger table, counted from 0.
         place
             What to call the row, such as "row 1,201".
-
-        Returns
-        -------
-        Self
-            A new error of the same class.
         """
         return type(self)(self.template.replace(ROW, place))._about(self.template, row)
 

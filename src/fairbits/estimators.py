@@ -52,8 +52,7 @@ class _Twins:
         # For each protected column, the row that lends its cell to each twin, (m,).
         lenders = np.array(list(product(*(cells for cells, _ in found)))).reshape(m, -1).T
         self._cells = [_taken(_column(frame, name), rows) for name, rows in zip(self.columns, lenders, strict=True)]
-        groups = np.stack([codes for _, codes in found])
-        places = np.ravel_multi_index(tuple(groups), [len(cells) for cells, _ in found])
+        places = np.ravel_multi_index(tuple(codes for _, codes in found), [len(cells) for cells, _ in found])
         counts = np.bincount(places, minlength=m)
         #: How often each combination occurs among the rows.
         self.weights = counts / counts.sum()
@@ -69,10 +68,13 @@ class _Twins:
         step = max(1, _AT_ONCE // self.m)
         for start in range(0, n, step):
             people = np.arange(start, min(start + step, n))
-            repeated = _rows(frame, np.repeat(people, self.m))
+            places = np.repeat(people, self.m)
+            repeated = frame[places.tolist(), :] if isinstance(frame, nw.DataFrame) else frame[places]
             for name, cells in zip(self.columns, self._cells, strict=True):
                 repeated = _replaced(repeated, name, _taken(cells, np.tile(np.arange(self.m), len(people))))
-            yield slice(start, start + len(people)), _given(repeated)
+            # What an estimator gets: a frame of its owner's library, or an array.
+            given = repeated.to_native() if isinstance(repeated, nw.DataFrame) else repeated
+            yield slice(start, start + len(people)), given
 
     def scores(self, estimator: Any, rows: Any) -> Doubles:
         """What the estimator says about every twin of everybody, (n, m, outputs)."""
@@ -86,15 +88,8 @@ class _Twins:
 def _native(rows: Any) -> Any:
     """A frame as narwhals sees it, or an array."""
     frame = nw.from_native(rows, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return frame
     # scikit-learn's own words for what it does not take: its users know them.
-    return check_array(rows, dtype=None, ensure_all_finite=False)
-
-
-def _given(rows: Any) -> Any:
-    """What an estimator gets: a frame of its owner's library, or an array."""
-    return rows.to_native() if isinstance(rows, nw.DataFrame) else rows
+    return frame if isinstance(frame, nw.DataFrame) else check_array(rows, dtype=None, ensure_all_finite=False)
 
 
 def _column(rows: Any, name: str | int) -> Any:
@@ -119,18 +114,13 @@ def _choices(column: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         found, first, codes = np.unique(values.astype(str), return_index=True, return_inverse=True)
     if len(found) <= MOST_VALUES or found.dtype.kind not in "fiu":
         return first, codes
-    cuts = np.nanquantile(values, (np.arange(MOST_VALUES) + 0.5) / MOST_VALUES, method="nearest")
-    kept = np.unique(cuts)
-    nearest = np.abs(found[:, None] - kept[None]).argmin(axis=1)
-    return first[np.searchsorted(found, kept)], nearest[codes]
+    shares = (np.arange(MOST_VALUES) + 0.5) / MOST_VALUES
+    kept = np.unique(np.nanquantile(values, shares, method="nearest"))
+    return first[np.searchsorted(found, kept)], np.abs(found[:, None] - kept[None]).argmin(axis=1)[codes]
 
 
 def _taken(column: Any, places: npt.NDArray[np.intp]) -> Any:
     return column[places.tolist()] if isinstance(column, nw.Series) else column[places]
-
-
-def _rows(rows: Any, places: npt.NDArray[np.intp]) -> Any:
-    return rows[places.tolist(), :] if isinstance(rows, nw.DataFrame) else rows[places]
 
 
 def _replaced(rows: Any, name: str | int, cells: Any) -> Any:
@@ -193,9 +183,7 @@ class TwinScorer:
                 raise CapabilityError(f"{type(estimator).__name__} decides nothing: flips need a classifier.")
             turned = self.favourable is not None and self.favourable == classes[0]
             return -found[:, :, 0] if turned else found[:, :, 0]
-        if self.favourable is None:
-            return found[:, :, -1]
-        return found[:, :, classes.index(self.favourable)]
+        return found[:, :, -1 if self.favourable is None else classes.index(self.favourable)]
 
 
 def bits_scorer(
@@ -302,10 +290,8 @@ class GuardedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         K: int = 1,
         epsilon: float = DEFAULT_EPSILON,
     ):
-        self.estimator = estimator
-        self.protected = protected
-        self.K = K
-        self.epsilon = epsilon
+        self.estimator, self.protected = estimator, protected
+        self.K, self.epsilon = K, epsilon
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Fit the estimator, and learn how often each combination of protected values occurs.
@@ -318,11 +304,6 @@ class GuardedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             Their classes.
         **fit_params
             Handed on to the estimator.
-
-        Returns
-        -------
-        GuardedClassifier
-            Itself.
         """
         if not isinstance(self.K, int | np.integer) or self.K < 1:
             raise OptionError(f"K is {self.K!r}; it must be a whole number of 1 or more.")
@@ -365,11 +346,6 @@ class GuardedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         ----------
         X
             People.
-
-        Returns
-        -------
-        ndarray
-            Classes.
         """
         check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]

@@ -58,13 +58,12 @@ class FairbitsEvaluator(ModelEvaluator):  # type: ignore[misc]
         for name, value in metrics.items():
             client.log_metric(run_id, name, value)
         client.log_dict(run_id, summary, "fairbits/measure.json")
-        uri = f"runs:/{run_id}/fairbits/measure.json"
-        artifacts = {"fairbits/measure.json": JsonEvaluationArtifact(uri=uri, content=summary)}
+        artifact = JsonEvaluationArtifact(uri=f"runs:/{run_id}/fairbits/measure.json", content=summary)
         if budget is not None:
             with tempfile.TemporaryDirectory() as folder:
                 done = audit.audit(out=Path(folder) / "run", budget=budget)
                 client.log_artifacts(run_id, str(done.page.parent), "fairbits/run")
-        return EvaluationResult(metrics=metrics, artifacts=artifacts, run_id=run_id)
+        return EvaluationResult(metrics=metrics, artifacts={"fairbits/measure.json": artifact}, run_id=run_id)
 
 
 def asked(model: Any) -> Any:

@@ -15,6 +15,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -138,7 +139,10 @@ def arguments_of(options: Any, kind: type[Any] | None = None) -> dict[str, Any]:
 def takes(kind: type[Any]) -> Callable[[Method], Method]:
     """Give a method whose last parameter is ``**options`` the arguments of a record: signature, and help of each."""
     own = fields_of(kind)
-    entries = "".join(f"        {argument_of(one)}\n            {_python_help(one)}\n" for one in own)
+    # The help of a flag that turns something off speaks of it being off.
+    off = [one.name for one in own if one.default is True and one.metadata["flag"] is not None]
+    helped = [(argument_of(one), ("False: " if one.name in off else "") + one.metadata["help"]) for one in own]
+    entries = "".join(f"        {name}\n            {words}\n" for name, words in helped)
 
     def decorate(method: Method) -> Method:
         signature = inspect.signature(method)
@@ -154,12 +158,6 @@ def takes(kind: type[Any]) -> Callable[[Method], Method]:
         return method
 
     return decorate
-
-
-def _python_help(one: Field[Any]) -> str:
-    """The help of a flag that turns something off speaks of it being off."""
-    off = one.default is True and one.metadata["flag"] is not None
-    return f"False: {one.metadata['help']}" if off else str(one.metadata["help"])
 
 
 def _default(one: Field[Any]) -> Any:
@@ -226,13 +224,9 @@ def _read_pairs(texts: Any) -> dict[str, Any]:
 
 
 def _read_threads(text: str) -> int | None:
-    try:
-        wanted = int(text)
-    except ValueError:
-        wanted = -1
-    if wanted < 0:
+    if not text.strip().isdecimal():
         raise OptionError(f"--threads is {text}; give a number, or 0 for all cores.")
-    return wanted or None
+    return int(text) or None
 
 
 def _read_ends(text: str) -> tuple[int, ...]:
@@ -240,10 +234,6 @@ def _read_ends(text: str) -> tuple[int, ...]:
         return tuple(int(word) for word in text.split(","))
     except ValueError:
         raise OptionError(f"--ends is {text!r}; give whole numbers between commas, e.g. 250000,181324.") from None
-
-
-def _names(flag: str) -> Callable[[str], tuple[str, ...]]:
-    return lambda text: names_of(text, flag)
 
 
 def _seed(default: int | None = 0, words: str = "Same seed, same result.") -> Any:
@@ -570,7 +560,7 @@ class RepairOptions(ExecutorOptions):
         "What else to try, by commas: mitigators (or reweigh, …), settings, tree, neufair, care, finetune.",
         flag="--with",
         was=("--also", "--proposals"),
-        read=_names("--with"),
+        read=partial(names_of, flag="--with"),
         metavar="NAMES",
     )
     trials: int = option(20, "Settings to try, with --with settings.", low=1, rare=True)
@@ -622,7 +612,10 @@ class ProxiesOptions(PeriodOptions):
     """What is asked about indirect bits."""
 
     justified: tuple[str, ...] | None = option(
-        None, "Attributes that may decide, separated by commas.", read=_names("--justified"), metavar="NAMES"
+        None,
+        "Attributes that may decide, separated by commas.",
+        read=partial(names_of, flag="--justified"),
+        metavar="NAMES",
     )
     seed: int = _seed(0, "Same seed, same figures.")
 

@@ -36,9 +36,8 @@ class GateTest(pytest.Item):
     def runtest(self) -> None:
         """Look up what was judged, once for all checks and workers."""
         outcomes = _outcomes(self.config, self.subject)
-        word, text = outcomes.get(self.check, ("skip", "model and table have nothing that this check could be about"))
-        if _MISUSE in outcomes:
-            word, text = outcomes[_MISUSE]
+        nothing = "skip", "model and table have nothing that this check could be about"
+        word, text = outcomes.get(_MISUSE) or outcomes.get(self.check, nothing)
         if word == "skip":
             pytest.skip(text)
         if word == "fail":
@@ -129,10 +128,9 @@ def _of_result(result: GateResult) -> Outcomes:
     for one in result.checks:
         if one.waived:
             found[one.name] = ("skip", f"{one.answered()}: {one.sentence()}")
-        elif one.verdict == "pass":
-            found[one.name] = ("pass", "")
         else:
-            found[one.name] = ("fail", f"{one.verdict}: {one.sentence()}")
+            failed = ("fail", f"{one.verdict}: {one.sentence()}")
+            found[one.name] = ("pass", "") if one.verdict == "pass" else failed
     if result.verdict == "fail" and all(word != "fail" for word, _ in found.values()):
         found[_MISUSE] = ("fail", result.sentence())  # a waiver that has ended
     return found

@@ -22,6 +22,4 @@ def sampled_rows(count: int, limit: int, rng: np.random.Generator) -> npt.NDArra
     >>> sampled_rows(3, 5, np.random.default_rng(0))
     array([0, 1, 2])
     """
-    if count <= limit:
-        return np.arange(count)
-    return np.sort(rng.choice(count, limit, replace=False))
+    return np.arange(count) if count <= limit else np.sort(rng.choice(count, limit, replace=False))

@@ -118,8 +118,7 @@ class _Nursery:
 
     def __init__(self, needs: tuple[str, ...]):
         self.needs = needs
-        home = str(Path(__file__).resolve().parent.parent)
-        paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = [str(Path(__file__).resolve().parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         # -P: a file called numpy.py in the current folder is not imported.
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
             [sys.executable, "-P", "-c", "from fairbits.sandbox import nursery; nursery()", *needs],
@@ -237,9 +236,7 @@ def nursery() -> None:
 
     while size := _read(8):
         request = pickle.loads(_read(int.from_bytes(size, "big")))  # noqa: S301 - written by our own parent
-        if not hasattr(os, "fork"):
-            _child(request, notify)
-        child = os.fork()
+        child = os.fork() if hasattr(os, "fork") else 0
         if not child:
             _child(request, notify)
         _, status = os.waitpid(child, 0)
@@ -295,32 +292,26 @@ def _limit(memory: int, seconds: float) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        cores = os.cpu_count() or 1
-        longest = int((seconds + 1) * cores) + 60  # ends it even where the parent was killed
+        longest = int((seconds + 1) * (os.cpu_count() or 1)) + 60  # ends it even where the parent was killed
         resource.setrlimit(resource.RLIMIT_CPU, (longest, longest))
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         limit = pages * resource.getpagesize() + memory + _RESERVE
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _ending(code: int, known: dict[str, Any], memory: int) -> ChildOutcome:  # noqa: PLR0911 - one for each way to end
-    if "memory" in known:
-        return ChildOutcome(_too_much(memory), known=known)
-    if "done" in known:
-        return ChildOutcome(known=known)
+def _ending(code: int, known: dict[str, Any], memory: int) -> ChildOutcome:
     name, text = known.get("error", ("", known.get("unexpected", "")))
-    if out_of_memory(text):
+    if "memory" in known or out_of_memory(text):
         return ChildOutcome(_too_much(memory), known=known | {"memory": True})
     if "error" in known:
         return ChildOutcome(error=getattr(errors, name, FairbitsError)(text), known=known)
-    if "unexpected" in known:
-        return ChildOutcome(f"fails ({text})", known=known)
+    fault = f"fails ({text})" if text else ""
     if "exit" in known:
-        return ChildOutcome(f"asks Python to exit ({known['exit']})", known=known)
-    if code < 0:
-        names = {int(number): number.name for number in signal.Signals}
-        return ChildOutcome(f"ends its process by signal {names.get(-code, -code)}", known=known)
-    return ChildOutcome(f"ends its process with exit code {code}", known=known)
+        fault = f"asks Python to exit ({known['exit']})"
+    elif not known.keys() & {"done", "unexpected"}:
+        names = {-int(number): f"by signal {number.name}" for number in signal.Signals}
+        fault = f"ends its process {names.get(code, f'by signal {-code}' if code < 0 else f'with exit code {code}')}"
+    return ChildOutcome(fault, known=known)
 
 
 def _too_much(memory: int) -> str:

@@ -35,8 +35,8 @@ def check_fields(
         raise OptionError(f"{str(path)!r} is damaged (it has no {missing!r}); restore it from a copy.")
     wrong = next((name for name, kind in fields.items() if name in document and not fits(document[name], kind)), None)
     if wrong is not None:
-        shown = shortened(repr(document[wrong]), 40)
-        raise OptionError(f"{str(path)!r} is damaged ({wrong} is {shown}); restore it from a copy.")
+        shown = f"{wrong} is {shortened(repr(document[wrong]), 40)}"
+        raise OptionError(f"{str(path)!r} is damaged ({shown}); restore it from a copy.")
 
 
 #: What a section may hold, and what each value must be; Any where whoever takes it says what is wrong.

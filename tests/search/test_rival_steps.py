@@ -10,8 +10,7 @@ from fairbits.measure import Evaluator
 from fairbits.search import Budget, Problem
 from fairbits.search.strategies.adf import Adf, Maft, Momentum, SlopeGuide, guessed_slopes, walk_from_start
 from fairbits.search.strategies.aequitas import Aequitas, DirectionGuide
-from fairbits.search.strategies.expga import ExpGA, crossed, roulette
-from fairbits.search.strategies.grft import Grft, fitness
+from fairbits.search.strategies.expga import ExpGA, Grft, crossed, fitness, roulette
 from fairbits.search.strategies.neuronfair import BiasedNeurons, biased_neurons
 from fairbits.search.strategies.sg import LOCAL, Queue, Sg, constraints
 from fairbits.search.strategies.themis import Rates, Themis

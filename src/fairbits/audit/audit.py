@@ -150,11 +150,6 @@ class Audit:
         **grants
             What files from outside may do, as for :func:`~fairbits.load_subject`.
 
-        Returns
-        -------
-        Audit
-            The audit.
-
         Raises
         ------
         ModelError
@@ -193,11 +188,6 @@ class Audit:
             Accept a model that decides against the labels of its table; a run that did is enough.
         **grants
             What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-        Returns
-        -------
-        Audit
-            The audit.
 
         Raises
         ------
@@ -289,11 +279,6 @@ class Audit:
         -------
         Audit
             ``audit.subject.notes`` says what was left out and what was guessed.
-
-        Raises
-        ------
-        FairbitsError
-            If the table or the model cannot be read, or do not fit each other.
         """
 
         soft = {
@@ -470,11 +455,6 @@ class Audit:
         ----------
         **options
             Those of :class:`~fairbits.options.PlanOptions`.
-
-        Returns
-        -------
-        AuditPlan
-            The plan.
         """
 
         return audits.plan_audit(read_options(PlanOptions, options), self.subject)
@@ -501,11 +481,6 @@ class Audit:
         -------
         Measurement
             Figures of everybody, with ``summary()``, ``worst()``, ``to_frame()``.
-
-        Raises
-        ------
-        FairbitsError
-            If the model fails, or gives scores that are not finite.
         """
 
         asked, subject = read_options(MeasureOptions, options), self.subject.with_repeats(repeats)
@@ -533,11 +508,6 @@ class Audit:
         -------
         WordStudy
             ``sentences()`` says what is claimed.
-
-        Raises
-        ------
-        OptionError
-            If the model decides about rows and not about texts.
         """
 
         return measures.study_words(self.subject, epsilon=epsilon, seed=seed)
@@ -727,16 +697,6 @@ class Audit:
         ----------
         folder
             Folder or address of the run.
-
-        Returns
-        -------
-        AuditRun
-            The run, for ``debug()``, ``repair()``, ``report()``.
-
-        Raises
-        ------
-        OptionError
-            If there is no run, or it is about another model.
         """
 
         return audits.AuditRun.open(folder, subject=self.subject)
@@ -750,11 +710,6 @@ class Audit:
             A run of this subject.
         **options
             Those of :meth:`AuditRun.debug`.
-
-        Returns
-        -------
-        DebugResult
-            What was found; also written to the run's folder.
         """
         return self.open(run.folder).debug(**options)
 
@@ -783,11 +738,6 @@ class Audit:
         -------
         RepairResult
             All candidates with their figures, and the chosen one.
-
-        Raises
-        ------
-        OptionError
-            If a search is described although there is a run.
         """
 
         if run is None:
@@ -806,11 +756,6 @@ class Audit:
             A run of this subject.
         **options
             Those of :meth:`AuditRun.report`.
-
-        Returns
-        -------
-        Path
-            Path of report.html.
         """
         return self.open(run.folder).report(**options)
 
@@ -852,11 +797,6 @@ class Audit:
         AuditResult or ScoresAudit
             The run, the report's data and page, and what each stage took; the latter, groups and indirect bits, for a
             subject with scores only.
-
-        Raises
-        ------
-        OptionError
-            If an option makes no sense.
         """
 
         asked = read_options(AuditOptions, options)
@@ -927,11 +867,6 @@ class Audit:
         -------
         ModelDiff
             ``document()`` is what ``fairbits diff --json`` prints, ``command`` what makes it again.
-
-        Raises
-        ------
-        OptionError
-            Where schema or people differ, or the page cannot be written.
         """
         from fairbits.audit.comparison import check_page, diff_sides
 

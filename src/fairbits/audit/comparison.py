@@ -8,15 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from fairbits import diff, domain, paper, report, search, store
 from fairbits.audit.audit import SubjectOrigin
-from fairbits.diff import ModelDiff, diff_subjects, sides_of, write_diff
-from fairbits.domain import GrantOptions
 from fairbits.errors import OptionError
 from fairbits.options import CompareOptions, DiffOptions, LoadingOptions, flag_words, seconds_of
-from fairbits.paper import DOCUMENT, PAGE, Contest, ContestProgress, StrategyComparison, compare
-from fairbits.report import write_contest
-from fairbits.search import Budget
-from fairbits.store import new_folder, write_json
 from fairbits.subject import Subject
 
 
@@ -43,20 +38,20 @@ def compare_strategies(
     *,
     origin: SubjectOrigin,
     out: str | Path | None = None,
-    progress: ContestProgress | None = None,
-) -> StrategyComparison:
+    progress: paper.ContestProgress | None = None,
+) -> paper.StrategyComparison:
     """Compare strategies, and write what was found: figures, document, page."""
-    budget, timed = options.budget, not isinstance(options.budget, Budget)
-    contest = Contest(
-        budget=Budget(seconds=seconds_of(budget)) if timed else budget,
+    budget, timed = options.budget, not isinstance(options.budget, search.Budget)
+    contest = paper.Contest(
+        budget=search.Budget(seconds=seconds_of(budget)) if timed else budget,
         repeats=options.repeats,
         seed=options.seed,
         epsilon=options.epsilon,
         partition=options.partition,
         threads=options.threads,
     )
-    place = new_folder(subject.name, "compare") if out is None else Path(out)
-    found = compare(
+    place = store.new_folder(subject.name, "compare") if out is None else Path(out)
+    found = paper.compare(
         subject,
         contest,
         strategies,
@@ -69,8 +64,8 @@ def compare_strategies(
     # A budget that is not one of time has no command.
     command = command_of("paper compare", (origin.name if timed else None, *named), options, origin)
     document = found.as_dict()
-    write_json(place / DOCUMENT, document)
-    write_contest(document, place / PAGE, command=command)
+    store.write_json(place / paper.DOCUMENT, document)
+    report.write_contest(document, place / paper.PAGE, command=command)
     return replace(found, folder=place, command=command)
 
 
@@ -82,11 +77,11 @@ def diff_models(
     subject: str | Path | None = None,
     protected: Iterable[str] | None = None,
     html: str | Path | None = None,
-    **grants: Unpack[GrantOptions],
-) -> ModelDiff:
+    **grants: Unpack[domain.GrantOptions],
+) -> diff.ModelDiff:
     """What changes for the same people from one model to another: runs, subjects or models."""
     check_page(html)
-    sides = sides_of(a, b, subject=subject, **grants)
+    sides = diff.sides_of(a, b, subject=subject, **grants)
     names = None if protected is None else tuple(protected)
     before, after = (one if names is None else one.with_protected(names) for one in sides)
     places = (str(a), str(b), *(() if subject is None else ("--subject", str(subject))))
@@ -101,9 +96,9 @@ def diff_sides(
     options: DiffOptions,
     *,
     html: str | Path | None = None,
-) -> ModelDiff:
+) -> diff.ModelDiff:
     """Compare two subjects, and write the page where one is wanted."""
-    found = diff_subjects(
+    found = diff.diff_subjects(
         *sides,
         command=command_of("diff", places, options, origin),
         epsilon=options.epsilon,
@@ -114,7 +109,7 @@ def diff_sides(
         people=options.people,
     )
     if html is not None:
-        write_diff(found, Path(html))
+        diff.write_diff(found, Path(html))
     return found
 
 

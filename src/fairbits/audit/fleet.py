@@ -7,19 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from fairbits import domain, report, scale, store, subject
 from fairbits.audit.audit import Audit
 from fairbits.audit.pipeline import DEFAULT_SECONDS, AuditResult
 from fairbits.audit.scores_only import ScoresAudit, is_scores_audit
-from fairbits.domain import GrantOptions
 from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.options import AuditOptions, arguments_of
-from fairbits.report import RANKS, Fleet, FleetMember, ReportData, lead, write_fleet
-from fairbits.scale import Job, Listener, Signals, carry_out
-from fairbits.store import folder_name, new_folder, timestamp
-from fairbits.subject import Quality
 
 #: Progress callback: called with how many have ended, of how many, and which one just did.
-Progress = Callable[[int, int, FleetMember | None], None]
+Progress = Callable[[int, int, report.FleetMember | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class _Shared:
     """What all workers of a fleet are given, once."""
 
     options: AuditOptions
-    grants: GrantOptions
+    grants: domain.GrantOptions
     as_is: bool = False
 
 
@@ -54,7 +50,7 @@ def find_subjects(folder: Path, out: Path) -> list[FleetSubject]:
         inner = file.relative_to(folder)
         bare = file.name == "subject.toml" and inner.parent.parts
         parts = inner.parent.parts if bare else inner.with_suffix("").parts
-        slug = folder_name("-".join(parts))
+        slug = store.folder_name("-".join(parts))
         while slug in taken:
             slug += "-2"
         taken.add(slug)
@@ -71,33 +67,35 @@ def audit_fleet(
     rank: str = "people",
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
-    **grants: Unpack[GrantOptions],
-) -> tuple[Fleet, Path]:
+    **grants: Unpack[domain.GrantOptions],
+) -> tuple[report.Fleet, Path]:
     """Audit every subject in a folder, and write the index page; what an earlier fleet finished in ``out`` is kept."""
-    if rank not in RANKS:
-        raise OptionError(f"--rank is {rank!r}; {choose_from(rank, RANKS)}")
+    if rank not in report.RANKS:
+        raise OptionError(f"--rank is {rank!r}; {choose_from(rank, report.RANKS)}")
     credential = grants.get("credential")
     if credential is not None and "@" not in credential:
         raise OptionError(
             f"--credential is {credential!r}, and a fleet may ask many hosts; say which one gets the secret: "
             f"{credential}@https://host."
         )
-    place = (new_folder("fleet") if out is None else Path(out)).resolve()
+    place = (store.new_folder("fleet") if out is None else Path(out)).resolve()
     subjects = find_subjects(Path(folder), place)
     options = options or AuditOptions()
     # Each is done by one worker, who never asks for more.
     each = replace(options, threads=options.each, workers=None, ray=None)
-    found: dict[int, FleetMember] = {}
+    found: dict[int, report.FleetMember] = {}
 
-    def done(number: int, entry: FleetMember) -> None:
+    def done(number: int, entry: report.FleetMember) -> None:
         found[number] = entry
         if progress is not None:
             progress(len(found), len(subjects), entry)
 
     if progress is not None:
         progress(0, len(subjects), None)
-    job = Job(lambda shared: shared, _perform, _Shared(options=each, grants=grants, as_is=as_is))
-    carried = carry_out(options.executor, job, enumerate(subjects), Listener(done=done, stop=stop or (lambda: False)))
+    job = scale.Job(lambda shared: shared, _perform, _Shared(options=each, grants=grants, as_is=as_is))
+    carried = scale.carry_out(
+        options.executor, job, enumerate(subjects), scale.Listener(done=done, stop=stop or (lambda: False))
+    )
     for number, member in enumerate(subjects):
         if number not in found:
             fault, waits = (
@@ -105,13 +103,13 @@ def audit_fleet(
                 "the fleet was ended before its turn; the same command with the same",
             )
             error = f"{waits} --out goes on." if fault is None else f"given up after 4 tries: {fault.words}."
-            found[number] = FleetMember(member.name, member.source, error=error)
+            found[number] = report.FleetMember(member.name, member.source, error=error)
     members = tuple(found[number] for number in range(len(subjects)))
-    fleet = Fleet(str(folder), _words(options), timestamp(), members, rank)
-    return fleet, write_fleet(fleet, place)
+    fleet = report.Fleet(str(folder), _words(options), store.timestamp(), members, rank)
+    return fleet, report.write_fleet(fleet, place)
 
 
-def _perform(shared: _Shared, member: FleetSubject, signals: Signals) -> FleetMember:
+def _perform(shared: _Shared, member: FleetSubject, signals: scale.Signals) -> report.FleetMember:
     """One audit. Whatever is wrong with this subject is its own affair."""
     folder = Path(member.folder)
     again = is_scores_audit(folder) or (folder / "run.json").is_file()
@@ -119,19 +117,19 @@ def _perform(shared: _Shared, member: FleetSubject, signals: Signals) -> FleetMe
         audit = Audit.of(member.source, as_is=shared.as_is, **shared.grants)
         found = audit.audit(out=folder, resume=again, stop=signals.stop, **arguments_of(shared.options))
     except FairbitsError as error:
-        return FleetMember(member.name, member.source, error=str(error))
+        return report.FleetMember(member.name, member.source, error=str(error))
     except Exception as error:  # noqa: BLE001 - a model may raise anything, and the other subjects go on
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         what = f"something went wrong inside fairbits or the model ({what})."
-        return FleetMember(member.name, member.source, error=what)
+        return report.FleetMember(member.name, member.source, error=what)
     page, quality = f"{folder.name}/{found.page.name}", audit.subject.quality
     figures = _scores_figures(found, quality) if isinstance(found, ScoresAudit) else _figures(found)
-    return FleetMember(name=member.name, source=member.source, report=page, **figures)
+    return report.FleetMember(name=member.name, source=member.source, report=page, **figures)
 
 
-def _scores_figures(found: ScoresAudit, quality: Quality | None) -> dict[str, Any]:
+def _scores_figures(found: ScoresAudit, quality: subject.Quality | None) -> dict[str, Any]:
     return {
-        "sentence": lead(found.document, blind=True).strip(),
+        "sentence": report.lead(found.document, blind=True).strip(),
         "rows": found.document["rows"],
         "seconds": found.seconds,
         "quality": None if quality is None else quality.figures(),
@@ -168,7 +166,7 @@ def _figures(found: AuditResult) -> dict[str, Any]:
     }
 
 
-def _proved(data: ReportData) -> int | None:
+def _proved(data: report.ReportData) -> int | None:
     """The most classes that anybody can have, where that is certain of everybody."""
     if data.about.blind:
         return 1

@@ -18,34 +18,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fairbits import certify as certificates
-from fairbits import debug, proxies, scale
+from fairbits import debug, domain, engine, language, models, proxies, report, scale, store
 from fairbits.audit.plan import timed
 from fairbits.audit.run import AuditRun
 from fairbits.audit.scores_only import PROXIES
 from fairbits.blocks import Paragraph
-from fairbits.debug import Tried, TryOut, try_here
-from fairbits.domain import Codes
-from fairbits.engine import work_time
 from fairbits.errors import OptionError, UsageError
-from fairbits.language import Chat
 from fairbits.measure import Evaluator, Measure, evaluator_of, shared_evaluators, study_words, text_model
-from fairbits.models import Do, HasActivations, HasTrees, Network, TwinScores
 from fairbits.options import AuditOptions, CertifyOptions, RepairOptions
-from fairbits.proxies import ProxyStudy
-from fairbits.report import (
-    ReportData,
-    audit_look,
-    compute_report,
-    keep_measurement,
-    kept_measurement,
-    measure_rows,
-    proxies_of,
-    render_fragment,
-    write_report,
-)
-from fairbits.scale import search
 from fairbits.search import DEFAULT, Budget, Settings, Tally, kept_settings
-from fairbits.store import Run, new_folder, read_json, record_to_json, write_json
 from fairbits.subject import Subject, check_identity
 
 #: Seconds for everything, where nothing is said.
@@ -133,12 +114,12 @@ class StageClock:
         self.progress = progress or (lambda *_: None)
         self.seconds: dict[str, float | None] = {}
         self.faults: dict[str, str] = {}
-        self._begin = work_time()
+        self._begin = engine.work_time()
 
     @property
     def now(self) -> float:
         """Seconds since the audit began; compiling, which is done once per machine, does not count."""
-        return work_time() - self._begin
+        return engine.work_time() - self._begin
 
     def timed(self, stage: str, work: Callable[[], Found]) -> Found:
         """Do a stage, and keep how long it took."""
@@ -195,7 +176,7 @@ def rows_in_time(evaluator: Evaluator, subject: Subject, seconds: float, clock: 
     """How many rows a slow model can be asked about in the time of measuring."""
     # Kept answers of a language model are quick, new ones are not: who is measured must not depend on it. A network
     # gives millions of scores a second: a stopwatch on a busy machine is no reason to leave anybody out.
-    if _asks_language_model(subject) or isinstance(subject.model, Network):
+    if _asks_language_model(subject) or isinstance(subject.model, models.Network):
         return None
     codes = subject.table.codes
     evaluator.evaluate(codes[:1])  # compiles, connects
@@ -218,47 +199,51 @@ def check_time(stage: str, clock: StageClock, measured: float) -> None:
         raise LateError(f"only {left:.1f} s of {shares.seconds:g} s were left; do it with: {clock.command(stage)}")
 
 
-def in_steps(progress: Callable[[str], None]) -> TryOut:
+def in_steps(progress: Callable[[str], None]) -> debug.TryOut:
     """Holds neurons at values in this process, some at a time, so that a stage that takes too long can be ended."""
 
     def try_out(
         evaluator: Evaluator,
         subject: Subject,
-        cases: Codes,
-        dos: list[Do],
+        cases: domain.Codes,
+        dos: list[models.Do],
         *,
         judged: bool,
         measure: Measure = "q_inf",
-    ) -> Tried:
+    ) -> debug.Tried:
         found = []
         for start in range(0, max(len(dos), 1), STEP):
             progress(f"holding neurons: {start:,} of {len(dos):,} values tried")
-            found.append(try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged, measure=measure))
-        return Tried(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Tried)))
+            found.append(
+                debug.try_here(evaluator, subject, cases, dos[start : start + STEP], judged=judged, measure=measure)
+            )
+        return debug.Tried(
+            *(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(debug.Tried))
+        )
 
     return try_out
 
 
-def is_current(run: Run, name: str) -> bool:
+def is_current(run: store.Run, name: str) -> bool:
     """Whether a stage's file is there and was made from the cases that are there now, by their content."""
     path = run.folder / name
-    return path.is_file() and read_json(path).get("content") == run.content()
+    return path.is_file() and store.read_json(path).get("content") == run.content()
 
 
-def write_study(study: ProxyStudy, folder: Path, subject: Subject) -> None:
+def write_study(study: proxies.ProxyStudy, folder: Path, subject: Subject) -> None:
     """Write proxies.json."""
-    write_json(folder / PROXIES, {**study.document(), "made_with": subject.identity.document()})
+    store.write_json(folder / PROXIES, {**study.document(), "made_with": subject.identity.document()})
 
 
 def keep_study(folder: Path, subject: Subject, options: AuditOptions) -> bool:
     """Keep a study that is there, where it is about this subject and these periods; papers to file may be added."""
-    kept = proxies_of(folder, subject) or {}
+    kept = report.proxies_of(folder, subject) or {}
     if (kept.get("made_with") or {}).get("id") != subject.identity.id or options.by not in (None, kept.get("by")):
         return False
     stated = {"data_source": options.data_source, "distributed": options.distributed}
     wanted = {**(kept.get("filing") or {}), **{name: value for name, value in stated.items() if value}}
     if wanted != kept.get("filing"):  # what is filed beside the tables changes none of them
-        write_json(folder / PROXIES, {**kept, "filing": wanted})
+        store.write_json(folder / PROXIES, {**kept, "filing": wanted})
     return True
 
 
@@ -283,7 +268,7 @@ class AuditResult:
     """
 
     run: AuditRun
-    data: ReportData
+    data: report.ReportData
     page: Path
     seconds: dict[str, float | None] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
@@ -294,8 +279,8 @@ class AuditResult:
         return f"<AuditResult {str(self.page)!r}: {done or 'nothing done anew'}>"
 
     def _repr_html_(self) -> str:
-        look = audit_look(self.data, asked=(), faults=self.faults, seconds=self.seconds, waited="stages")
-        return render_fragment([*look, Paragraph(f"The page: {self.page}", tone="small")])
+        look = report.audit_look(self.data, asked=(), faults=self.faults, seconds=self.seconds, waited="stages")
+        return report.render_fragment([*look, Paragraph(f"The page: {self.page}", tone="small")])
 
 
 #: Options that a run keeps: one that goes on has its own, and refuses others.
@@ -350,9 +335,9 @@ class Pipeline:
         progress: StageProgress | None = None,
         stop: Callable[[], bool] | None = None,
     ):
-        self.folder = folder or new_folder(subject.name, "audit")
+        self.folder = folder or store.new_folder(subject.name, "audit")
         #: The run that goes on, if one does.
-        self.before = Run.open(self.folder) if resume else None
+        self.before = store.Run.open(self.folder) if resume else None
         self.options = settled(options, None if self.before is None else self.before.manifest)
         self.force, self.subject = force, subject
         if self.before is not None:
@@ -362,7 +347,7 @@ class Pipeline:
         # Nobody but the people of a table of twins can be scored, and a language model is paid for each question. Where
         # no twin can score otherwise, by structure, it is 0 bits exactly, for everybody: a search, a cause and a repair
         # would spend the budget on finding nothing; what the score tells indirectly is what there is to find.
-        few = isinstance(subject.model, TwinScores) or _asks_language_model(subject)
+        few = isinstance(subject.model, models.TwinScores) or _asks_language_model(subject)
         idle = ("search", "debug", "repair") if few or self._evaluator.blind else ()
         self.options = replace(self.options, skip=self.options.skip.union(idle, ["certify"] if few else []))
         self.shares = Shares.of(DEFAULT_SECONDS if options.seconds is None else options.seconds)
@@ -383,7 +368,7 @@ class Pipeline:
         document = clock.timed("measure", self._measure)
         self.measured = clock.now - before
         run = self._search()
-        keep_measurement(run.folder, document)
+        report.keep_measurement(run.folder, document)
         if text_model(subject) is not None:
             clock.tried("words", lambda: self._words(run))
         # Where nobody's twins differ there is nothing to explain, and nothing to mend.
@@ -399,7 +384,7 @@ class Pipeline:
 
     def _measure(self) -> dict[str, Any]:
         subject, evaluator, clock = self.subject, self._evaluator, self.clock
-        kept = None if self.before is None else kept_measurement(self.folder, subject, evaluator)
+        kept = None if self.before is None else report.kept_measurement(self.folder, subject, evaluator)
         if kept is not None:
             return kept
 
@@ -407,9 +392,9 @@ class Pipeline:
             clock.progress("measure", "say", f"{done:,} of {total:,} rows")
 
         rows = rows_in_time(evaluator, subject, self.shares.measure, clock)
-        return measure_rows(evaluator, subject, self.options.seed, progress=progress, max_rows=rows)
+        return report.measure_rows(evaluator, subject, self.options.seed, progress=progress, max_rows=rows)
 
-    def _search(self) -> Run:
+    def _search(self) -> store.Run:
         run, skip = self.before, "search" in self.options.skip
         if run is not None and (skip or self._enough(run)):
             self.clock.omit("search", "skipped" if skip else "kept")
@@ -421,7 +406,7 @@ class Pipeline:
 
         return self.clock.timed(
             "search",
-            lambda: search(
+            lambda: scale.search(
                 self.subject,
                 settings,
                 self.folder,
@@ -430,17 +415,17 @@ class Pipeline:
                 force=self.force,
                 watch=watch,
                 stop=self.stop,
-                began=work_time() if self.shares.seconds >= KEPT else None,
+                began=engine.work_time() if self.shares.seconds >= KEPT else None,
             ),
         )
 
-    def _enough(self, run: Run) -> bool:
+    def _enough(self, run: store.Run) -> bool:
         """Whether the search has ended, and no longer budget was asked for."""
         # Preparing and summing up are taken from what was given.
         used = max((run.summary or {}).get("seconds") or 0.0, run.manifest["budget"].get("seconds") or 0.0)
         return run.status == "finished" and (self.options.seconds is None or used >= self.shares.search)
 
-    def _settings(self, run: Run | None) -> Settings:
+    def _settings(self, run: store.Run | None) -> Settings:
         """As the options say; a run that goes on keeps its own. Without a search the real rows are the cases: exact."""
         options = self.options
         settings = Settings(
@@ -463,8 +448,8 @@ class Pipeline:
     def _do(
         self,
         stage: str,
-        run: Run,
-        work: Callable[[Run], None],
+        run: store.Run,
+        work: Callable[[store.Run], None],
         *,
         kept: Callable[[], bool],
         idle: bool = False,
@@ -480,7 +465,7 @@ class Pipeline:
         else:
             self.clock.tried(stage, lambda: work(run), check=check)
 
-    def _proxies(self, run: Run) -> None:
+    def _proxies(self, run: store.Run) -> None:
         """What reaches the score without the columns."""
 
         options = self.options
@@ -496,21 +481,21 @@ class Pipeline:
         )
         write_study(found, run.folder, self.subject)
 
-    def _words(self, run: Run) -> None:
+    def _words(self, run: store.Run) -> None:
         """The families of cues, with their nulls."""
         options, say = self.options, self.clock.until("words", inf)
         study = study_words(self.subject, epsilon=options.epsilon, seed=options.seed, progress=say)
-        document = {"study": record_to_json(study), "made_with": self.subject.identity.document()}
-        write_json(run.folder / "words.json", document)
+        document = {"study": store.record_to_json(study), "made_with": self.subject.identity.document()}
+        store.write_json(run.folder / "words.json", document)
 
-    def _debug(self, run: Run) -> None:
+    def _debug(self, run: store.Run) -> None:
 
         say = self.clock.until("debug", self.shares.debug_by)
         debug.debug_run(
             run,
             subject=self.subject,
             samples=self.shares.samples,
-            inside=isinstance(self.subject.model, HasActivations | HasTrees),
+            inside=isinstance(self.subject.model, models.HasActivations | models.HasTrees),
             seed=self.options.seed,
             threads=self.options.threads,
             # Half of what is left until repair must begin: trainings that do not fit are left out, and said to be.
@@ -520,7 +505,7 @@ class Pipeline:
             train_out=scale.train_out_by(self.options.executor),
         )
 
-    def _repair(self, run: Run) -> None:
+    def _repair(self, run: store.Run) -> None:
         from fairbits.audit.searches import repair
 
         options, shares = self.options, self.shares
@@ -535,7 +520,7 @@ class Pipeline:
         )
         repair(run, asked, subject=self.subject, watch=self.clock.until("repair", shares.repair_by))
 
-    def _certify(self, run: Run) -> None:
+    def _certify(self, run: store.Run) -> None:
         """What can be said about everybody, before and after the repair; it needs no cases."""
 
         options, shares = self.options, self.shares
@@ -549,19 +534,19 @@ class Pipeline:
         say = partial(self.clock.progress, "certify", "say")
         certificates.certify_run(run.folder, self.subject, chosen, stop=self.stop, watch=say)
 
-    def _certified(self, run: Run) -> bool:
+    def _certified(self, run: store.Run) -> bool:
         """Whether there are statements about the model and the repair as they are now."""
 
         anew = any(self.clock.seconds.get(stage) is not None for stage in ("search", "repair"))
         return self.before is not None and not anew and bool(certificates.read_statements(run.folder))
 
-    def _report(self, run: Run) -> tuple[ReportData, Path]:
-        data = compute_report(run, subject=self.subject, threads=self.options.threads)
+    def _report(self, run: store.Run) -> tuple[report.ReportData, Path]:
+        data = report.compute_report(run, subject=self.subject, threads=self.options.threads)
         notes = tuple(f"{stage.capitalize()} not run: {fault}" for stage, fault in self.clock.faults.items())
         data = replace(data, warnings=(*data.warnings, *notes))
-        return data, write_report(data, run.folder)
+        return data, report.write_report(data, run.folder)
 
 
 def _asks_language_model(subject: Subject) -> bool:
     model = text_model(subject)
-    return model is not None and isinstance(model.decider, Chat)
+    return model is not None and isinstance(model.decider, language.Chat)

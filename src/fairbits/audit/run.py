@@ -70,16 +70,6 @@ class AuditRun(Run):
             The subject; needed only for a run that does not say where its model is.
         **grants
             What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-        Returns
-        -------
-        Self
-            The run.
-
-        Raises
-        ------
-        OptionError
-            If there is no run, or it is damaged.
         """
         run = super().open(folder)
         run._given, run._grants = subject, grants
@@ -100,11 +90,6 @@ class AuditRun(Run):
             The run.
         subject
             The subject.
-
-        Returns
-        -------
-        Self
-            The run.
         """
         opened = cls.__new__(cls)
         opened.__dict__.update(run.__dict__)
@@ -134,11 +119,6 @@ class AuditRun(Run):
             How long the condition may take, as "60s" or in seconds; 15 seconds by default.
         force
             Replace the file if there is one.
-
-        Returns
-        -------
-        int
-            Number of cases.
 
         Raises
         ------
@@ -328,16 +308,6 @@ def open_run(folder: str | Path, *, subject: Subject | None = None, **grants: Un
         The subject; needed only for a run of a model that lives in Python only.
     **grants
         What files from outside may do, as for :func:`~fairbits.load_subject`.
-
-    Returns
-    -------
-    AuditRun
-        The run.
-
-    Raises
-    ------
-    OptionError
-        If there is no run, or it is damaged.
     """
     return AuditRun.open(folder, subject=subject, **grants)
 

@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from fairbits.domain import GrantOptions
+from fairbits import domain, models, scale, store
 from fairbits.errors import OptionError
-from fairbits.models import HasGradients, Model
 from fairbits.options import RepairOptions, seconds_of
 from fairbits.repair import Attack, Attacked, RepairResult, repair_run
-from fairbits.scale import ExecutorOptions, search
 from fairbits.search import DEFAULT as DEFAULT_STRATEGY
 from fairbits.search import STRATEGIES, Budget, Settings, Watch, kept_budget, kept_settings
-from fairbits.store import Run, subject_of
 from fairbits.subject import Subject
 
 #: Added to the run's own seed, so that the attack starts from other people.
@@ -34,7 +31,7 @@ _COUNTS = """
 
 
 def repair(
-    run: Run, options: RepairOptions, *, subject: Subject, watch: Callable[[str], None] | None = None
+    run: store.Run, options: RepairOptions, *, subject: Subject, watch: Callable[[str], None] | None = None
 ) -> RepairResult:
     """Repair the model of a run; with an ``attack_budget``, a fresh search attacks it before and after.
 
@@ -70,12 +67,12 @@ def _attack_budget(budget: Any) -> Budget | None:
 
 
 def attacker(
-    run: Run,
+    run: store.Run,
     subject: Subject,
     budget: Budget,
     *,
     seed: int = 0,
-    executor_options: ExecutorOptions,
+    executor_options: scale.ExecutorOptions,
 ) -> Attack:
     """A search like the run's, from another seed, against any model."""
     manifest = run.manifest
@@ -93,16 +90,16 @@ def attacker(
         threads=executor_options.threads,
     )
 
-    def attack(network: Model, *, evaluations: int | None = None) -> Attacked:
+    def attack(network: models.Model, *, evaluations: int | None = None) -> Attacked:
         # Whoever was asked about in the first attack, so many are asked about in the second, however long it takes.
         terms = settings if not evaluations else replace(settings, budget=Budget(evaluations=evaluations))
-        if STRATEGIES[terms.strategy].needs_gradients and not isinstance(network, HasGradients):
+        if STRATEGIES[terms.strategy].needs_gradients and not isinstance(network, models.HasGradients):
             terms = replace(terms, strategy=DEFAULT_STRATEGY, options={})  # scores only: a search that needs no more
         with tempfile.TemporaryDirectory() as folder:
             # Counted, it is one task as the timed one is: the command on the page then finds the same people.
             alone = terms.budget.evaluations is not None and not executor_options.elsewhere
             about, place = replace(subject, model=network), Path(folder) / "attack"
-            found = search(about, terms, place, executor_options=executor_options, shards=1 if alone else None)
+            found = scale.search(about, terms, place, executor_options=executor_options, shards=1 if alone else None)
             figures = found.query(_FIGURES).to_pylist()[0]
             asked = int((found.summary or {}).get("evaluations", 0))
         rate = None if subject.schema.regression else figures["id_cases"] / max(figures["cases"], 1)
@@ -121,51 +118,48 @@ class RunComparison:
     differences: tuple[str, ...] = ()
 
 
-def settings_again(run: Run) -> tuple[Settings, int | None]:
+def settings_again(run: store.Run) -> tuple[Settings, int | None]:
     """Settings that make a run again: no clock, but where it ended each task."""
     summary = run.summary or {}
-    limits = replace(kept_budget(run.manifest), seconds=1e9)
-    ends = summary.get("ends") or run.manifest["budget"].get("ends")
-    if run.summary is None:
-        ends = [record.evaluations for record in run.tasks.values()]
+    limits, written = kept_budget(run.manifest), summary.get("ends") or run.manifest["budget"].get("ends")
+    ends = [record.evaluations for record in run.tasks.values()] if run.summary is None else written
     counted = any(getattr(limits, name) is not None for name in ("evaluations", "cases", "queries"))
-    budget = replace(limits, ends=None if ends is None else tuple(ends))
-    if counted or ends is not None:
-        budget = replace(budget, seconds=None)
+    endless = not counted and ends is None
+    budget = replace(limits, ends=None if ends is None else tuple(ends), seconds=1e9 if endless else None)
     shards = run.manifest["shards"] if counted or budget == Budget(seconds=1e9) else None
     return Settings(budget=budget, **kept_settings(run.manifest, {})), shards
 
 
 def remake(
-    run: Run,
+    run: store.Run,
     folder: Path,
     *,
     subject: Subject | None = None,
-    executor_options: ExecutorOptions | None = None,
+    executor_options: scale.ExecutorOptions | None = None,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
-    **grants: Unpack[GrantOptions],
-) -> Run:
+    **grants: Unpack[domain.GrantOptions],
+) -> store.Run:
     """Make a run again in another folder, as the command on its page does."""
-    about = subject_of(run, subject, **grants)
+    about = store.subject_of(run, subject, **grants)
     settings, tasks = settings_again(run)
     if settings.budget.ends is not None and not any(settings.budget.ends):
         raise OptionError(
             f"the run in {str(run.folder)!r} ended before anybody was asked; there is nothing to compare."
         )
-    return search(
+    return scale.search(
         about, settings, folder, executor_options=executor_options, shards=tasks, watch=watch, stop=stop, **grants
     )
 
 
 def check(
-    run: Run,
+    run: store.Run,
     *,
     subject: Subject | None = None,
-    executor_options: ExecutorOptions | None = None,
+    executor_options: scale.ExecutorOptions | None = None,
     watch: Watch | None = None,
     stop: Callable[[], bool] | None = None,
-    **grants: Unpack[GrantOptions],
+    **grants: Unpack[domain.GrantOptions],
 ) -> RunComparison:
     """Make a run again in a temporary folder, and compare what both found."""
     with tempfile.TemporaryDirectory(prefix="fairbits-check-") as place:
@@ -173,7 +167,7 @@ def check(
         return compare(run, remake(run, Path(place) / "again", subject=subject, **asked, **grants))
 
 
-def compare(run: Run, again: Run) -> RunComparison:
+def compare(run: store.Run, again: store.Run) -> RunComparison:
     """Compare two runs by their content."""
     before, after = run.content(anew=True), again.content(anew=True)
     written = (run.summary or {}).get("content")

@@ -20,8 +20,7 @@ def since() -> float:
 
 def waited() -> str:
     """How long the command has taken so far, as whoever typed it sees it."""
-    begin = since()
-    return f"{time.perf_counter() - begin:.1f} s in all"
+    return f"{time.perf_counter() - since():.1f} s in all"
 
 
 def main() -> NoReturn:

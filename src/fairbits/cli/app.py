@@ -276,15 +276,12 @@ def _is_starved(error: BaseException) -> bool:
 
 
 def _says_so(error: BaseException) -> bool:
-    if isinstance(error, MemoryError):  # NumPy's and Arrow's are, too
+    # NumPy's and Arrow's are memory errors, too; the other one is DuckDB's.
+    plain = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException"
+    if plain or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
-    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
-        return True
-    if type(error).__name__ == "OutOfMemoryException":  # DuckDB's
-        return True
-    said = str(error).lower()
     foreign = isinstance(error, RuntimeError | ImportError | OSError) or type(error).__module__.startswith("pyarrow")
-    return foreign and any(words in said for words in _NO_MEMORY)
+    return foreign and any(words in str(error).lower() for words in _NO_MEMORY)
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -77,22 +77,18 @@ class Word(click.Argument):
 
     def __init__(self, one: Field[Any], kind: Any, name: str):
         self.about, self.missing, many = one.metadata, one.default, one.metadata["many"]
+        shown = one.metadata["metavar"] or name.upper()
         super().__init__(
             [name],
             required=self.missing is MISSING,
             nargs=-1 if many else 1,
             type=_type(_base(kind), one.metadata),
-            metavar=_word_metavar(one, name),
+            metavar=shown if self.missing is MISSING or shown.startswith("[") else f"[{shown}]",
         )
 
     def value(self, given: Any) -> Any:
         """What the command gets."""
         return self.missing if given is None and self.missing is not MISSING else given
-
-
-def _word_metavar(one: Field[Any], name: str) -> str:
-    shown = one.metadata["metavar"] or name.upper()
-    return shown if one.default is MISSING or shown.startswith("[") else f"[{shown}]"
 
 
 def _base(kind: Any) -> Any:
@@ -190,8 +186,13 @@ def all_flag() -> click.Option:
     def note(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.meta["fairbits.all"] = wanted
 
-    words = "Print everything, not the first 25 lines."
-    return click.Option(["--all"], is_flag=True, expose_value=False, callback=note, help=words)
+    return click.Option(
+        ["--all"],
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help="Print everything, not the first 25 lines.",
+    )
 
 
 def help_flags(*, short: bool = True) -> Iterator[click.Option]:

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from fairbits import store
 from fairbits.text import REPLACEMENT, harmless_lines, json_text
@@ -87,7 +87,8 @@ def safe_output() -> Iterator[None]:
     """Put the filter before stdout and stderr, once; what their encoding cannot hold is replaced."""
     before = sys.stdout, sys.stderr
     undo = [_lenient(stream) for stream in before]
-    sys.stdout, sys.stderr = (_safe(stream) for stream in before)
+    safe = [one if one is None or isinstance(one, SafeStream) else SafeStream(one) for one in before]
+    sys.stdout, sys.stderr = cast(list[TextIO], safe)
     try:
         yield
     finally:
@@ -117,15 +118,10 @@ def answer(
         show(look(), *last, everything=everything)
 
 
-def _safe(stream: Any) -> Any:
-    return stream if stream is None or isinstance(stream, SafeStream) else SafeStream(stream)
-
-
 def _lenient(stream: Any) -> tuple[Any, str | None]:
     """Let a stream replace what its encoding has no character for; gives what it did before."""
-    if isinstance(stream, SafeStream) or getattr(stream, "errors", None) not in ("strict", "surrogateescape"):
-        return stream, None
-    if not hasattr(stream, "reconfigure"):
+    strict = getattr(stream, "errors", None) in ("strict", "surrogateescape")
+    if not strict or isinstance(stream, SafeStream) or not hasattr(stream, "reconfigure"):
         return stream, None
     before = str(stream.errors)
     stream.reconfigure(errors="replace")

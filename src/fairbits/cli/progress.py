@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from fairbits.text import harmless
@@ -84,11 +85,9 @@ def steps(seconds: float, *, shown: bool) -> Iterator[Callable[[int, int, str], 
             if done and now - last > READ * seconds:  # a run that was read from disk says nothing about the others
                 spent.append(now - last)
             last = now
-            each = sum(spent) / len(spent) if spent else seconds
-            text = Text(f"{done + 1} of {total} · {what}")
-            text.append(f" · about {duration(each * (total - done))} left", style="dim")
+            left = f" · about {duration(fmean(spent or [seconds]) * (total - done))} left"
             if say is not None:
-                say(text)
+                say(Text(f"{done + 1} of {total} · {what}").append(left, style="dim"))
 
         yield None if say is None else report
 
@@ -112,10 +111,8 @@ def _line(tally: Tally, seconds: float) -> Text:
 
     speed = tally.cases / seconds if seconds > 0 else 0.0
     text = Text(f"{tally.cases:,} cases · {tally.id_cases:,} ID · {speed:,.0f}/s · largest k ")
-    text.append(str(tally.k_max), style="bold red")
-    if tally.left is not None:
-        text.append(f" · {tally.left:,.0f} s left", style="dim")
-    return text
+    left = "" if tally.left is None else f" · {tally.left:,.0f} s left"
+    return text.append(str(tally.k_max), style="bold red").append(left, style="dim")
 
 
 _MARKS = {"start": "[cyan]…", "done": "[green]✓", "kept": "[dim]=", "skipped": "[dim]–", "failed": "[yellow]!"}
@@ -161,8 +158,7 @@ def _board(console: Console) -> Iterator[Callable[[str, str, str], None]]:
     from rich.markup import escape
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-    words = TextColumn("[dim]{task.fields[words]}")
-    named = TextColumn("{task.fields[mark]} {task.description}")
+    named, words = TextColumn("{task.fields[mark]} {task.description}"), TextColumn("[dim]{task.fields[words]}")
     board = Progress(named, TimeElapsedColumn(), words, console=console, transient=True)
     add = partial(board.add_task, start=False, total=1, mark=" ", words="")
     tasks = {stage: add(stage) for stage in _STAGES}

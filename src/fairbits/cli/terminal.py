@@ -40,10 +40,16 @@ def show(found: Iterable[b.Block] | b.Page, *last: str, everything: bool | None 
 
     Notes and warnings limit what the figures say: up to half of the lines are theirs, whatever else is left out.
     """
-    whole = _asked_for_all() if everything is None else everything
+    context = click.get_current_context(silent=True)
+    asked = context is not None and bool(context.meta.get(ALL))  # whether the command was given --all
+    whole = asked if everything is None else everything
     console = Console(highlight=False)
     blocks = _blocks_of(found) if isinstance(found, b.Page) else found
-    pieces = [(piece, _is_caveat(block)) for block in blocks for piece in _drawn(block, everything=whole)]
+    pieces = [
+        (piece, isinstance(block, b.Paragraph) and block.tone in ("note", "warning"))
+        for block in blocks
+        for piece in _drawn(block, everything=whole)
+    ]
     drawn = [_lines(console, piece) for piece, _ in pieces]
     full = inf if whole else LINES - len(last) - 1  # a line says that there is more
     caveats = [i for i, (_, caveat) in enumerate(pieces) if caveat]
@@ -93,20 +99,10 @@ def _cut(lines: list[Text], most: int) -> list[Text]:
     return [*lines[: most - 1], last.append(" …")]
 
 
-def _is_caveat(block: b.Block) -> bool:
-    return isinstance(block, b.Paragraph) and block.tone in ("note", "warning")
-
-
 def _blocks_of(page: b.Page) -> list[b.Block]:
     """Its first sentence, what it opens with, and its sections."""
     parts = [block for part in page.parts for block in (b.Heading(part.title, part.kind), *part.blocks)]
     return [b.Paragraph(page.sentence, tone="second"), *page.opening, *parts]
-
-
-def _asked_for_all() -> bool:
-    """Whether the command that is running was given ``--all``."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(ALL))
 
 
 class _Title(Text):
@@ -121,8 +117,7 @@ def _lines(console: Console, piece: RenderableType) -> list[Text]:
     """What is drawn as single lines, none of them longer than the terminal unless it may not be broken."""
     if isinstance(piece, _Command):
         return [Text(piece.plain.replace(_TIE, " "))]
-    options = console.options.update(width=min(WIDTH, console.width))
-    lines = console.render_lines(piece, options, pad=False)
+    lines = console.render_lines(piece, console.options.update(width=min(WIDTH, console.width)), pad=False)
     texts = [
         Text.assemble(*((segment.text.replace(_TIE, " "), segment.style or "") for segment in line)) for line in lines
     ]
@@ -163,8 +158,7 @@ def _drawn(block: b.Block, *, everything: bool) -> Iterator[RenderableType]:  # 
         case b.TableBlock():
             yield from _table(block, everything=everything)
         case b.Cards():
-            rows = [(card.what, _joined(card)) for card in block.cards]
-            yield from _pairs(rows, everything=everything)
+            yield from _pairs([(card.what, _joined(card)) for card in block.cards], everything=everything)
         case b.Facts():
             yield from _pairs([(name, b.plain(value)) for name, value in block.pairs], everything=everything)
         case b.Commands():
@@ -271,9 +265,8 @@ def _person(one: b.PersonCard, *, everything: bool) -> Text:
     text.append("".join(f"  {tag}" for tag in one.tags), style="yellow not bold")
     for value, meaning in one.ends:
         text.append(f"\n    {value}  {harmless(meaning)}", style="not bold")
-    words = ", ".join(f"{name} {value}" for name, value in one.facts)
     folded = textwrap.fill(
-        harmless(words),
+        harmless(", ".join(f"{name} {value}" for name, value in one.facts)),
         WIDTH,
         initial_indent="    ",
         subsequent_indent="    ",

@@ -18,14 +18,10 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import Codes, GrantOptions
+from fairbits import domain, measure, scale, search, store
 from fairbits.errors import CapabilityError, OptionError, choose_from
-from fairbits.measure import Evaluator, evaluator_of
 from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
 from fairbits.paper.significance import Standing, Verdict, against_one, deviation, mean, runs_needed, standing
-from fairbits.scale import ExecutorOptions, Portable
-from fairbits.search import STRATEGIES, Budget, Problem, Settings, lacking, search_subject
-from fairbits.store import Run
 from fairbits.subject import Quality, Subject
 from fairbits.text import joined
 
@@ -54,7 +50,7 @@ ContestProgress = Progress
 class Contest:
     """The terms of a comparison of strategies, equal for all."""
 
-    budget: Budget
+    budget: search.Budget
     repeats: int = 10
     seed: int = 0
     epsilon: float | None = None
@@ -65,9 +61,9 @@ class Contest:
         if self.repeats < 1:
             raise OptionError(f"repeats is {self.repeats}; at least one run is needed.")
 
-    def settings(self, strategy: str, repeat: int) -> Settings:
+    def settings(self, strategy: str, repeat: int) -> search.Settings:
         """Settings of one run: the seed moves with the repeat."""
-        return Settings(
+        return search.Settings(
             budget=self.budget,
             strategy=strategy,
             seed=self.seed + repeat,
@@ -182,7 +178,7 @@ class StrategyComparison:
 STEPS = 40
 
 
-def pace(run: Run, seconds: float) -> list[int]:
+def pace(run: store.Run, seconds: float) -> list[int]:
     """ID cases found so far, at the end of each of some equal steps of time."""
     step = f"least(floor(seconds / {max(seconds, 1e-9)!r} * {STEPS}), {STEPS - 1})::INTEGER"
     table = run.query(f"SELECT {step} AS step, count(*) AS ids FROM cases WHERE flips GROUP BY 1")  # noqa: S608
@@ -200,7 +196,7 @@ LEAVES = 200
 class Diversity:
     """A map of one subject: the leaves of a decision tree fitted to the decisions about its real rows."""
 
-    def __init__(self, evaluator: Evaluator, problem: Problem):
+    def __init__(self, evaluator: measure.Evaluator, problem: search.Problem):
         from sklearn.tree import DecisionTreeClassifier
 
         self._problem = problem
@@ -212,7 +208,7 @@ class Diversity:
         tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0)
         self._tree = tree.fit(problem.rows[:, problem.person], own >= cut)
 
-    def of(self, run: Run, id_cases: int) -> dict[str, Any]:
+    def of(self, run: store.Run, id_cases: int) -> dict[str, Any]:
         """Figures of diversity over a sample of a run's ID cases, spread evenly over the time of the search."""
         leaves = int(self._tree.get_n_leaves())
         if id_cases == 0:
@@ -231,7 +227,7 @@ class Diversity:
             "l1": float(table["l1"].to_numpy().mean()),
         }
 
-    def spread(self, people: Codes) -> float | None:
+    def spread(self, people: domain.Codes) -> float | None:
         """Mean distance of two people: per attribute the share of its range, for categories same or not."""
         some = people[np.linspace(0, len(people) - 1, min(PAIRED, len(people))).astype(np.int64)]
         if len(some) < 2:
@@ -261,12 +257,12 @@ KEPT = 2
 class Arena:
     """One subject, ready to be searched by one strategy after the other."""
 
-    def __init__(self, subject: Subject, settings: Settings):
+    def __init__(self, subject: Subject, settings: search.Settings):
         self.subject = subject
-        self.evaluator = evaluator_of(
+        self.evaluator = measure.evaluator_of(
             subject, epsilon=settings.epsilon, partition=settings.partition, threads=settings.threads
         )
-        self.problem = Problem(self.evaluator, subject.table)
+        self.problem = search.Problem(self.evaluator, subject.table)
         self._warm: set[str] = set()
 
     @cached_property
@@ -276,28 +272,28 @@ class Arena:
 
     def entrants(self, wanted: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
         """The strategies to run, and what those that are left out would need."""
-        names = list(STRATEGIES) if wanted is None else list(dict.fromkeys(wanted))
+        names = list(search.STRATEGIES) if wanted is None else list(dict.fromkeys(wanted))
         if not names:
             raise OptionError("no strategy was named; give some, separated by commas, or 'all'.")
         for name in names:
-            if name not in STRATEGIES:
-                raise OptionError(f"strategy {name!r} is not known; {choose_from(name, STRATEGIES)}")
-        needs = {name: lacking(kind, self.problem) for name, kind in STRATEGIES.items()}
+            if name not in search.STRATEGIES:
+                raise OptionError(f"strategy {name!r} is not known; {choose_from(name, search.STRATEGIES)}")
+        needs = {name: search.lacking(kind, self.problem) for name, kind in search.STRATEGIES.items()}
         left_out = {name: missing for name in names if (missing := needs[name]) is not None}
         for name, missing in left_out.items() if wanted is not None else ():
             able = ", ".join(one for one in needs if needs[one] is None)
             raise CapabilityError(f"strategy {name!r} needs {missing}, which this model lacks; use some of: {able}.")
         return [name for name in names if name not in left_out], left_out
 
-    def run(self, settings: Settings) -> dict[str, Any]:
+    def run(self, settings: search.Settings) -> dict[str, Any]:
         """Figures of one run."""
         with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
             if settings.strategy not in self._warm:  # imports and first compilations are no cost of a strategy
-                few = Budget(evaluations=2_000, seconds=5.0)
-                warm = Settings(budget=few, strategy=settings.strategy, threads=settings.threads)
-                search_subject(self.subject, warm, Path(place) / "warm")
+                few = search.Budget(evaluations=2_000, seconds=5.0)
+                warm = search.Settings(budget=few, strategy=settings.strategy, threads=settings.threads)
+                search.search_subject(self.subject, warm, Path(place) / "warm")
                 self._warm.add(settings.strategy)
-            run = search_subject(self.subject, settings, Path(place) / "run")
+            run = search.search_subject(self.subject, settings, Path(place) / "run")
             summary = run.summary or {}
             ids, seconds, queries = summary["id_cases"], summary["seconds"], summary["queries"]
             horizon = settings.budget.seconds or seconds
@@ -312,7 +308,7 @@ class Arena:
             }
 
 
-def arena_of(desk: Desk, subject: str | None, protected: str | None, settings: Settings) -> Arena:
+def arena_of(desk: Desk, subject: str | None, protected: str | None, settings: search.Settings) -> Arena:
     """Where strategies meet over a subject, all its protected attributes or one of them."""
     return desk.latest((subject, protected), lambda: Arena(desk.subject(subject, protected), settings))
 
@@ -329,8 +325,8 @@ def strategy_runs(
     cells: Cells,
     desk: Desk,
     *,
-    executor_options: ExecutorOptions | None = None,
-    shared: Subject | Portable | None = None,
+    executor_options: scale.ExecutorOptions | None = None,
+    shared: Subject | scale.Portable | None = None,
     progress: Progress | None = None,
 ) -> list[dict[str, list[dict[str, Any]]]]:
     """For each group (subject, protected attribute, prefix of its files) the runs of every strategy.
@@ -365,9 +361,9 @@ def compare(
     strategies: Sequence[str] | None = None,
     *,
     folder: str | Path | None = None,
-    executor_options: ExecutorOptions | None = None,
+    executor_options: scale.ExecutorOptions | None = None,
     progress: ContestProgress | None = None,
-    **grants: Unpack[GrantOptions],
+    **grants: Unpack[domain.GrantOptions],
 ) -> StrategyComparison:
     """Run strategies against each other on equal terms."""
     desk = Desk(subject)
@@ -381,7 +377,7 @@ def compare(
             Cells(Path(place) if folder is None else Path(folder) / "cells"),
             desk,
             executor_options=executor_options,
-            shared=Portable.of(subject, **grants) if elsewhere else subject,
+            shared=scale.Portable.of(subject, **grants) if elsewhere else subject,
             progress=progress,
         )
     ids = {name: [run["id_cases"] for run in runs] for name, runs in found.items()}

@@ -16,17 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairbits.data import load_subject
-from fairbits.debug import DebugResult, NeuronEffect, Rule, debug_run
+from fairbits import data, debug, repair, scale, search, store
 from fairbits.errors import CapabilityError, UsageError
 from fairbits.paper.arena import REFERENCE
 from fairbits.paper.cells import Cells, Desk, ExperimentCell, Progress, figures_of
 from fairbits.paper.subjects import OURS, Roster, Row, number, row_of
 from fairbits.paper.tables import Cell, Results, rq3_findings
-from fairbits.repair import RepairResult, repair_run
-from fairbits.scale import ExecutorOptions
-from fairbits.search import Budget, Settings, search_subject
-from fairbits.store import Run
 from fairbits.subject import Subject
 
 #: Cases looked at, as in the paper; and the accuracy that our set of neurons may cost.
@@ -54,17 +49,17 @@ def rq3(
     subjects: Roster,
     folder: Path,
     *,
-    budget: Budget,
+    budget: search.Budget,
     strategies: Sequence[str] | None = None,
     partition: str = "constrained",
     threads: int | None = None,
-    executor_options: ExecutorOptions | None = None,
+    executor_options: scale.ExecutorOptions | None = None,
     progress: Progress | None = None,
 ) -> tuple[Results, Results]:
     """The tables of localisation and mitigation; finished cells are read from the folder."""
     strategies = strategies or [REFERENCE]
     threads = executor_options.each if executor_options is not None and executor_options.many else threads
-    each = Settings(budget=budget, partition=partition, threads=threads)
+    each = search.Settings(budget=budget, partition=partition, threads=threads)
     wanted = []
     for name, strategy in itertools.product(subjects.names, strategies):
         settings = replace(each, strategy=strategy)
@@ -100,12 +95,12 @@ def _figures(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
     """One cell. A search that found nobody, or nothing to repair, leaves figures out and says why."""
     subject, settings = desk.subject(cell.subject), cell.given
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
-        run = search_subject(subject, settings, Path(place) / "run")
+        run = search.search_subject(subject, settings, Path(place) / "run")
         if len(run) == 0:
             return {"cases": 0, "why": "the search found no cases."}
         _compiled()
         by_paper, spent = _by_paper(run, subject, settings.threads)
-        ours = debug_run(run, subject=subject, samples=SAMPLES, trainings=0, sets=False, threads=settings.threads)
+        ours = debug.debug_run(run, subject=subject, samples=SAMPLES, trainings=0, sets=False, threads=settings.threads)
         return {
             "cases": len(run),
             **_studied(ours),
@@ -115,11 +110,11 @@ def _figures(desk: Desk, cell: ExperimentCell) -> dict[str, Any]:
         }
 
 
-def _by_paper(run: Run, subject: Subject, threads: int | None) -> tuple[dict[str, Any], float | None]:
+def _by_paper(run: store.Run, subject: Subject, threads: int | None) -> tuple[dict[str, Any], float | None]:
     """What the paper's rule finds, and the seconds for layers and neurons; where it needs more layers, that."""
     stamps: dict[str, float] = {}
     try:
-        found = debug_run(
+        found = debug.debug_run(
             run,
             subject=subject,
             samples=SAMPLES,
@@ -138,12 +133,14 @@ def _by_paper(run: Run, subject: Subject, threads: int | None) -> tuple[dict[str
 def _compiled() -> None:
     """Everything that is timed has run once: first compilations are no cost of a cell."""
     with tempfile.TemporaryDirectory(prefix="fairbits-") as place:
-        subject = load_subject("heart")
-        run = search_subject(subject, Settings(budget=Budget(evaluations=500)), Path(place) / "run")
-        debug_run(run, subject=subject, samples=20, trainings=0, sets=False)
+        subject = data.load_subject("heart")
+        run = search.search_subject(
+            subject, search.Settings(budget=search.Budget(evaluations=500)), Path(place) / "run"
+        )
+        debug.debug_run(run, subject=subject, samples=20, trainings=0, sets=False)
 
 
-def _studied(found: DebugResult) -> dict[str, Any]:
+def _studied(found: debug.DebugResult) -> dict[str, Any]:
     layer = next((one for one in found.layers if one.layer == found.suspect), None)
     return {
         "accuracy": found.accuracy,
@@ -159,7 +156,7 @@ def _studied(found: DebugResult) -> dict[str, Any]:
     }
 
 
-def _neuron(one: NeuronEffect, rule: Rule) -> dict[str, Any]:
+def _neuron(one: debug.NeuronEffect, rule: debug.Rule) -> dict[str, Any]:
     figures, held = {"neuron": one.neuron, "acd": one.acd}, one.remedy
     if held is None:
         return figures
@@ -168,19 +165,19 @@ def _neuron(one: NeuronEffect, rule: Rule) -> dict[str, Any]:
     return figures | {"value": held.value, "accuracy": held.accuracy, "k_mean": k_mean}
 
 
-def _repaired(run: Run, subject: Subject, threads: int | None) -> dict[str, Any]:
+def _repaired(run: store.Run, subject: Subject, threads: int | None) -> dict[str, Any]:
     """The best set of neurons within the accuracy budget, by the half of the evidence that it was planned on.
 
     The budget is the paper's: accuracy as it was found, without the margin that `fairbits repair` asks for.
     """
     try:
-        found: RepairResult = repair_run(
+        found: repair.RepairResult = repair.repair_run(
             run, subject=subject, max_accuracy_loss=MAX_LOSS, retrain=False, threads=threads
         )
     except UsageError as error:  # nobody to repair for, nothing within the budget, or no labels to judge by
         return {"set": None, "why": str(error)}
-    min_accuracy = found.before_plan.accuracy - MAX_LOSS
-    held = [one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= min_accuracy]
+    least = found.before_plan.accuracy - MAX_LOSS
+    held = (one for one in found.repairs if one.neurons and one.shrink == 0 and one.plan.accuracy >= least)
     best = min(held, key=lambda one: one.plan.k_mean, default=None)
     if best is None:
         return {"set": None, "why": "no set of neurons keeps within the accuracy budget."}

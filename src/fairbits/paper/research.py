@@ -13,7 +13,7 @@ import itertools
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -202,9 +202,8 @@ class ExperimentPlan:
         threads: int | None = None,
     ) -> ExperimentPlan:
         """The plan of a research question: short, or (full) as long as the paper's."""
-        contest = Contest(budget=budget, repeats=repeats, partition=partition, threads=threads)
-        if full:
-            contest = replace(contest, budget=Budget(seconds=FULL_SECONDS[question]), repeats=FULL_REPEATS)
+        limit, runs = (Budget(seconds=FULL_SECONDS[question]), FULL_REPEATS) if full else (budget, repeats)
+        contest = Contest(budget=limit, repeats=runs, partition=partition, threads=threads)
         chosen = tuple(dict.fromkeys(strategies or STRATEGIES[question]))
         if question == "field" and (DEFAULT not in chosen or len(chosen) < 2):
             raise OptionError(

@@ -176,10 +176,8 @@ def _fault(kinds: Any, error: Exception) -> Fault:
         (kinds.ObjectLostError, "node", "what it needed, or its result, was lost with a Ray node"),
         ((kinds.RaySystemError, ConnectionError), LOST.kind, LOST.words),
     )
-    for classes, kind, words in known:
-        if isinstance(error, classes):
-            return Fault(kind, words, error)
-    return fault_of(error)
+    named = (Fault(kind, words, error) for classes, kind, words in known if isinstance(error, classes))
+    return next(named, None) or fault_of(error)
 
 
 _states: dict[str, tuple[Job, Any]] = {}

@@ -64,15 +64,9 @@ class Budget:
                 raise OptionError(f"the budget of {name} is {limit}; it must be larger than 0.")
 
     def __str__(self) -> str:
-        parts = []
-        if self.seconds is not None:
-            parts.append(f"{self.seconds:g} s")
-        parts += [
-            f"{getattr(self, name):,} {name}" for name in ("evaluations", "cases", "queries") if getattr(self, name)
-        ]
-        if self.ends is not None:
-            parts.append(f"tasks ended at {', '.join(f'{end:,}' for end in self.ends)}")
-        return ", ".join(parts)
+        counts = [f"{getattr(self, name):,} {name}" for name in COUNTED[1:] if getattr(self, name)]
+        ends = "" if self.ends is None else f"tasks ended at {', '.join(f'{end:,}' for end in self.ends)}"
+        return ", ".join(filter(None, ["" if self.seconds is None else f"{self.seconds:g} s", *counts, ends]))
 
 
 @dataclass(slots=True)

@@ -74,10 +74,10 @@ class Problem:
         if len(self.free) == 0:
             raise OptionError("every attribute is protected or immutable, so there is nothing to search over.")
         attributes = [self.schema.attributes[i] for i in self.free]
-        self.low = np.array([a.low for a in attributes])
-        self.high = np.array([a.upper for a in attributes])
-        self.stride = np.array([a.stride for a in attributes])
-        self.discrete = np.array([a.discrete for a in attributes])
+        self.low, self.high, self.stride, self.discrete = (
+            np.array([getattr(attribute, name) for attribute in attributes])
+            for name in ("low", "upper", "stride", "discrete")
+        )
         self._sets = {place: np.array(a.allowed) for place, a in enumerate(attributes) if a.allowed}
         self._drawn_rules = [rule for rule in self.schema.rules if set(self.free).issuperset(rule.columns)]
 
@@ -105,9 +105,8 @@ class Problem:
 
     def allowed(self, people: Codes) -> npt.NDArray[np.bool_]:
         """Which people can exist under the rules, and are plausible enough, (n,)."""
-        fine = np.ones(len(people), dtype=np.bool_)
-        if self.evaluator.validity.any:
-            fine = self.evaluator.validity.people(people)
+        ruled, everybody = self.evaluator.validity, np.ones(len(people), dtype=np.bool_)
+        fine = ruled.people(people) if ruled.any else everybody
         if self.min_plausibility is not None:
             fine[fine] = self.plausible(people[fine])
         return fine
@@ -200,10 +199,8 @@ class Problem:
         plausible enough, stays at ``current``; None means at their anchors.
         """
         before = anchors if current is None else current
-        people = self._onto_values(people, before)
-        if self.within is not None:
-            people = self._near(people, anchors, self.within, rng)
-        return self._kept(people, before)
+        whole = self._onto_values(people, before)
+        return self._kept(whole if self.within is None else self._near(whole, anchors, self.within, rng), before)
 
     def _kept(self, people: Codes, before: Codes) -> Codes:
         """People, with whoever is not allowed left where they were."""

@@ -15,8 +15,7 @@ from fairbits.search.strategies.aequitas import Aequitas
 from fairbits.search.strategies.climb import Climb
 from fairbits.search.strategies.dice import Dice
 from fairbits.search.strategies.exhaustive import Exhaustive
-from fairbits.search.strategies.expga import ExpGA
-from fairbits.search.strategies.grft import Grft
+from fairbits.search.strategies.expga import ExpGA, Grft
 from fairbits.search.strategies.neuronfair import NeuronFair
 from fairbits.search.strategies.sg import Sg
 from fairbits.search.strategies.themis import Random, Themis

@@ -55,7 +55,6 @@ class SearchShard:
     """A piece of a search as plain data: which rounds, and its share of the budget."""
 
     number: int
-    strategy: str
     seed: int
     first: int
     stride: int
@@ -75,7 +74,6 @@ class SearchShard:
 class ShardPlan:
     """All tasks of a search; make one with ``of``."""
 
-    strategy: str
     seed: int
     budget: Budget
     count: int | None
@@ -103,7 +101,7 @@ class ShardPlan:
             count = None
         if budget.ends is not None and count is not None and len(budget.ends) > count:
             raise OptionError(f"--ends names {len(budget.ends)} tasks, but the search has {count}; give --shards too.")
-        return cls(strategy.name, seed, budget, count, limit)
+        return cls(seed, budget, count, limit)
 
     @property
     def alone(self) -> bool:
@@ -137,7 +135,7 @@ class ShardPlan:
             last, stride = (number + 1) * self.rounds // stride, 1
         elif self._by_the_clock:
             first, stride = number * ROUNDS_APART, 1
-        return SearchShard(number, self.strategy, self.seed, first, stride, last, Budget(**limits), offset)
+        return SearchShard(number, self.seed, first, stride, last, Budget(**limits), offset)
 
     @property
     def _by_the_clock(self) -> bool:
@@ -150,10 +148,9 @@ class ShardPlan:
         if self.alone or self.count is None or self.rounds is not None or self._by_the_clock:
             return limits, number * NUMBERS_APART
         shares = {name: _split(total, self.count, number) for name, total in limits.items() if name in _SHARED}
-        offset = number * NUMBERS_APART
-        if self.budget.evaluations is not None:
-            offset = sum(_split(self.budget.evaluations, self.count, before) for before in range(number))
-        return {**limits, **shares}, offset
+        total = self.budget.evaluations
+        before = [] if total is None else [_split(total, self.count, other) for other in range(number)]
+        return {**limits, **shares}, number * NUMBERS_APART if total is None else sum(before)
 
 
 def _split(total: int, count: int, number: int) -> int:
@@ -208,9 +205,8 @@ def begin_again(task: SearchShard, record: TaskRecord | None) -> tuple[int, Tall
     # Cases on disk may be ahead of the last round; the repeated one will not keep them again, so count them now.
     tally = replace(Tally(**state["tally"]), cases=record.rows)
     replay = Replay(state["evaluations"], record.evaluations, state["seconds"], record.seconds)
-    budget = task.budget
-    if budget.evaluations is not None:
-        budget = replace(budget, evaluations=max(budget.evaluations, record.evaluations))
+    allowed = task.budget.evaluations
+    budget = replace(task.budget, evaluations=None if allowed is None else max(allowed, record.evaluations))
     return state["rounds"], tally, replay, budget
 
 

@@ -197,9 +197,8 @@ def read_parquet(
             raise OptionError(
                 f"{str(path)!r} has {file.metadata.num_rows:,} rows, where at most {max_rows:,} make sense; {remedy}."
             )
-        schema = file.schema_arrow
-        if columns is not None:
-            schema = pa.schema([schema.field(name) for name in columns], schema.metadata)
+        whole = file.schema_arrow
+        schema = whole if columns is None else pa.schema([whole.field(name) for name in columns], whole.metadata)
         batches, size, rows = [], 0, 0
         for batch in file.iter_batches(batch_size=_ROWS, columns=columns):
             size, rows = size + batch.nbytes, rows + batch.num_rows

@@ -150,11 +150,8 @@ def unwritable(folder: Path, error: OSError) -> OptionError:
 def _files(folder: Path) -> list[Path]:
     """Everything in the folder; the folders of the parts and of the tasks count by what is in them."""
     found: list[Path] = []
-    if not folder.exists():  # an empty folder of a store of objects is none
-        return found
-    for path in sorted(folder.iterdir()):
-        if path.name == LOCK:
-            continue
+    there = folder.iterdir() if folder.exists() else ()  # an empty folder of a store of objects is none
+    for path in sorted(path for path in there if path.name != LOCK):
         inner = path.name in _OWN_INSIDE and path.is_dir() and not path.is_symlink()
         found += sorted(one for one in path.rglob("*") if not one.is_dir() or one.is_symlink()) if inner else [path]
     return found

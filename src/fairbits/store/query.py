@@ -194,8 +194,8 @@ def _check_known(part: dict[str, Any], where: str) -> None:
             f"compare columns with values, e.g. \"k >= 8 and lower(job) = 'sales'\"."
         )
     if kind and (kind not in _CLASSES or (kind == "OPERATOR" and part.get("type") not in _OPERATORS)):
-        what = str(part.get("type") or kind).lower().replace("_", " ")
-        raise OptionError(f'the filter {_short(where)} uses a {what}; a filter compares values, e.g. "k >= 8".')
+        what = f"a {str(part.get('type') or kind).lower().replace('_', ' ')}"
+        raise OptionError(f'the filter {_short(where)} uses {what}; a filter compares values, e.g. "k >= 8".')
     if kind == "TYPE" or "cast_type" in part:
         named = part.get("type_name") or (part.get("cast_type") or {}).get("id") or ""
         if named.lower() not in _TYPES:

@@ -88,16 +88,6 @@ class Run(Shown):
         ----------
         folder
             Folder or address of the run.
-
-        Returns
-        -------
-        Self
-            The run.
-
-        Raises
-        ------
-        OptionError
-            If there is no run, or it is damaged.
         """
         place = place_of(folder)
         with reaching(place):
@@ -190,11 +180,6 @@ class Run(Shown):
         -------
         pa.Table
             One row per case.
-
-        Raises
-        ------
-        OptionError
-            If the condition is no condition on the cases.
         """
         return self.batches(where=where, top=top, labels=labels).read_all()
 
@@ -209,16 +194,6 @@ class Run(Shown):
             How many cases; None gives all.
         labels
             Give labels instead of codes.
-
-        Returns
-        -------
-        pa.RecordBatchReader
-            A reader of record batches.
-
-        Raises
-        ------
-        OptionError
-            If the condition is no condition on the cases.
         """
         if top is not None and top < 1:
             raise OptionError(f"top is {top}; ask for at least one case.")
@@ -249,11 +224,6 @@ class Run(Shown):
         -------
         list[Case]
             Cases as by :meth:`cases`, each with its attributes in words and its two extreme twins.
-
-        Raises
-        ------
-        OptionError
-            If the condition is no condition on the cases.
         """
         figures = [name for name in FIGURES if name not in ("low_twin", "high_twin")]
         named = list(zip(self.layout.names, self.layout.attributes, strict=True))
@@ -334,11 +304,6 @@ class Run(Shown):
         ----------
         sql
             A SELECT statement.
-
-        Returns
-        -------
-        pa.Table
-            The answer.
         """
         return self._safely(lambda: self._questions.ask(sql))
 

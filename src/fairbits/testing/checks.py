@@ -5,6 +5,7 @@ For trying them there is a small subject whose worst people are known.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -120,8 +121,8 @@ def score_rules(subject: subjects.Subject, inputs: npt.NDArray[Any]) -> Iterator
         yield "range"
     expect(bool((given == inputs).all()), "input", "the model wrote into the rows that it was given")
     yield "input"
-    again = np.asarray(model.scores(inputs.copy()))
-    expect(np.allclose(found, again, atol=TOLERANCE), "repeat", "the same rows got other scores the second time")
+    same = np.allclose(found, np.asarray(model.scores(inputs.copy())), atol=TOLERANCE)
+    expect(same, "repeat", "the same rows got other scores the second time")
     yield "repeat"
     single = np.concatenate([np.asarray(model.scores(inputs[i : i + 1].copy())) for i in range(len(inputs))])
     expect(np.allclose(found, single, atol=TOLERANCE), "batch", "a row alone scores otherwise than among others")
@@ -146,8 +147,7 @@ def _gradients(model: Any, inputs: npt.NDArray[Any]) -> None:
         ahead[:, column] += step
         behind[:, column] -= step
         rise = (np.asarray(model.scores(ahead), np.float64) - np.asarray(model.scores(behind), np.float64)) / (2 * step)
-        noise = TOLERANCE / step
-        misses.append(np.abs(slopes[:, column] - rise) / (np.abs(rise) + noise))
+        misses.append(np.abs(slopes[:, column] - rise) / (np.abs(rise) + TOLERANCE / step))
     middle = float(np.median(np.concatenate(misses)))
     expect(middle <= SLOPE_TOLERANCE, "gradients", f"slopes miss differences of scores by {middle:.0%} in the median")
 
@@ -155,8 +155,8 @@ def _gradients(model: Any, inputs: npt.NDArray[Any]) -> None:
 def _interventions(model: Any, inputs: npt.NDArray[Any]) -> None:
 
     before = np.asarray(model.scores(inputs))
-    held = model.with_interventions([models.Do(0, 0, 0.5)])
-    expect(held is not model, "interventions", "with_interventions changed the model itself; give a new one")
+    other = model.with_interventions([models.Do(0, 0, 0.5)]) is not model
+    expect(other, "interventions", "with_interventions changed the model itself; give a new one")
     same = np.array_equal(before, np.asarray(model.scores(inputs)))
     expect(same, "interventions", "holding a neuron in a new model changed the scores of the old one")
 
@@ -227,12 +227,10 @@ def check_strategy(
     about = subject or small_subject()
     with tempfile.TemporaryDirectory() as place:
 
-        def searched(name: str, count: int, **more: Any) -> store.Run:
-            given = {key: more.pop(key) for key in ("within",) if key in more}
-            settings = search.Settings(
-                budget=search.Budget(evaluations=count), seed=seed, threads=1, **given
-            ).with_strategy(strategy)
-            return search.search_subject(about, settings, Path(place) / name, **more)
+        def searched(name: str, count: int, *, within: int | None = None, resume: bool = False) -> store.Run:
+            budget = search.Budget(evaluations=count)
+            settings = search.Settings(budget=budget, seed=seed, threads=1, within=within).with_strategy(strategy)
+            return search.search_subject(about, settings, Path(place) / name, resume=resume)
 
         one = searched("one", evaluations)
         asked = _summary(one)["evaluations"]
@@ -242,12 +240,11 @@ def check_strategy(
         same = searched("two", evaluations).content(anew=True) == one.content(anew=True)
         expect(same, "seed", "the same seed found other people; take every random number from the generator given")
         searched("half", evaluations // 2)
-        on = searched("half", evaluations, resume=True)
-        same = on.content(anew=True) == one.content(anew=True)
+        same = searched("half", evaluations, resume=True).content(anew=True) == one.content(anew=True)
         expect(same, "resume", "a search that went on found other people; keep nothing from one round for the next")
         near = searched("near", evaluations, within=1)
-        farthest = _summary(near)["k_max_within_1"]
-        expect(farthest == _summary(near)["k_max"] or not len(near), "within", "people lie further than within = 1")
+        far = _summary(near)["k_max_within_1"] != _summary(near)["k_max"]
+        expect(not far or not len(near), "within", "people lie further than within = 1")
         _inside(one, about.schema)
     return ("budget", "seed", "resume", "within", "domain")
 
@@ -346,8 +343,7 @@ def _planner_maker(run: Any, subject: subjects.Subject, seed: int) -> Callable[.
     """Makes planners that differ in nothing, each with evidence of its own."""
 
     def plan(change: Callable[[repair.Halves], repair.Halves] = lambda halves: halves) -> repair.Planner:
-        root = np.random.SeedSequence(seed)
-        splitting, planning = root.spawn(2)
+        splitting, planning = np.random.SeedSequence(seed).spawn(2)
         halves = change(repair.split(run, subject, np.random.default_rng(splitting), rows_for_cases=True))
         setting = repair.Setting(subject, run.manifest["epsilon"], run.manifest["partition"], threads=1)
         return repair.Planner(subject.model, halves, setting, BUDGET, planning, lambda _: None, quick=True)
@@ -371,9 +367,8 @@ def _proposals(proposer: repair.Proposer, planner: repair.Planner) -> list[repai
 
 def _asked(proposal: repair.Proposal, subject: subjects.Subject) -> subjects.Subject:
     """The subject with the proposed model in place of its own."""
-    if proposal.fitted is not None:
-        return replace(subject, model=proposal.network, encoding=proposal.fitted.encoding)
-    return replace(subject, model=proposal.network)
+    encoding = subject.encoding if proposal.fitted is None else proposal.fitted.encoding
+    return replace(subject, model=proposal.network, encoding=encoding)
 
 
 def _checked(proposal: repair.Proposal, subject: subjects.Subject, seed: int) -> npt.NDArray[Any]:
@@ -382,8 +377,7 @@ def _checked(proposal: repair.Proposal, subject: subjects.Subject, seed: int) ->
     width = about.encoding.width
     words = f"{proposal.name!r} takes {proposal.network.inputs} inputs, the people make {width}; see Proposal.fitted"
     expect(int(proposal.network.inputs) == width, "scores", words)
-    people = _people(subject, seed)
-    inputs = about.encoding.encode(people)
+    inputs = about.encoding.encode(_people(subject, seed))
     try:
         list(score_rules(about, inputs))
     except ConformanceError as error:
@@ -418,11 +412,8 @@ def _people(subject: subjects.Subject, seed: int) -> npt.NDArray[np.float64]:
 
 def _evidence(halves: repair.Halves) -> dict[str, npt.NDArray[Any]]:
     """Copies of everything that a proposer can write to."""
-    found: dict[str, npt.NDArray[Any]] = {}
-    for name in ("plan", "training", "held_out"):
-        half = getattr(halves, name)
-        found |= {f"{name}.{part}": getattr(half, part).copy() for part in ("cases", "rows", "labels")}
-    return found
+    pairs = itertools.product(("plan", "training", "held_out"), ("cases", "rows", "labels"))
+    return {f"{name}.{part}": getattr(getattr(halves, name), part).copy() for name, part in pairs}
 
 
 def _scrambled(halves: repair.Halves) -> repair.Halves:

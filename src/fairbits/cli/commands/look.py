@@ -57,8 +57,7 @@ def report(
     loading: LoadingOptions,
 ) -> None:
     """Write report.html, report.md, summary.json and manifest.json from whatever the run has; sign and verify them."""
-    asked = {"--check": check, "--sign": sign, "--verify": verify}
-    chosen = [name for name, wanted in asked.items() if wanted]
+    chosen = [name for name, wanted in {"--check": check, "--sign": sign, "--verify": verify}.items() if wanted]
     if len(chosen) > 1:
         raise OptionError(f"{' and '.join(chosen)} do not go together; give one of them.")
     if key is not None and not verify:
@@ -81,9 +80,9 @@ def report(
         warn_of_damage(opened)
         with progress_bar("measuring") as progress:
             page = opened.report(out=out, forms=form, threads=options.threads, progress=progress)
-    made = (
-        {"report": str(page)} if opened_key is None else {"report": str(page), "signed": _sign(page.parent, opened_key)}
-    )
+    made, folder = {"report": str(page)}, page.parent
+    if opened_key is not None:
+        made["signed"] = pages.sign(folder / pages.MANIFEST, opened_key, folder / pages.SIGNATURE)
     summary = store.read_json(page.parent / "summary.json")
     if as_json:
         print_json({**made, "summary": summary})
@@ -93,11 +92,6 @@ def report(
             print(f"Signed with {made['signed']}.")
     for words in summary.get("report", {}).get("contradictions", ()):
         raise ContradictionError(words["words"])
-
-
-def _sign(folder: Path, key: Path) -> str:
-    """Sign the manifest of a folder; gives the fingerprint of the key."""
-    return pages.sign(folder / pages.MANIFEST, key, folder / pages.SIGNATURE)
 
 
 def _verify(folder: Path, key: Path | None, *, as_json: bool) -> None:
@@ -205,8 +199,7 @@ def explore(
         address = f"http://{hosts[0]}/?token={token}"
         print(address, flush=True)
         print("Only this machine can open it. Ctrl-C ends it; nothing in the run is changed.", file=sys.stderr)
-        wanted = sys.stdout.isatty() if browser is None else browser
-        if wanted and not webbrowser.open(address):
+        if (sys.stdout.isatty() if browser is None else browser) and not webbrowser.open(address):
             print("No browser could be started; open the address yourself.", file=sys.stderr)
         explorers.serve(explorers.build_app(explorer, token=token, hosts=hosts), listening)
     print("The explorer has ended.", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -89,10 +89,13 @@ def paper(
         _compare(subject, strategies, asked, protected, out, loading, as_json=as_json)
         return
     budget, repeats, out = budget or "5s", 1 if repeats is None else repeats, out or PLACE
-    of_others = {"--epsilon": epsilon, "--protected": protected, "--seed": seed or None}
-    of_mitigation = {"--quick": quick or None, "--trials": None if trials == 20 else trials}
-    _refuse(question, of_others, "compare")
-    _refuse(question, of_mitigation if question != "mitigation" else {}, "mitigation")
+    asked_for: dict[str, dict[str, Any]] = {
+        "compare": {"--epsilon": epsilon, "--protected": protected, "--seed": seed or None},
+        "mitigation": {"--quick": quick or None, "--trials": None if trials == 20 else trials},
+    }
+    for only, given in asked_for.items():
+        for flag in [flag for flag, value in given.items() if value is not None and question != only]:
+            raise OptionError(f"{flag} does not apply to {question!r}; it is for {only}.")
     _check(question, strategies, repeats, full)
     if networks is not None and (question != "rq3" or subjects is not None):
         raise OptionError("--networks is for rq3, and takes the place of --subjects; leave one of them out.")
@@ -100,36 +103,26 @@ def paper(
     found = experiments.roster(named) if networks is None else experiments.networks(networks)
     wanted = None if strategies is None else names_of(strategies, "--strategies")
     seconds = experiments.FULL_SECONDS[question] if full else 2.0 if question == "ablation" else seconds_of(budget)
-    tables: tuple[experiments.Results, ...]
     with steps(seconds, shown=not as_json) as progress:
         more: dict[str, Any] = {"threads": options.threads, "progress": progress}
         apart = {**more, "executor_options": options}
+        limits: dict[str, Any] = {"budget": Budget(seconds=seconds), "strategies": wanted, "partition": partition}
+
+        def planned() -> tuple[experiments.Results, ...]:
+            terms = {**limits, "repeats": repeats, "full": full, "threads": options.threads}
+            plan = experiments.ExperimentPlan.of(question, found, out, **terms)
+            return (plan.run(progress, executor_options=options),)
+
+        make: dict[str, Callable[[], tuple[experiments.Results, ...]]] = {
+            "datasets": lambda: (experiments.datasets(found),),
+            "ablation": lambda: (experiments.ablation(found, out, queries=queries, repeats=repeats, **apart),),
+            "mitigation": lambda: (experiments.mitigation_table(found, out, trials=trials, quick=quick, **more),),
+            "repairs": lambda: (experiments.repairs_table(found, out, seconds=seconds, **more),),
+            "rq3": lambda: experiments.rq3(found, out, **limits, **apart),
+        }
+        tables = make.get(question, planned)()
         if question == "datasets":
-            tables = (experiments.datasets(found),)
             tables[0].write(out, question)
-        elif question == "ablation":
-            tables = (experiments.ablation(found, out, queries=queries, repeats=repeats, **apart),)
-        elif question == "mitigation":
-            tables = (experiments.mitigation_table(found, out, trials=trials, quick=quick, **more),)
-        elif question == "repairs":
-            tables = (experiments.repairs_table(found, out, seconds=seconds, **more),)
-        elif question == "rq3":
-            tables = experiments.rq3(
-                found, out, budget=Budget(seconds=seconds), strategies=wanted, partition=partition, **apart
-            )
-        else:
-            plan = experiments.ExperimentPlan.of(
-                question,
-                found,
-                out,
-                budget=Budget(seconds=seconds),
-                repeats=repeats,
-                full=full,
-                strategies=wanted,
-                partition=partition,
-                threads=options.threads,
-            )
-            tables = (plan.run(progress, executor_options=options),)
     answer(
         as_json,
         lambda: [asdict(table) for table in tables] if len(tables) > 1 else asdict(tables[0]),
@@ -156,12 +149,6 @@ def _compare(
     with steps(seconds, shown=not as_json) as progress:
         found = door.compare(wanted, out=out, progress=progress, **arguments_of(options))
     answer(as_json, found.as_dict, lambda: report.contest_page(found.as_dict(), drawn=False), f"page  {found.page}")
-
-
-def _refuse(question: str, given: Mapping[str, object], only: str) -> None:
-    strange = next((flag for flag, value in given.items() if value is not None), None)
-    if strange is not None:
-        raise OptionError(f"{strange} does not apply to {question!r}; it is for {only}.")
 
 
 def _check(question: str, strategies: str | None, repeats: int, full: bool) -> None:

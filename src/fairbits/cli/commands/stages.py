@@ -60,9 +60,8 @@ def measure(
     groups = audit.groups(seed=options.seed)
     of_texts = measures.text_model(audit.subject) is not None
     words = audit.words(epsilon=options.epsilon, seed=options.seed) if of_texts else None
-    nearby = f"next  fairbits audit {subject}{loading.typed}"
-    if twins != TwinsOptions():
-        nearby = 'next  an audit file with kind = "twins" has a page and a gate, see docs/text.md'
+    page = 'next  an audit file with kind = "twins" has a page and a gate, see docs/text.md'
+    nearby = f"next  fairbits audit {subject}{loading.typed}" if twins == TwinsOptions() else page
 
     def document() -> dict[str, Any]:
         more = {} if words is None else {"words": store.record_to_json(words)}

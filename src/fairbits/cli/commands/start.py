@@ -121,7 +121,9 @@ def init(
     silent = yes or as_json
     target = target or _ask("Which column does the model predict?", data.column_names, "--target", silent)
     groups = _groups(data, (target, *ignored), silent)
-    names = _attribute_names(data, groups, (target, *ignored))
+    inside = {column for group in groups for column in group.own_columns}
+    names = [name for name in data.column_names if name not in {*inside, target, *ignored}]
+    names += [group.name for group in groups]
     protected = protected or _ask("Which attributes are protected (comma-separated)?", names, "--protected", silent)
     classes = subjects.infer_classes(data, target) if target in data.column_names else ()
     if favourable is None and classes and not silent:
@@ -194,12 +196,6 @@ def _question(group: domain.Attribute) -> str:
     return f"Columns {columns} look one-hot: treat them as one attribute {group.name!r}?"
 
 
-def _attribute_names(data: pa.Table, groups: list[domain.Attribute], leave_out: tuple[str, ...]) -> list[str]:
-    inside = {column for group in groups for column in group.own_columns}
-    alone = [name for name in data.column_names if name not in inside and name not in leave_out]
-    return alone + [group.name for group in groups]
-
-
 #: What can be done, with how many names, and with which options.
 ACTIONS: dict[str, tuple[str, int | None, frozenset[str]]] = {
     "list": ("", 0, frozenset({"as_json"})),
@@ -243,23 +239,20 @@ def data(
     if strange is not None:
         raise OptionError(f"--{strange.removeprefix('as_')} does not apply to `fairbits data {action}`; leave it out.")
     if action == "list":
-        _list(as_json=as_json)
+        rows = [_overview(entry) for entry in built_ins.BUILT_IN.values()]
+        nearby = "next  fairbits data show NAME"
+        answer(as_json, lambda: rows, lambda: report.built_in_list(rows), nearby, everything=True)
     elif action == "show":
         _show(names[0], as_json=as_json)
     elif action == "export":
-        _export(names[0], out or Path(names[0]), codes=codes, force=force)
+        subject, folder = built_ins.load_subject(names[0]), out or Path(names[0])
+        print(*subjects.export_subject(subject, folder, codes=codes, force=force), sep="\n")
     elif action == "add":
         print(f"kept as {built_ins.add(names[0], Path(names[1]))}")
     elif action == "forget":
         print(f"{names[0]} is forgotten" if built_ins.forget(names[0]) else f"{names[0]} was not kept; nothing to do")
     else:
         _train(names, seed, out or Path("networks"))
-
-
-def _list(*, as_json: bool) -> None:
-    """All built-in subjects, and whether their data are on this machine."""
-    rows = [_overview(entry) for entry in built_ins.BUILT_IN.values()]
-    answer(as_json, lambda: rows, lambda: report.built_in_list(rows), "next  fairbits data show NAME", everything=True)
 
 
 def _show(name: str, *, as_json: bool) -> None:
@@ -277,12 +270,6 @@ def _show(name: str, *, as_json: bool) -> None:
         "network": built_ins.load_card(name),
     }
     answer(as_json, lambda: about, lambda: report.built_in_blocks(entry, about), f"next  fairbits measure {name}")
-
-
-def _export(name: str, folder: Path, *, codes: bool, force: bool) -> None:
-    """Write a subject as files: table.csv, model.npz and the subject.toml that ties them together."""
-    for path in subjects.export_subject(built_ins.load_subject(name), folder, codes=codes, force=force):
-        print(path)
 
 
 def _train(names: tuple[str, ...], seed: int, out: Path) -> None:

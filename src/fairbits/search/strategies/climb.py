@@ -74,9 +74,8 @@ class Climb(Strategy):
         seeds, chains = options.get("seeds"), options.get("chains")
         if seeds is None:
             seeds = int(np.clip(2 ** int(np.log2(max(people // PER_SEED, 1))), MIN_SEEDS, MAX_SEEDS))
-            members = min(people // MIN_GENERATIONS, max(FEW_MEMBERS, people // MANY_GENERATIONS))
-            members = min(members, population(m), MAX_MEMBERS)
-            chains = chains or max(1, members // seeds)
+            members = min(people // MIN_GENERATIONS, max(FEW_MEMBERS, people // MANY_GENERATIONS), population(m))
+            chains = chains or max(1, min(members, MAX_MEMBERS) // seeds)
         return {**options, "seeds": seeds, "chains": chains or 1}
 
     def prepare(self, problem: Problem) -> None:
