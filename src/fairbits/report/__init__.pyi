@@ -12,9 +12,9 @@ from .fleet import fleet_page as fleet_page
 from .fleet import write_fleet as write_fleet
 from .html import render_fragment as render_fragment
 from .html import render_page as render_page
-from .judgement import keep_measurement as keep_measurement
-from .judgement import kept_measurement as kept_measurement
-from .judgement import measure_rows as measure_rows
+from .evidence import keep_measurement as keep_measurement
+from .evidence import kept_measurement as kept_measurement
+from .evidence import measure_rows as measure_rows
 from .looks import audit_look as audit_look
 from .looks import cases_look as cases_look
 from .looks import measure_look as measure_look
