@@ -3,6 +3,9 @@ from .compute import evaluator_of_run as evaluator_of_run
 from .contest import contest_page as contest_page
 from .contest import render_contest as render_contest
 from .contest import write_contest as write_contest
+from .evidence import keep_measurement as keep_measurement
+from .evidence import kept_measurement as kept_measurement
+from .evidence import measure_rows as measure_rows
 from .figures.palette import SCORES as SCORES
 from .figures.palette import stylesheet as stylesheet
 from .fleet import RANKS as RANKS
@@ -12,9 +15,6 @@ from .fleet import fleet_page as fleet_page
 from .fleet import write_fleet as write_fleet
 from .html import render_fragment as render_fragment
 from .html import render_page as render_page
-from .evidence import keep_measurement as keep_measurement
-from .evidence import kept_measurement as kept_measurement
-from .evidence import measure_rows as measure_rows
 from .looks import audit_look as audit_look
 from .looks import cases_look as cases_look
 from .looks import measure_look as measure_look
