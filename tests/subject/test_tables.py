@@ -351,11 +351,18 @@ def test_dates_however_they_are_written(values: list[Any], reason: str) -> None:
     assert any(f"when ({reason})" in note for note in schema.notes) == bool(reason)
 
 
-def test_a_column_that_counts_rows_is_left_out() -> None:
-    frame = pd.DataFrame({"X": range(1, 41), "sex": list("fm") * 20, "age": [30, 40] * 20})
+@pytest.mark.parametrize("first", [1, 5000])
+def test_a_column_that_counts_rows_is_left_out(first: int) -> None:
+    frame = pd.DataFrame({"X": range(first, first + 40), "sex": list("fm") * 20, "age": [30, 40] * 20})
     schema = fairbits.infer_schema(frame, protected="sex")
     assert schema.names == ("sex", "age")
     assert "it counts the rows" in schema.notes[0]
+
+
+def test_numbers_that_name_people_are_no_attribute() -> None:
+    numbered = np.random.default_rng(0).permutation(40) * 3
+    frame = pd.DataFrame({"person": numbered, "sex": list("fm") * 20, "age": [30, 40] * 20})
+    assert fairbits.infer_schema(frame, protected="sex").names == ("sex", "age")
 
 
 def test_a_schema_of_numbers_still_reads_cells_with_zeros(tmp_path: Path) -> None:

@@ -576,13 +576,13 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
         )
     elif repeated:
         taken = (
-            f"intervals, splits and tests take rows that repeat in every column for one person ({count:,} people)"
+            f"those that repeat in every column are taken for one person ({count:,} people)"
             if people is not None
-            else "people of other protected values are alike in them too, so they are taken for different people"
+            else "so do people of other protected values, so they are taken for different people"
         )
         notes.append(
-            f"{repeated:,} of {len(table):,} rows repeat in all unprotected columns; {taken}. Where rows belong to the "
-            f'same people, name the column of their id: person = "…" under [table].'
+            f"{repeated:,} of {len(table):,} rows repeat in all unprotected columns; {taken}. If the table says whose "
+            f'rows they are, name that column: person = "…" under [table].'
         )
     return tuple(notes)
 
