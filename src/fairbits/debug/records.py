@@ -111,13 +111,12 @@ class Vote:
 
     Attributes
     ----------
-    suspect, runner_up : int or None
-        The hidden layer with the most votes, and the one with the second most.
-    share, runner_up_share : Estimate or None
-        Their shares of the cases, with 95 % bootstrap intervals over cases.
-    certainty : float
+    suspect, runner_up, share, runner_up_share
+        The hidden layers with the most votes and the second most, and their shares of the cases, with 95 % bootstrap
+        intervals over cases.
+    certainty
         The share of bootstrap resamples of the cases in which the suspect has the most votes.
-    influence : Estimate
+    influence
         The mean of each case's largest ρ (what the paper prints as the layer's influence); under the rule ``code``,
         over the cases that were drawn at random.
     """

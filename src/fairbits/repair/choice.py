@@ -91,13 +91,7 @@ class Planner:
     notes: list[str] = field(default_factory=list)
 
     def rng(self, name: str) -> np.random.Generator:
-        """Randomness of a proposer's own: whoever else proposes changes nothing about it.
-
-        Parameters
-        ----------
-        name
-            What the randomness is for.
-        """
+        """Randomness of a proposer's own, by what it is for: whoever else proposes changes nothing about it."""
         key = (*self.seed.spawn_key, zlib.crc32(name.encode()))
         return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
 

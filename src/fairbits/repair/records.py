@@ -80,18 +80,7 @@ class Figures:
     f1: float | None = None
 
     def lowered(self, measure: Measure) -> float:
-        """The mean over the cases of what a repair is to lower: k for ``q_inf``, bits for ``q_1``.
-
-        Parameters
-        ----------
-        measure : str
-            ``q_inf`` or ``q_1``.
-
-        Returns
-        -------
-        float
-            The mean.
-        """
+        """The mean over the cases of what a repair is to lower: k for ``q_inf``, bits for ``q_1``."""
         return self.k_mean if measure == "q_inf" else self.q_1_mean
 
 
