@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil, floor, inf, log10
@@ -264,8 +264,9 @@ def _candidates(schema: Schema, codes: Codes, hits: Flags, growing: Flags, rng: 
     """Leaves of trees of other shapes and of other draws of the people, as rules, each once."""
     from sklearn.tree import DecisionTreeClassifier
 
-    columns = [i for i in schema.free_columns if np.ptp(codes[growing, i]) > 0]
-    features = [(i, code) for i in columns for code in _questions(schema.attributes[i])]
+    columns = {i: schema.attributes[i] for i in schema.free_columns if np.ptp(codes[growing, i]) > 0}
+    # A number is asked about itself, a category about each of its labels.
+    features = [(i, c) for i, one in columns.items() for c in (one.values() if one.kind == "category" else (None,))]
     if not features:
         return
     table = np.column_stack([codes[growing, i] if code is None else codes[growing, i] == code for i, code in features])
@@ -284,11 +285,6 @@ def _candidates(schema: Schema, codes: Codes, hits: Flags, growing: Flags, rng: 
             if text is not None and text not in seen:
                 seen.add(text)
                 yield Rule.of(text, schema.attributes)
-
-
-def _questions(attribute: Attribute) -> Iterable[float | None]:
-    """A number is asked about itself, a category about each of its labels."""
-    return attribute.values() if attribute.kind == "category" else (None,)
 
 
 #: A condition of a path: the feature, the threshold, and whether values above it are meant.

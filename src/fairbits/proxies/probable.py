@@ -102,7 +102,10 @@ def probable_table(
     large = np.array(expected) >= MIN_PEOPLE
     ratios = _ratios(rates, worth, large)
     apart = [likely == place for place in present]
-    hard = [None if not one.any() else _rate(selected, whose, every, one) for one in apart]
+    hard = [
+        rate_of(selected[one], people=None if whose is None else whose[one], weight=every[one]) if one.any() else None
+        for one in apart
+    ]
     highest = max((r.value for r, one in zip(hard, apart, strict=True) if r and one.sum() >= MIN_PEOPLE), default=0.0)
     groups = tuple(
         ProbableGroup(
@@ -120,10 +123,6 @@ def probable_table(
         for i, place in enumerate(present)
     )
     return ProbableTable(about.attribute, int(known.sum()), int((~known).sum()), groups, bits)
-
-
-def _rate(selected: Truths, people: Integers | None, weight: Floats, here: Truths) -> Estimate:
-    return rate_of(selected[here], people=None if people is None else people[here], weight=weight[here])
 
 
 def _ratios(rates: list[Estimate], worth: Floats, large: Truths) -> list[Estimate | None]:

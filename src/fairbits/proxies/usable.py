@@ -201,7 +201,7 @@ def justified_of(
     features: Floats, categorical: tuple[bool, ...], scores: npt.NDArray[np.floating], rng: np.random.Generator
 ) -> Justified:
     """Fit E[S|J] on halves, each for the other."""
-    rows = _some(np.arange(len(scores)), MAX_PEOPLE, rng)
+    rows = sampled_rows(len(scores), MAX_PEOPLE, rng)
     features, wanted = features[rows], np.asarray(scores, dtype=np.float64)[rows]
     n = len(wanted)
     fold, finished = np.zeros(n, dtype=np.int64), True
@@ -210,7 +210,7 @@ def justified_of(
     waves = Waves.of(features, categorical, rng)
     for half in (0, 1):
         fit, here = np.flatnonzero(fold != half), np.flatnonzero(fold == half)
-        for found, people in ((summaries, fit), (weaker, _some(fit, len(fit) // 2, rng))):
+        for found, people in ((summaries, fit), (weaker, fit[sampled_rows(len(fit), len(fit) // 2, rng)])):
             with _one_core():
                 waved = waves.mean(wanted, people)
             trees = boosted(features[people], categorical, wanted[people], rng)
@@ -326,10 +326,6 @@ def _merged(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     place = np.full(len(sizes), MAX_GROUPS - 1, dtype=np.int64)
     place[np.argsort(-sizes, kind="stable")[: MAX_GROUPS - 1]] = np.arange(MAX_GROUPS - 1)
     return place[codes]
-
-
-def _some(rows: npt.NDArray[np.int64], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    return rows[sampled_rows(len(rows), count, rng)]
 
 
 def _mixed(summaries: Floats, wanted: Floats) -> Floats:
