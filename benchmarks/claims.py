@@ -50,7 +50,7 @@ def claims(law: str, groups: int, people: int, equal: bool, size: float, group: 
     drawn = zip(effects, counts, strict=True)
     scores = [link(base[:, None] + one + names(rng, people, int(count), size)) for one, count in drawn]
     neutral = link(base[:, None] + names(rng, people, 6, size))
-    found = word_bits(scores, rng, neutral=neutral, draws=200)
+    found = word_bits(scores, rng, neutral=neutral)
     planted = float((np.abs(link(base + group) - link(base)) > 0.025).mean())
     return found.claimed, abs((found.above.value if found.above else 0.0) - planted)
 

@@ -246,3 +246,21 @@ def test_an_audit_file_has_a_page_with_words_and_nulls(audit_file: Write, tmp_pa
     assert found.data.words.families[0].found.claimed
     assert "In names: 1.00 bits of sex on average" in found.data.direct
     assert "nothing is claimed" not in found.data.opening.people
+
+
+def test_words_that_are_said_again_are_no_further_realisations() -> None:
+    names = {"sex": {value: [f"{value}{i}" for i in range(8)] for value in "fm"}}
+    clubs = {"sex": {value: [f"{value}-club{i}" for i in range(2)] for value in "fm"}}
+    claimed = 0
+    for seed in range(20):
+        likes = np.random.default_rng(seed).normal(0.5, 0.15, 4)
+        liked = dict(zip(["f-club0", "f-club1", "m-club0", "m-club1"], likes.tolist(), strict=True))
+
+        def decide(texts: list[str], liked: dict[str, float] = liked) -> np.ndarray:
+            return np.array([liked[text.split()[-1]] for text in texts])
+
+        families = {"both": {"who": names, "club": clubs}}
+        study = audit(decide, template="{who} wants {amount} and is in {club}", families=families).words()
+        assert study.families[0].realisations == 2
+        claimed += study.families[0].found.claimed
+    assert claimed == 0

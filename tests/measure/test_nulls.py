@@ -95,3 +95,25 @@ def test_one_realisation_claims_nothing() -> None:
     assert found.nulls[0].bits == 0
     assert "one realisation" in found.nulls[1].reason
     assert "neutral" in found.nulls[2].reason
+
+
+def test_a_group_is_found_among_strong_names() -> None:
+    def names(rng: np.random.Generator, words: int) -> np.ndarray:
+        """All odd ones in one direction, and to each of five people a little differently."""
+        return 0.3 * (np.exp(rng.normal(0, 1, words)) - np.exp(0.5) + rng.normal(0, 0.5, (5, words)))
+
+    right = wrong = 0
+    for seed in range(60):
+        rng = np.random.default_rng(7_000 + seed)
+        base = rng.uniform(-1.5, 1.0, (5, 1))
+        words, neutral = [base + names(rng, WORDS) for _ in range(GROUPS)], base + names(rng, 6)
+        for group in (0.0, 0.8):
+            scores = [1 - np.exp(-np.exp(one + group * (place == 0))) for place, one in enumerate(words)]
+            found = word_bits(scores, rng, neutral=1 - np.exp(-np.exp(neutral)))
+            assert found.above is not None
+            assert found.claimed == (found.above.low > 0)
+            assert found.chance is None or found.chance <= 0.005
+            right += found.claimed and group > 0
+            wrong += found.claimed and group == 0
+    assert wrong <= 2
+    assert right >= 20

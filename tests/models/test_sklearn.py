@@ -308,7 +308,7 @@ def test_skops_files_of_ensembles_and_splines_need_no_trust(name: str, tmp_path:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import SplineTransformer
 
-    from fairbits.models.registry import read_skops
+    from fairbits.models.registry import read_object
 
     io = pytest.importorskip("skops.io", reason="the sklearn extra is not installed")
     plain = LogisticRegression()
@@ -324,7 +324,7 @@ def test_skops_files_of_ensembles_and_splines_need_no_trust(name: str, tmp_path:
     rows = rng.normal(size=(40, 2))
     made.fit(rows, np.arange(40) % 2)
     io.dump(made, tmp_path / "model.skops")
-    read = read_skops(tmp_path / "model.skops", trust_pickle=False)
+    read = read_object(tmp_path / "model.skops", trust_pickle=False)
     np.testing.assert_array_equal(read.predict_proba(rows), made.predict_proba(rows))
 
 

@@ -182,7 +182,7 @@ def test_over_time(folder):
     audit = Audit.of(_subject(folder, TABLE + 'score = "p"\n' + ATTRIBUTES))
     periods = audit.proxies(by="month").periods
     assert [one.period for one in periods] == ["1", "2"]
-    assert all(one.bits[0].score is not None and one.bits[0].score.low > 0.1 for one in periods)
+    assert all(told is not None and told.low > 0.1 for told in (one.bits[0][1] for one in periods))
     with pytest.raises(OptionError, match="not in the table"):
         audit.proxies(by="moon")
 

@@ -351,11 +351,18 @@ def test_dates_however_they_are_written(values: list[Any], reason: str) -> None:
     assert any(f"when ({reason})" in note for note in schema.notes) == bool(reason)
 
 
-def test_a_column_that_counts_rows_is_left_out() -> None:
-    frame = pd.DataFrame({"X": range(1, 41), "sex": list("fm") * 20, "age": [30, 40] * 20})
+@pytest.mark.parametrize("first", [1, 5000])
+def test_a_column_that_counts_rows_is_left_out(first: int) -> None:
+    frame = pd.DataFrame({"X": range(first, first + 40), "sex": list("fm") * 20, "age": [30, 40] * 20})
     schema = fairbits.infer_schema(frame, protected="sex")
     assert schema.names == ("sex", "age")
     assert "it counts the rows" in schema.notes[0]
+
+
+def test_numbers_that_name_people_are_no_attribute() -> None:
+    numbered = np.random.default_rng(0).permutation(40) * 3
+    frame = pd.DataFrame({"person": numbered, "sex": list("fm") * 20, "age": [30, 40] * 20})
+    assert fairbits.infer_schema(frame, protected="sex").names == ("sex", "age")
 
 
 def test_a_schema_of_numbers_still_reads_cells_with_zeros(tmp_path: Path) -> None:
@@ -433,3 +440,19 @@ def test_columns_that_are_kept_for_the_model_are_said() -> None:
     assert "because the model does not take people without: customer_id." in told[wants_everything]
     assert "texts of digits are taken as numbers" in told[wants_numbers]
     assert "left out of the schema: customer_id" in told[wants_little]
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_xgboost_is_asked_where_its_file_cuts_names_that_are_not_ascii(saved: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"sex": rng.choice(["f", "m"], 300), "job": rng.choice(["Büro", "Care", "Öl, Gas"], 300)})
+    rows = rows.astype("category")
+    paid = ((rows.job == "Öl, Gas") ^ (rows.sex == "m") ^ (rng.random(300) < 0.1)).astype(int)
+    model = _xgboost().fit(rows, paid)
+    model.save_model(tmp_path / "model.json")
+    source, people = tmp_path / "model.json" if saved else model, rows.assign(paid=paid)
+    audit = fairbits.Audit.from_table(source, people, target="paid", protected="sex", favourable=1)
+    found = audit.measure(threads=1).to_frame()
+    twins = [model.predict_proba(rows.assign(sex=pd.Categorical([sex] * 300, ["f", "m"])))[:, 1] for sex in "fm"]
+    np.testing.assert_allclose(found["low"], np.min(twins, axis=0), atol=1e-6)
+    np.testing.assert_allclose(found["high"], np.max(twins, axis=0), atol=1e-6)

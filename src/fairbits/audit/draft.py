@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fairbits.domain import Attribute, GrantOptions, one_hot_groups, read_arrow
 from fairbits.errors import OptionError, choose_from
 from fairbits.models import ModelOptions
-from fairbits.subject import Draft, Drafted, draft_schema, other_schemas, write_draft
+from fairbits.subject import Draft, draft_schema, other_schemas, write_draft
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,7 @@ def draft_subject(
     options: ModelOptions | None = None,
     data: pa.Table | None = None,
     **grants: Unpack[GrantOptions],
-) -> Drafted:
+) -> Draft:
     """Infer what people are made of from a table, and write a commented subject.toml; what ``fairbits init`` does."""
     check_draft(out, force=force)
     found = read_arrow(table, delimiter=delimiter) if data is None else data

@@ -30,7 +30,7 @@ class Population:
     ----------
     kind
         ``domain`` (everybody whom the schema allows), ``near`` (rows of the table with some attributes changed), or
-        ``rows`` (the people of the table).
+        ``rows`` (the people of the table, alike ones counted once).
     count
         How many people they are; None where a real attribute makes them uncountable, or where nobody counted them.
     changes
@@ -77,7 +77,7 @@ class Population:
         """
         some = f"{self.changes} {'attribute' if self.changes == 1 else 'attributes'}"
         if self.kind == "rows":
-            said = "the people of the table"
+            said = "the people of the table, alike ones counted once"
         elif self.kind == "near":
             near = f"everybody within {self.changes} {'change' if self.changes == 1 else 'changes'} of a row"
             said = f"real rows with {some} drawn anew" if self.drawn else near

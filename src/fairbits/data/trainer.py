@@ -243,11 +243,8 @@ class NetworkTrainer:
     network: Network
     updates: int = UPDATES
     words: str = "trained further"
+    recipe: str = "by fairbits' own recipe for networks of this shape (Adam on shuffled rows, no early stopping)"
     epochs: int | None = None  # of a training anew; None: as many as the built-in networks have
-
-    @property
-    def recipe(self) -> str:
-        return "by fairbits' own recipe for networks of this shape (Adam on shuffled rows, no early stopping)"
 
     def check(self) -> None:
         """Refuse shapes that are not trained anew here."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,25 +80,16 @@ class LayerEffect:
 
     Parameters
     ----------
-    layer
-        From 0, the input.
-    width
-        Number of neurons.
-    delta, rho
-        Distance between twins, and how much more that is than before the layer; means over the cases.
-    votes
-        Cases in which this layer has the largest ρ.
-    delta_quantiles, rho_quantiles
-        The same over the cases, at ``QUANTILES``.
-    role
-        "protected input", "hidden", "output" or "tree".
-    explained
+    layer, width, role
+        From 0, the input; number of neurons; "protected input", "hidden", "output" or "tree".
+    delta, rho, delta_quantiles, rho_quantiles
+        Distance between twins, and how much more that is than before the layer; means over the cases, and at
+        ``QUANTILES``.
+    votes, votes_code
+        Cases in which this layer has the largest ρ, and those by the rule of the paper's public code.
+    explained, held
         What share of the bits goes when up to three of its neurons are held within the accuracy allowed: neurons and
-        values are chosen on one half of the cases, and this is of the other. The suspect has the largest.
-    held
-        These neurons.
-    votes_code
-        Cases in which the layer has the largest ρ by the rule of the paper's public code.
+        values are chosen on one half of the cases, and this is of the other; and these neurons.
     """
 
     layer: int
@@ -155,24 +147,20 @@ class Candidate:
     ----------
     statistic, value
         Which statistic of the neuron's outputs it is held at, and the number.
-    accuracy
-        With the neuron held; None without labels.
-    kept
-        Whether the accuracy stays within ε2.
+    accuracy, kept
+        With the neuron held (None without labels), and whether it stays within ε2.
     k_mean, id_rate, q_1_mean
         Means over all cases; None where they do not apply.
-    k_choosing, k_reported
-        Mean k on the two halves.
-    choosing, reported
-        The measure that is lowered on the two halves.
+    k_choosing, k_reported, choosing, reported
+        Mean k, and the measure that is lowered, on the two halves.
     """
 
     statistic: str
     value: float
-    accuracy: float | None  # None without labels
-    kept: bool  # whether the accuracy stays within ε2
-    k_mean: float  # of all cases
-    id_rate: float | None  # None for a regression
+    accuracy: float | None
+    kept: bool
+    k_mean: float
+    id_rate: float | None
     k_choosing: float
     k_reported: float
     q_1_mean: float | None  # of all cases; None where the run lowers k
@@ -194,16 +182,13 @@ class NeuronEffect:
 
     Parameters
     ----------
-    layer, neuron
-        Which one; layers are counted as in :class:`LayerEffect`, neurons from 0.
+    layer, neuron, label
+        Which one; layers are counted as in :class:`LayerEffect`, neurons from 0. Of a split of a tree: whom it sends to
+        the left.
     acd, acd_choosing, acd_low, acd_high
         See above.
-    active, inactive
-        The neuron on, and off.
-    candidates
-        Every value that was tried.
-    label
-        Of a split of a tree: whom it sends to the left.
+    active, inactive, candidates
+        The neuron on, and off; every value that was tried.
     """
 
     layer: int  # counted as in LayerEffect; a `Do` counts from 0
@@ -265,14 +250,11 @@ class Attribution:
 
     Attributes
     ----------
-    attributes
-        The protected attributes.
-    subsets
-        Bits of every set of attributes: the empty one first, all attributes last.
-    q_inf, q_1
-        By attribute, its Shapley share of the mean Q∞ and Q1 over the cases, in bits.
-    case_q_inf, case_q_1
-        The same of every single case, (cases, attributes).
+    attributes, subsets
+        The protected attributes, and bits of every set of them: the empty one first, all attributes last.
+    q_inf, q_1, case_q_inf, case_q_1
+        By attribute, its Shapley share of the mean Q∞ and Q1 over the cases, in bits; the same of every single case,
+        (cases, attributes).
     """
 
     attributes: tuple[str, ...]
@@ -289,14 +271,10 @@ class LabelBits:
 
     Attributes
     ----------
-    bits
-        That, in bits per row, with its 95 % interval.
-    label_bits
-        What is left to know about the label without the protected attributes, in bits per row.
-    rows
-        Rows that it was estimated on.
-    folds
-        Parts that the rows were cut into: each is predicted by learners that were fitted on the others.
+    bits, label_bits
+        That, in bits per row, with its 95 % interval; and what is left to know about the label without them.
+    rows, folds
+        Rows that it was estimated on, in so many parts: each is predicted by learners fitted on the others.
     """
 
     bits: Estimate
@@ -316,14 +294,12 @@ class NeuronSet:
 
     Attributes
     ----------
-    neurons : tuple of Do
+    neurons
         In the order in which they were taken; positions count from 0, as in every ``Do``.
-    explained : Estimate
+    explained, explained_choosing
         The share of the cases' mean bits that is gone when all of them are held, on the half of the cases that chose
-        none of them, with a 95 % bootstrap interval over cases.
-    explained_choosing : float
-        The same on the half that chose them.
-    accuracy : float or None
+        none of them, with a 95 % bootstrap interval over cases; and on the half that chose them.
+    accuracy
         What is left of the accuracy; None where it is not known.
     """
 
@@ -359,15 +335,14 @@ class OriginShare:
 
     Attributes
     ----------
-    attributes : tuple of str
+    attributes
         The attributes that vary; the others are held.
-    shared : Estimate
-        C/V: the share of what a training makes of these attributes that other trainings on these rows agree on.
-    single : Estimate
-        1 − C/V: the share that comes with the single training.
-    own : Estimate
+    shared, single
+        C/V, the share of what a training makes of these attributes that other trainings on these rows agree on, and
+        1 − C/V, the share that comes with the single training.
+    own
         How far the model under test agrees with the others: mean(D0·D̄)/mean(D0²).
-    effect, common : Estimate
+    effect, common
         √V, how far a training tells twins apart, and √C, how far all of them do, in units of the score.
     """
 
@@ -385,22 +360,16 @@ class Origin:
 
     Attributes
     ----------
-    shares : tuple of OriginShare
-        All attributes first, then each alone (nothing else where there is one); empty where it is not known.
-    why : str
-        Why it is not known, in one sentence; "" where it is.
-    trainings, people : int
-        Trainings that were compared, and people whose twins they scored.
-    held_out : bool
-        Whether no training has seen these people.
-    labels : LabelBits or None
+    shares, why
+        All attributes first, then each alone (nothing else where there is one); where it is not known, none, and why in
+        one sentence.
+    trainings, recipe, seconds, epochs
+        Trainings that were compared, whose they were, what they took one after the other, and epochs of those of a
+        network that were cut short, because whole ones did not fit; None where they were whole.
+    people, held_out
+        People whose twins they scored, and whether no training has seen these.
+    labels
         What the labels themselves carry.
-    seconds : float
-        What the trainings took, one after the other.
-    recipe : str
-        Whose trainings they were.
-    epochs : int or None
-        Of trainings of a network that were cut short, because whole ones did not fit; None where they were whole.
     """
 
     shares: tuple[OriginShare, ...]
@@ -446,28 +415,22 @@ class DebugResult(Shown):
 
     Parameters
     ----------
-    subject, identity
-        The name of the subject, and its identity in short.
+    subject, identity, regression
+        The name of the subject, its identity in short, and whether nothing is decided that could flip.
     epsilon, partition, seed, m, measure, rule, options
         The terms: tolerance, partition, seed, twins, what is lowered, the rule for layers, what was asked for.
     cases, worst, k, flips, q_1
         The cases looked at (the first ``worst`` are the worst, the others were drawn at random), and their figures.
     accuracy
         Of the model as it is; None without labels.
-    layers, suspect, delta, rho, vote
-        Effects of each layer, the suspect's number, distances and their growth for each case, and how the cases vote.
+    layers, suspect, delta, rho, vote, units
+        Effects of each layer, the suspect's number, distances and their growth for each case, how the cases vote, and
+        whether "layers" are a network's with neurons, or "trees" with splits.
     neurons, sets
         Effects of the suspect's neurons, and of several held together.
-    attribution
-        Which protected attributes the bits come from; None where there is one.
-    origin
-        How much comes with the data, and how much with the single training.
-    who
-        Which people it happens to, in rules.
-    units
-        What ``layers`` are: a network's layers with neurons, or trees with splits.
-    regression
-        Whether nothing is decided that could flip.
+    attribution, origin, who
+        Which protected attributes the bits come from (None with too many of them); how much comes with the data, and
+        how much with the single training; which people it happens to, in rules.
     notes, seconds
         What must be known to read it, and how long it took.
     """
@@ -601,13 +564,11 @@ def read_debug(folder: Path) -> DebugResult | None:
     with reading(folder / CASES, _REMEDY):
         cases = read_parquet(folder / CASES, remedy=_REMEDY, columns=["k", "flips", "q_1"], max_rows=_MAX_ROWS)
         k, flips, q_1 = (cases[name].to_numpy(zero_copy_only=False) for name in ("k", "flips", "q_1"))
-    rows: dict[tuple[int, int], list[dict[str, Any]]] = {}
     with reading(folder / NEURONS, _REMEDY):
         listed = (folder / NEURONS).is_file()
         table = read_parquet(folder / NEURONS, remedy=_REMEDY, max_rows=_MAX_ROWS).to_pylist() if listed else []
-        for row in table:
-            rows.setdefault((row["layer"], row["neuron"]), []).append(row)
-        neurons = tuple(_neuron(same) for same in rows.values())
+        rows = groupby(table, key=lambda row: (row["layer"], row["neuron"]))
+        neurons = tuple(_neuron(list(same)) for _, same in rows)
     return replace(found, neurons=neurons, cases=np.empty((len(k), 0)), k=k, flips=flips, q_1=q_1)
 
 

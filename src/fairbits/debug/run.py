@@ -348,29 +348,27 @@ class _Work:
 
     def origin(self, labels: LabelBits | None, trainings: int | None, *, patience: float | None, alike: bool) -> Origin:
         """The shares of data and training; where they cannot be known, one sentence that says why."""
-        if alike:
-            return Origin((), "Nothing to explain: the twins of every case looked at are treated alike.", labels)
-        if trainings == 0:
-            return Origin((), "Data or training was not asked: no model was trained again.", labels)
+        if alike or trainings == 0:
+            why = "Nothing to explain: the twins of every case looked at are treated alike."
+            return Origin((), why if alike else "Data or training was not asked: no model was trained again.", labels)
         count, epochs = trainings or trainings_for(len(self.subject.table)), None
         rows = len(self.subject.table.training())
         try:
             trainer = origin_trainer(self.subject)
             each = 0.0 if patience is None else self._expected(trainer, rows)
-            if patience is not None and count * each > patience:
-                whole, quick = f"{count} trainings take about {count * each:.0f} s of a core", QUICK_TRAININGS
-                if isinstance(trainer, NetworkTrainer):
-                    short = replace(trainer, epochs=quick_epochs(rows))
-                    if short.seconds(rows) < each:
-                        epochs, each = short.epochs, short.seconds(rows)
-                if quick * each > 2 * patience:  # whole ones are estimated on a slow core, and these are soon over
-                    why = f"Data or training was not run: {whole}; `fairbits debug RUN --retrain` makes them."
-                    return Origin((), why, labels)
-                count = quick
-            return self._trained(labels, count, epochs)
+            if patience is None or count * each <= patience:
+                return self._trained(labels, count, epochs)
+            whole = f"{count} trainings take about {count * each:.0f} s of a core"
+            if isinstance(trainer, NetworkTrainer):
+                short = replace(trainer, epochs=quick_epochs(rows))
+                if short.seconds(rows) < each:
+                    epochs, each = short.epochs, short.seconds(rows)
+            if QUICK_TRAININGS * each <= 2 * patience:  # whole ones are estimated on a slow core; these are soon over
+                return self._trained(labels, QUICK_TRAININGS, epochs)
+            why = f"Data or training was not run: {whole}; `fairbits debug RUN --retrain` makes them."
         except UsageError as error:
-            words = str(error)
-            return Origin((), words[:1].upper() + words[1:], labels)
+            why = str(error)[:1].upper() + str(error)[1:]
+        return Origin((), why, labels)
 
     def _expected(self, trainer: Trainer, rows: int) -> float:
         """Seconds of one training, about. Of a network by its size, so that the same run always decides the same."""
@@ -410,8 +408,8 @@ class _Work:
         table = self.subject.table
         if table.labels is None:
             self.notes.append("The table has no labels: what they carry of the protected attributes cannot be said.")
-            return None
-        if len(table) < MIN_ROWS or len(np.unique(table.labels)) < 2:
+        elif len(table) < MIN_ROWS or len(np.unique(table.labels)) < 2:
             self.notes.append(f"The table's {len(table)} labels are too few, or all the same, to say what they carry.")
-            return None
-        return label_bits(self.subject.schema, table, generator(self.seed, "debug", "labels"))
+        else:
+            return label_bits(self.subject.schema, table, generator(self.seed, "debug", "labels"))
+        return None

@@ -225,7 +225,7 @@ class _Study:
     def _leave_out(self) -> tuple[Floats, Floats, list[NeuronEffect], npt.NDArray[np.int64]]:
         """δ and ρ of all cases and trees, what leaving out each tree does, and how many twins come to each node."""
         n, trees = len(self.cases), self.ensemble.trees
-        delta, rho = np.zeros((n, trees)), np.zeros((n, trees))
+        delta, rho = np.zeros((2, n, trees))
         found = _Counts(len(self.looking), n)
         ends = np.zeros(len(self.owner), np.int64)
         means = [self.ensemble.values[self.table_leaves[:, tree]].mean(axis=0) for tree in self.looking]
@@ -259,8 +259,7 @@ class _Study:
         """The splits of some trees that most twins come to, each for itself."""
         for tree in trees:
             nodes = self.splits[tree][passing[self.splits[tree]] > 0]
-            busiest = nodes[np.argsort(-passing[nodes], kind="stable")[:MAX_SPLITS]]
-            for node in np.sort(busiest).tolist():
+            for node in np.sort(nodes[np.argsort(-passing[nodes], kind="stable")[:MAX_SPLITS]]).tolist():
                 yield _Held(
                     tree + 1, node - int(self.ensemble.roots[tree]), self._words(node), (tree,), np.array([node])
                 )
@@ -272,12 +271,10 @@ class _Study:
             nodes = np.flatnonzero((self.owner == column) & (passing > 0))
             for node, left in zip(nodes.tolist(), self._sides(column, nodes), strict=True):
                 groups.setdefault((column, left.tobytes()), []).append(node)
-        asked = [np.array(nodes) for nodes in groups.values() if len(nodes) > 1]
-        asked.sort(key=lambda nodes: -int(passing[nodes].sum()))
-        for number, nodes in enumerate(asked[:MAX_QUESTIONS]):
-            trees = tuple(np.unique(self.tree_of[nodes]).tolist())
+        asked = [nodes for nodes in map(np.array, groups.values()) if len(nodes) > 1]
+        for number, nodes in enumerate(sorted(asked, key=lambda nodes: -int(passing[nodes].sum()))[:MAX_QUESTIONS]):
             words = f"{self._words(int(nodes[0]))} ({len(nodes)} splits)"
-            yield _Held(ALL_TREES, number, words, trees, nodes)
+            yield _Held(ALL_TREES, number, words, tuple(np.unique(self.tree_of[nodes]).tolist()), nodes)
 
     def _hold(self, chosen: Sequence[_Held]) -> list[NeuronEffect]:
         """Decide some splits otherwise."""
@@ -331,7 +328,7 @@ class _Study:
         """Which values of a protected attribute each of some splits sends to the left."""
         attribute, part = self.schema.attributes[column], self.subject.encoding.parts[column]
         values = attribute.twin_values()
-        rows = self.ensemble.rounded(self.subject.encoding.dtype_rounded(part.encode(values)))
+        rows = self.ensemble.rounded(np.asarray(part.encode(values), self.subject.encoding.dtype))
         places = {int(feature): place for place, feature in enumerate(part.columns)}
         for node in nodes.tolist():
             inputs = rows[:, places[int(self.ensemble.feature[node])]]

@@ -78,12 +78,11 @@ class Description:
         "flips", or "k" with the value that k is above.
     base
         The share of all people judged who do.
-    rules, together
-        The rules, the one that covers most first, and all of them as one; nothing where none beats the base rate.
+    rules, together, why
+        The rules, the one that covers most first, and all of them as one; nothing where none beats the base rate, with
+        the reason in a sentence.
     learned, judged
         Rows that rules were learned on, and others that figures are of.
-    why
-        Why there is no rule, in a sentence.
     source, where, grants
         What to name on the command line, the rule of the region that these people are of, where there are such, and
         the flags without which the model is not opened.

@@ -223,7 +223,10 @@ class Attribute:
                 f"attribute {self.name!r} has a bound of hundreds of digits; give one below 1e15."
             ) from None
         if self.discrete and max(abs(self.low), abs(self.high)) > _MAX_WHOLE:
-            raise SchemaError(f"attribute {self.name!r} has bounds beyond 1e15, where whole numbers are not exact.")
+            raise SchemaError(
+                f"attribute {self.name!r} has bounds beyond 1e15 ({self.low:g} to {self.high:g}), where whole numbers "
+                f"are not exact; mend the cells, leave the column out, or give it another unit."
+            )
         if not finite:
             raise SchemaError(f"attribute {self.name!r} needs finite bounds, but got {self.low} to {self.high}.")
         if self.low > self.high:

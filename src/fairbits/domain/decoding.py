@@ -80,8 +80,6 @@ class Decoder:
             i: values_of(a, text=a.name in as_text) for i, a in enumerate(attributes) if a.kind == "category"
         }
         self._frames: dict[int, Any] = {}
-        self._whole = [a.kind == "integer" for a in attributes]
-        self._gaps = [None if a.kind == "category" else a.gap for a in attributes]
 
     def values(self, column: Column, codes: Codes) -> Values:
         """The values of one column as the table would hold them, (n,).
@@ -99,10 +97,10 @@ class Decoder:
         if column.place in self._tables:
             table = self._tables[column.place]
             return table[table_rows(own, 0, len(table))]
-        gap = self._gaps[column.place]
-        if gap is not None:  # a column of whole numbers with holes is one of floats, as pandas has it
-            return np.where(own == gap, np.nan, own)
-        return own.astype(np.int64) if self._whole[column.place] else own
+        attribute = self._attributes[column.place]
+        if attribute.gap is not None:  # a column of whole numbers with holes is one of floats, as pandas has it
+            return np.where(own == attribute.gap, np.nan, own)
+        return own.astype(np.int64) if attribute.discrete else own
 
     def frame(self, codes: Codes) -> Any:
         """A pandas frame with the columns that the model was trained on.
@@ -197,7 +195,7 @@ class Decoder:
         codes
             Codes of the attributes that the model sees, (n, seen).
         """
-        gaps = np.array([np.nan if gap is None else gap for gap in self._gaps])
+        gaps = np.array([np.nan if a.gap is None or a.kind == "category" else a.gap for a in self._attributes])
         lacking = codes == gaps  # never true of NaN, which stands for attributes that nobody lacks
         return np.where(lacking, np.nan, codes) if lacking.any() else codes
 
@@ -285,8 +283,8 @@ def _guessed(attribute: Attribute, *, text: bool) -> Values:
     known = dict(zip(present, plain, strict=True))
     values = [known.get(label, float("nan")) for label in attribute.labels]
     missing = len(present) < len(values)
-    kinds = str | bool if missing else str  # neither goes with NaN into an array of numbers
-    return np.array(values, dtype=object if not plain or isinstance(plain[0], kinds) else None)
+    apart: tuple[type, ...] = (str, bool) if missing else (str,)  # neither goes with NaN into an array of numbers
+    return np.array(values, dtype=object if not plain or isinstance(plain[0], apart) else None)
 
 
 def _numbers(labels: Sequence[str]) -> list[int] | list[float] | None:

@@ -321,16 +321,6 @@ class Encoding:
             inputs[:, part.columns] = part.encode(codes[:, attribute])
         return inputs
 
-    def dtype_rounded(self, inputs: Inputs) -> Inputs:
-        """Inputs in the number type that the model takes.
-
-        Parameters
-        ----------
-        inputs
-            Inputs of any floating type.
-        """
-        return np.asarray(inputs, dtype=self.dtype)
-
     def encode_twins(self, codes: Codes, twins: Twins) -> Inputs:
         """Inputs of all twins, (n, m, width); people and protected values are each encoded once.
 

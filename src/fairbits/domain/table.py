@@ -152,9 +152,7 @@ def text_of(value: object) -> str:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def places_of(column: Any, labels: tuple[str, ...], what: str, kind: str) -> Codes:
@@ -563,32 +561,30 @@ def people_notes(schema: Schema, table: Table) -> tuple[str, ...]:
     """What must be known about rows and people to read intervals."""
     people, repeated = _people(schema, table)
     count = len(table) if people is None else int(people.max()) + 1
-    weighted: tuple[str, ...] = ()
+    notes = []
     if table.weight is not None:
         worth = table.weight.sum() ** 2 / (table.weight**2).sum()
-        weighted = (
+        notes.append(
             f"rates and means are weighted: {len(table):,} rows are worth {worth:,.0f} of equal weight (effective "
             f"sample size); bits in the score are about rows drawn by their weight, and repairs, debugging and what a "
-            f"search finds are not weighted.",
+            f"search finds are not weighted."
         )
     if table.person is not None:
-        return (
-            *weighted,
+        notes.append(
             f"the table has {len(table):,} rows of {count:,} people: rates and means are those of rows, and their "
-            f"intervals, splits and tests draw people.",
+            f"intervals, splits and tests draw people."
         )
-    if not repeated:
-        return weighted
-    taken = (
-        f"intervals, splits and tests take rows that repeat in every column for one person ({count:,} people)"
-        if people is not None
-        else "people of other protected values are alike in them too, so they are taken for different people"
-    )
-    return (
-        *weighted,
-        f"{repeated:,} of {len(table):,} rows repeat in all unprotected columns; {taken}. Where rows belong to the "
-        f'same people, name the column of their id: person = "…" under [table].',
-    )
+    elif repeated:
+        taken = (
+            f"those that repeat in every column are taken for one person ({count:,} people)"
+            if people is not None
+            else "so do people of other protected values, so they are taken for different people"
+        )
+        notes.append(
+            f"{repeated:,} of {len(table):,} rows repeat in all unprotected columns; {taken}. If the table says whose "
+            f'rows they are, name that column: person = "…" under [table].'
+        )
+    return tuple(notes)
 
 
 def one_row_each(

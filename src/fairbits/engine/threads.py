@@ -34,6 +34,7 @@ def available_cores() -> int:
     return bound if granted == math.inf else max(1, min(bound, math.ceil(granted)))
 
 
+@cache
 def _granted(root: Path) -> float:
     """Cores that the control group of this process grants (version 2, then 1); infinite where none says so."""
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):

@@ -195,7 +195,7 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         counts.append(np.add.reduceat(widths, first))
     for feature, value in encoding.fixed.items():
         mine = np.flatnonzero(ensemble.feature == feature)
-        at = ensemble.rounded(encoding.dtype_rounded(np.full(len(mine), value)))
+        at = ensemble.rounded(np.full(len(mine), value, encoding.dtype))
         twin_left[mine] = ensemble.goes_left(mine, at)[:, None]
     leaves = _sorted_leaves(ensemble, attribute, children, twin_left)
     arrays = TreeArrays(
@@ -292,7 +292,7 @@ def _cells(
     rising = part.scale >= 0
 
     def kept(codes: Doubles) -> NDArray[np.bool_]:
-        inputs = ensemble.rounded(encoding.dtype_rounded(part.encode(codes)))[:, 0]
+        inputs = ensemble.rounded(np.asarray(part.encode(codes), encoding.dtype))[:, 0]
         return np.asarray(inputs <= cuts if rising else ~(inputs <= cuts))
 
     # The last code of the first side of each cut, or -1: as whole numbers that are in the order of the doubles.
@@ -326,7 +326,7 @@ def _doubles(order: Integers) -> Doubles:
 def _goes_left(ensemble: Any, encoding: Encoding, column: int, nodes: Integers, values: Doubles) -> NDArray[np.bool_]:
     """Which values each of an attribute's splits sends left, (nodes, values)."""
     part = encoding.parts[column]
-    rows = ensemble.rounded(encoding.dtype_rounded(np.asarray(part.encode(values)).reshape(len(values), -1)))
+    rows = ensemble.rounded(np.asarray(part.encode(values), encoding.dtype).reshape(len(values), -1))
     columns = np.searchsorted(part.columns, ensemble.feature[nodes], sorter=np.argsort(part.columns))
     columns = np.argsort(part.columns)[columns]
     found = np.empty((len(nodes), len(values)), np.bool_)

@@ -163,7 +163,9 @@ class Bins:
             self.low = float(low)
             rows = part.encode(low + np.arange(size, dtype=np.float64))
             missing = np.full((1, rows.shape[1]), np.nan)  # a code that is missing
-            self._from_rows(ensemble, part, ensemble.rounded(encoding.dtype_rounded(np.concatenate([rows, missing]))))
+            self._from_rows(
+                ensemble, part, ensemble.rounded(np.asarray(np.concatenate([rows, missing]), encoding.dtype))
+            )
         elif isinstance(part, Numeric):
             self.low, self.scale = part.shift, part.scale
             self._from_cuts(ensemble)

@@ -63,6 +63,9 @@ class WideLayers:
         self.rows = self.people * self.part
         #: One row for every numeric attribute, then one for every value of each categorical one.
         self.first = np.concatenate([program.numeric_slopes.reshape(-1, h), plan.tables])
+        self._exact_first = self.first.astype(np.float64)
+        #: Where in it the rows of each categorical attribute begin.
+        self._starts = plan.numeric_columns.size + plan.lookup_offsets
         self.twins: Floats = program.twins.reshape(-1, h)
         self.weights: list[Floats] = []
         self.biases: list[Floats] = []
@@ -91,17 +94,9 @@ class WideLayers:
         index = np.clip(np.nan_to_num(np.floor(values)), 0, plan.lookup_sizes - 1).astype(np.int64)
         rows = np.zeros((len(codes), len(self.first)))
         rows[:, : numbers.shape[1]] = numbers
-        np.put_along_axis(rows, self.places(index), 1.0, axis=1)
+        np.put_along_axis(rows, self._starts + index, 1.0, axis=1)
         usable = np.isfinite(numbers).all(axis=1) & (values == index).all(axis=1)
         return (rows @ self._exact_first).astype(np.float32) + plan.program.bias, index, usable
-
-    @cached_property
-    def _exact_first(self) -> NDArray[np.float64]:
-        return self.first.astype(np.float64)
-
-    def places(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of the first layer for values of the categorical attributes."""
-        return self.plan.numeric_columns.size + self.plan.lookup_offsets + index
 
     def layer(self, x: Floats, number: int) -> Floats:
         """The pre-activation of a layer, from that of the one before it, which is overwritten."""
@@ -192,7 +187,7 @@ class WideLayers:
             slope *= self.activations[number].slope(befores[number])
         by_input = product(slope, self.back[0], self.rows)
         up, down = np.minimum(index + 1, plan.lookup_sizes - 1), np.maximum(index - 1, 0)
-        there, here = (np.take_along_axis(by_input, self.places(end), axis=1) for end in (up, down))
+        there, here = (np.take_along_axis(by_input, self._starts + end, axis=1) for end in (up, down))
         result = np.zeros(codes.shape, np.float32)
         result[:, plan.numeric_columns] = by_input[:, :numeric]
         result[:, plan.lookup_columns] = (there - here) / np.maximum(up - down, 1)

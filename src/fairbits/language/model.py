@@ -332,9 +332,8 @@ class Chat:
 
     def notes(self) -> tuple[str, ...]:
         """What was asked for, what it cost, and how much of the probability the options take."""
-        found = [
-            f"{self.requests:,} requests were answered by {self.url}, {sum(self.tokens):,} tokens{self._cost_words()}."
-        ]
+        cost = "" if self.cost is None else f", {self.cost:.4f} in the currency of its price"
+        found = [f"{self.requests:,} requests were answered by {self.url}, {sum(self.tokens):,} tokens{cost}."]
         if self._mass:
             mass = float(np.mean(self._mass))
             words = f"the options {', '.join(map(repr, self.chat.options))} take {percent(mass, 0)} of the probability"
@@ -347,9 +346,6 @@ class Chat:
         """What the requests have cost, where the price is known."""
         price = self.chat.price
         return None if price is None else (self.tokens[0] * price[0] + self.tokens[1] * price[1]) / 1e6
-
-    def _cost_words(self) -> str:
-        return "" if self.cost is None else f", {self.cost:.4f} in the currency of its price"
 
     def _key(self, text: str, number: int) -> str:
         asked = json.dumps([self.url, self.chat.body(text), number], sort_keys=True)

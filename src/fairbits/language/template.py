@@ -294,6 +294,17 @@ class Wording:
         ]
 
     @cached_property
+    def unshared(self) -> list[int]:
+        """How many realisations of each combination share no word, where some slot has fewer words than another.
+
+        A single word, such as a pronoun, counts as the group itself.
+        """
+        counts = [
+            [len(one.drawn(values, self.realisations)) for one in self.slots.values()] for values in self.combinations
+        ]
+        return [min((count for count in some if count > 1), default=1) for some in counts]
+
+    @cached_property
     def neutral(self) -> list[Words]:
         """The realisations that say nothing about the person; none where a slot has no neutral word."""
         drawn = {name: _drawn(one.neutral, self.realisations, one.name) for name, one in self.slots.items()}

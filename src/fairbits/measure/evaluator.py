@@ -614,9 +614,7 @@ def effective_classes(figures: Evaluation, measure: Measure) -> npt.NDArray[np.f
     2^Q1 is the number of classes of one size that would show as many bits: at least 1, at most k. So one search can
     climb either of the two on one scale.
     """
-    if measure == "q_inf":
-        return figures.k.astype(np.float64)
-    return np.exp2(figures.q_1.astype(np.float64))
+    return figures.k.astype(np.float64) if measure == "q_inf" else np.exp2(figures.q_1.astype(np.float64))
 
 
 def target_of(figures: Evaluation, measure: Measure) -> npt.NDArray[np.float64]:

@@ -17,7 +17,7 @@ from fairbits.language import Chat, TextModel, Wording
 from fairbits.measure.bits import DEFAULT_EPSILON
 from fairbits.measure.nulls import ENOUGH, WordBits, word_bits
 from fairbits.randomness import generator, sampled_rows
-from fairbits.text import number
+from fairbits.text import number, percent
 
 if TYPE_CHECKING:
     from fairbits.subject import Subject
@@ -58,7 +58,8 @@ class FamilyBits:
     attributes
         What they speak of.
     people, twins, realisations
-        How many people were asked about, under how many combinations, in at least how many realisations each.
+        How many people were asked about, under how many combinations, in at least how many realisations each that
+        share no word.
     found
         Bits, nulls, and what is claimed.
     means
@@ -90,6 +91,8 @@ class FamilyBits:
         apart = f", among scores further apart than {wide:.2g}" if wide > epsilon else ""
         ends = f"99 % interval {number(above.low, 2)} to {number(above.high, 2)}"
         verdict = "claimed" if self.found.claimed else f"nothing is claimed{few}"
+        if self.found.chance is not None:
+            verdict += f", since words dealt by lot set twins as far apart in {percent(self.found.chance)} of deals"
         return f"{words}, {null}; {number(above.value, 2)} above the nulls{apart} ({ends}): {verdict}."
 
 
@@ -167,7 +170,11 @@ def _family(model: TextModel, wording: Wording, people: Codes, epsilon: float, r
     neutral = scores[len(words)] if len(lists) > len(words) else None
     scores = scores[: len(words)]
     first = [one[: len(few)] for one in scores]
-    found = word_bits(scores, rng, again=(first, again), neutral=neutral, epsilon=epsilon)
+    own, own_first, own_again = (
+        [_by_word(one, count) for one, count in zip(some, wording.unshared, strict=True)]
+        for some in (scores, first, again)
+    )
+    found = word_bits(own, rng, again=(own_first, own_again), neutral=neutral, epsilon=epsilon)
     twins = np.stack([one.mean(axis=1) for one in scores], axis=1)
     labels = [", ".join(one.values()) for one in wording.combinations]
     furthest = int(np.argmax(np.ptp(twins, axis=1)))
@@ -184,11 +191,16 @@ def _family(model: TextModel, wording: Wording, people: Codes, epsilon: float, r
         tuple(wording.values),
         len(people),
         len(words),
-        min(map(len, words)),
+        min(wording.unshared),
         found,
         dict(zip(labels, twins.mean(axis=0).tolist(), strict=True)),
         pair,
     )
+
+
+def _by_word(scores: np.ndarray[Any, np.dtype[np.float64]], count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Means over realisations that share the word of the slot with the fewest, (people, count)."""
+    return np.stack([scores[:, first::count].mean(axis=1) for first in range(count)], axis=1)
 
 
 def planned_requests(subject: Subject) -> tuple[list[str], int]:

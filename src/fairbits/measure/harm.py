@@ -47,12 +47,13 @@ def harms_of(evaluator: Evaluator, codes: Codes) -> tuple[Harm, ...]:
         favoured = evaluator.favoured(batch, scores)
         decides = decides and favoured is not None
         _add(sums, sizes, scores, favoured, evaluator.valid_twins(batch))
-    found = []
+    found: list[Harm] = []
     for attribute, total in zip(attributes, sums, strict=True):
         gaps, losses = total[0] / np.maximum(total[1], 1), total[2] / np.maximum(total[3], 1)
-        for place, code in enumerate(attribute.twin_values()):
-            lost = float(losses[place]) if decides else None
-            found.append(Harm(attribute.name, attribute.read_twin(code), float(gaps[place]), lost))
+        found += [
+            Harm(attribute.name, attribute.read_twin(code), float(gap), float(lost) if decides else None)
+            for code, gap, lost in zip(attribute.twin_values(), gaps, losses, strict=True)
+        ]
     return tuple(found)
 
 

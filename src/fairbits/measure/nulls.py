@@ -12,13 +12,14 @@ bits come about where nothing protected differs:
 Words are the same for all people, and so is how they are divided: what one odd name does to everybody is one accident.
 Bits are claimed above the largest null only, by a bootstrap that draws people and divides realisations at once. They
 are counted at a tolerance that null twins do not exceed (METHOD.md 12): where words alone make classes, many classes
-say nothing, but scores that lie further apart than words move them do.
+say nothing, but scores that lie further apart than words move them do. Where that claims nothing, words are dealt to
+the combinations by lot: bits are also claimed where twins hardly ever lie as far apart then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ DRAWS, LEVEL = 1000, 0.99
 ENOUGH, MANY = 4, 8
 #: Null twins that lie apart by no more than the tolerance.
 LEVEL_OF_SPANS = 0.995
+#: What null twins usually stay below.
+USUAL = 0.95
 AGAIN, REALISATION, NEUTRAL = "asked again", "another realisation", "a neutral word"
 
 
@@ -77,6 +80,9 @@ class WordBits:
         Bits at this tolerance above the largest null, with an interval; None without a null by other realisations.
     claimed
         Whether that interval lies above 0, and there are enough realisations to say so.
+    chance
+        How often twins lie as far apart when words are dealt to the combinations by lot, where the claim rests on that;
+        the interval then draws people alone.
     """
 
     bits: Estimate
@@ -84,6 +90,7 @@ class WordBits:
     tolerance: float
     above: Estimate | None
     claimed: bool
+    chance: float | None = None
 
 
 def word_bits(
@@ -146,7 +153,33 @@ def word_bits(
     largest = max((_resampled(_bits(one, tolerance), chosen) for one in nulls.values()), key=lambda one: one.mean())
     moved = found[chosen].mean(axis=1) - largest
     above = Estimate(float(found.mean() - largest.mean()), *_ends(moved, LEVEL))
-    return WordBits(bits, said, tolerance, above, claimed=above.low > 0 and min(sizes) >= ENOUGH)
+    plain = WordBits(bits, said, tolerance, above, claimed=above.low > 0 and min(sizes) >= ENOUGH)
+    if plain.claimed or min(sizes) < ENOUGH:
+        return plain
+    return _by_lot(twins, {**nulls, REALISATION: _dealt(scores, rng, draws)}, chosen, epsilon, plain)
+
+
+def _by_lot(
+    twins: Floats, nulls: Mapping[str, Floats], chosen: npt.NDArray[np.int64], epsilon: float, plain: WordBits
+) -> WordBits:
+    """A claim that rests on words dealt to the combinations by lot; ``plain``, which claims nothing, without one.
+
+    Where a model knows words and no groups, the words as they stand are one such deal among the others, whatever the
+    law of what words do (Fisher's exact test, 1935): a few odd words do not hide a group here, as they do where their
+    spread is taken for a normal law's. How far twins lie apart is compared for everybody together, and must be more
+    than what the other nulls usually make.
+    """
+    spans = {name: np.ptp(one, axis=2) for name, one in nulls.items()}
+    apart = float(np.ptp(twins, axis=1).mean()) - 1e-12
+    as_far = {name: float((1 + (one.mean(axis=1) >= apart).sum()) / (1 + len(one))) for name, one in spans.items()}
+    tolerance = max(epsilon, *(float(np.quantile(one, USUAL)) for one in spans.values()))
+    found = _bits(twins, tolerance)
+    null = max(float(_bits(one, tolerance).mean()) for one in nulls.values())
+    above = Estimate(float(found.mean()) - null, *_ends(found[chosen].mean(axis=1) - null, LEVEL))
+    chance = as_far[REALISATION]
+    if chance > (1 - LEVEL) / 2 or max(as_far.values()) > 1 - USUAL or above.low <= 0:
+        return plain
+    return replace(plain, tolerance=tolerance, above=above, claimed=True, chance=chance)
 
 
 def _freedom(sizes: Sequence[int]) -> float:
@@ -196,6 +229,14 @@ def half_signs(count: int, rng: np.random.Generator, draws: int) -> Floats:
     scale = np.sqrt(first * rest) / count
     weights = np.r_[np.full(first, scale / first), np.full(rest, -scale / rest)]
     return rng.permuted(np.tile(weights, (draws, 1)), axis=1) * rng.choice([-1.0, 1.0], (draws, 1))
+
+
+def _dealt(scores: Sequence[Floats], rng: np.random.Generator, draws: int) -> Floats:
+    """Twins whose words were dealt to the combinations by lot, (draws, people, twins)."""
+    words = np.concatenate(scores, axis=1).T
+    order = rng.permuted(np.tile(np.arange(len(words)), (draws, 1)), axis=1)
+    ends = np.cumsum([one.shape[1] for one in scores])[:-1]
+    return np.stack([words[part].mean(axis=1) for part in np.split(order, ends, axis=1)], axis=2)
 
 
 def _again(answers: tuple[Sequence[Floats], Sequence[Floats]], rng: np.random.Generator, draws: int) -> Floats:

@@ -282,13 +282,6 @@ def quality_limits(accuracy_on: str | None) -> tuple[Limit, ...]:
     return () if accuracy_on in (None, "held-out") else (Limit("training", ("accuracy", "balanced_accuracy", "auc")),)
 
 
-def kind_of(limits: tuple[Limit, ...], *, complete: bool = True) -> FigureKind:
-    """The kind of the figures about the twins of some rows: of all of them exact, unless a limit makes it less."""
-    if any(one.kind == "lower bound" for one in limits):
-        return "lower bound"
-    return "exact" if complete else "statistical"
-
-
 CONFIDENCE = 0.95
 #: Shares of people whose twins do not all get the same decision: among all twins, and among fewer.
 _FLIP_RATES = ("flip_rate", "flip_rate_supported", "flip_rate_plausible")
@@ -423,7 +416,7 @@ class Measurement(Shown):
     @property
     def kind(self) -> FigureKind:
         """What kind of figures about these rows they are: exact, or lower bounds where twins take some values only."""
-        return kind_of(self.limits)
+        return "lower bound" if any(one.kind == "lower bound" for one in self.limits) else "exact"
 
     @property
     def twins_removed(self) -> int:
@@ -551,9 +544,10 @@ def _narrow_flips(
     """Who flips among supported and among plausible twins, by each attribute, and by each among plausible twins."""
     there, supported = evaluator.valid_twins(codes), support.twins(codes)
     plausible = supported & likely.twins(codes)
-    patterns, own = evaluator.twins.patterns, codes[:, None, evaluator.twins.columns]
-    same = np.isnan(patterns) | (patterns == own)  # (n, twins, protected)
-    each = [np.delete(same, place, axis=2).all(axis=2) for place in range(same.shape[2])]
+    twins, everyone = evaluator.twins, np.ones(supported.shape, np.bool_)
+    # By attribute, which twins have the person's own value in it; then, which have it in all others.
+    own = [np.isnan(one) | (one == codes[:, [i]]) for one, i in zip(twins.patterns.T, twins.columns, strict=True)]
+    each = [np.logical_and.reduce([everyone, *own[:place], *own[place + 1 :]]) for place in range(len(own))]
     flips = []
     for mask in (supported, plausible, *each, *(plausible & one for one in each)):
         some = mask if there is None else mask & there

@@ -381,16 +381,14 @@ def _strip(estimator: Any, gone: set[Any], *, framed: bool) -> None:
         return
     changed = []
     for name, step, columns in listed:
-        if callable(columns):
-            changed.append((name, step, columns))
-            continue
-        wanted = [columns] if isinstance(columns, str) else list(columns)
-        if not framed or not all(isinstance(column, str) for column in wanted):
-            raise CapabilityError(
-                "its encoders take columns by their numbers, which change when protected ones are dropped; name the "
-                "columns in the pipeline to have it distilled."
-            )
-        left = [column for column in wanted if column not in gone]
-        if left:
-            changed.append((name, step, left))
+        left: Any = columns
+        if not callable(columns):
+            wanted = [columns] if isinstance(columns, str) else list(columns)
+            if not framed or not all(isinstance(column, str) for column in wanted):
+                raise CapabilityError(
+                    "its encoders take columns by their numbers, which change when protected ones are dropped; name "
+                    "the columns in the pipeline to have it distilled."
+                )
+            left = [column for column in wanted if column not in gone]
+        changed += [(name, step, left)] if left else []
     estimator.set_params(transformers=changed)

@@ -11,6 +11,7 @@ import hashlib
 import math
 import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -178,11 +179,9 @@ def first_call(given: Any, notify: sandbox.Notify) -> None:
     notify(loaded=True)
     model, rows = loaded.model, None
     if schema is not None:
-        try:
+        with suppress(FairbitsError):  # said again, and better, where the subject is put together
             fitted = fit_to_schema(loaded, schema, options=options)
             model, rows = fitted.model, fitted.encoding.encode(random_people(schema, _ROWS))
-        except FairbitsError:  # said again, and better, where the subject is put together
-            rows = None
     if rows is None:
         rows = np.random.default_rng(0).random((_ROWS, model.inputs))
     _call(model, rows[:2])

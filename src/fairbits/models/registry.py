@@ -473,7 +473,18 @@ def trusted_types(path: Path, *, trust_pickle: bool) -> list[str]:
     return unknown
 
 
-def read_skops(path: Path, *, trust_pickle: bool) -> Any:
+def read_object(path: Path, *, trust_pickle: bool) -> Any:
+    """The object in a file: a pickle or joblib file runs whatever code it holds, so only on the user's word."""
+    if path.suffix.lower() != ".skops":
+        if not trust_pickle:
+            raise ModelError(
+                f"the model {str(path)!r} is a pickle, which runs code when it is opened; save it as .skops or .onnx, "
+                f"or add --trust-pickle if you trust whoever made it."
+            )
+        import joblib  # comes with scikit-learn, and reads plain pickles too
+
+        with foreign(f"the model {str(path)!r} cannot be unpickled"):
+            return joblib.load(path)
     unknown = trusted_types(path, trust_pickle=trust_pickle)
     from skops import io
 
@@ -487,23 +498,6 @@ def read_skops(path: Path, *, trust_pickle: bool) -> Any:
         except Damaged as error:
             raise ModelError(f"the model {str(path)!r} is damaged: {error}") from None
     return model
-
-
-def read_pickle(path: Path, *, trust_pickle: bool) -> Any:
-    """The object in a pickle or joblib file: runs whatever code the file holds, so only on the user's word."""
-    if not trust_pickle:
-        raise ModelError(
-            f"the model {str(path)!r} is a pickle, which runs code when it is opened; save it as .skops or .onnx, "
-            f"or add --trust-pickle if you trust whoever made it."
-        )
-    import joblib  # comes with scikit-learn, and reads plain pickles too
-
-    with foreign(f"the model {str(path)!r} cannot be unpickled"):
-        return joblib.load(path)
-
-
-def read_object(path: Path, *, trust_pickle: bool) -> Any:
-    return (read_skops if path.suffix.lower() == ".skops" else read_pickle)(path, trust_pickle=trust_pickle)
 
 
 def write_object(model: Any, path: Path) -> None:

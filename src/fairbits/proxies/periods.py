@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.domain import one_row_each, people_of
-from fairbits.errors import OptionError
+from fairbits.domain import one_row_each, people_of, plain, read_arrow, text_of
+from fairbits.errors import OptionError, choose_from
 from fairbits.measure import (
     Decided,
     Estimate,
@@ -28,7 +28,7 @@ from fairbits.measure import (
 )
 from fairbits.proxies.bits import ScoreBits, score_bits
 from fairbits.randomness import sampled_rows
-from fairbits.subject import Subject
+from fairbits.subject import Subject, read_document
 
 #: Periods that a table can be told apart by, at most.
 MAX_PERIODS = 200
@@ -39,20 +39,12 @@ MAX_TWIN_SCORES = 2_000_000
 #: Dates of more different days than this are taken by month, those of more months by year.
 MAX_DATES = 60
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
-_LENGTHS = {"day": 10, "month": 7, "year": 4}
+_LENGTHS = (10, 7, 4)  # of a day, a month and a year
 _TOKENS = re.compile(r"\d+|[^\W\d_]+")
 _YEARS = range(1900, 2200)
 _MONTHS = {
     name.lower(): number for names in (calendar.month_name, calendar.month_abbr) for number, name in enumerate(names)
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodBits:
-    """What the score says about one attribute in one period."""
-
-    attribute: str
-    score: ScoreBits | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,7 @@ class Period:
     q_inf_mean: Estimate | None
     q_inf_max: float | None
     flip_rate: Estimate | None
-    bits: tuple[PeriodBits, ...]
+    bits: tuple[tuple[str, ScoreBits | None], ...]  # by attribute; None where there are too few people
     groups: tuple[GroupTable, ...]
 
     def document(self) -> dict[str, Any]:
@@ -73,7 +65,7 @@ class Period:
         found: dict[str, Any] = {"period": self.period, "people": self.people, "q_inf_max": self.q_inf_max}
         for name in ("selection_rate", "q_inf_mean", "flip_rate"):
             found |= Estimate.named(name, getattr(self, name))
-        bits = [{"attribute": one.attribute, **({} if one.score is None else asdict(one.score))} for one in self.bits]
+        bits = [{"attribute": name, **({} if told is None else asdict(told))} for name, told in self.bits]
         return {**found, "bits": bits, "groups": documents_of(self.groups)}
 
 
@@ -100,7 +92,7 @@ def periods_of(
         for one in groupings:
             own, single = one.take(rows), one.take(rows[once])
             enough = single.known.sum() >= MIN_PEOPLE and (single.counts > 0).sum() > 1
-            bits.append(PeriodBits(one.name, score_bits(single, here.scores[once], rng) if enough else None))
+            bits.append((one.name, score_bits(single, here.scores[once], rng) if enough else None))
             tables.append(
                 group_table(
                     own,
@@ -155,7 +147,7 @@ def _grouped(subject: Subject, by: str) -> Grouping:
     watched = [one.name for one in schema.observed]
     if by in watched and table.observed is not None:
         return grouping_of(schema.observed[watched.index(by)], table.observed[:, watched.index(by)])
-    texts, _ = dated_periods(_column_of_file(subject, by))
+    texts = dated_periods(_column_of_file(subject, by))
     present = in_time_order(sorted({text for text in texts if text is not None}))
     places: dict[str | None, int] = {name: place for place, name in enumerate(present)}
     return Grouping(by, tuple(present), np.array([places.get(text, -1) for text in texts], dtype=np.int64))
@@ -163,10 +155,6 @@ def _grouped(subject: Subject, by: str) -> Grouping:
 
 def _column_of_file(subject: Subject, by: str) -> list[str | None]:
     """A column that the schema does not know, from the file."""
-    from fairbits.domain import plain, read_arrow, text_of
-    from fairbits.errors import choose_from
-    from fairbits.subject import read_document
-
     table = subject.table
     if table.file is None:
         raise OptionError(
@@ -183,17 +171,15 @@ def _column_of_file(subject: Subject, by: str) -> list[str | None]:
     return [None if value is None else text_of(value) for value in values]
 
 
-def dated_periods(texts: Sequence[str | None]) -> tuple[list[str | None], str | None]:
+def dated_periods(texts: Sequence[str | None]) -> list[str | None]:
     """Dates and times (ISO 8601) as days, months or years, whichever is finest and gives no more than 60 periods."""
     found = list(texts)
-    if not any(found) or not all(_DATE.match(text) for text in found if text is not None):
-        return found, None
-    unit = "day"
-    for unit, length in _LENGTHS.items():  # noqa: B007 - the last one is asked for below
+    dated = any(found) and all(_DATE.match(text) for text in found if text is not None)
+    for length in _LENGTHS if dated else ():
         found = [None if text is None else text[:length] for text in texts]
         if len(set(found) - {None}) <= MAX_DATES:
             break
-    return found, unit
+    return found
 
 
 def in_time_order(names: Sequence[str]) -> list[str]:

@@ -22,31 +22,21 @@ class AttributeStudy:
 
     Parameters
     ----------
-    attribute
-        Its name.
-    taken
-        Whether the model takes it.
-    unknown
-        People whose value is missing; they are left out.
-    score
+    attribute, attributes
+        Its name, and the attributes that it is made of: one, or those of an intersection.
+    taken, unknown
+        Whether the model takes it, and people whose value is missing; they are left out.
+    score, reason
         What the score tells about it; None where it cannot be known, for the ``reason``.
     usable
         What it tells beyond the justified attributes; None where none were named.
     direct_bits
         Bits that the score uses directly: the mean QID over the twins of this attribute, exactly 0 for a model that
         does not take it, None where the model is not at hand.
-    indirect
-        What the twin-averaged score tells: what is left without direct use.
-    columns
-        Through what.
-    matched
-        People alike on the justified attributes.
-    reason
-        Why something cannot be known.
-    pair
-        The two groups that the score tells apart best.
-    attributes
-        The attributes that it is made of: one, or those of an intersection.
+    indirect, columns
+        What the twin-averaged score tells: what is left without direct use; and through what.
+    matched, pair
+        People alike on the justified attributes, and the two groups that the score tells apart best.
     """
 
     attribute: str
@@ -97,24 +87,18 @@ class ProxyStudy:
 
     Parameters
     ----------
-    subject
-        The model and its people.
-    attributes
-        Indirect bits of single attributes first, then of intersections.
-    groups
-        How decisions fall on groups.
-    justified
-        Attributes that may decide.
+    subject, seed
+        The model and its people; of folds and placebos.
+    attributes, probable
+        Indirect bits of single attributes first, then of intersections; attributes known as probabilities only.
+    groups, justified
+        How decisions fall on groups, and attributes that may decide.
     by, periods
         The column of periods, and the figures of each of them.
-    seed
-        Of folds and placebos.
-    notes
-        What must be known to read it.
     data_source, distributed
         For tables to file.
-    probable
-        Attributes that are known as probabilities only.
+    notes
+        What must be known to read it.
     """
 
     subject: Subject

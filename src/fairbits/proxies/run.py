@@ -122,10 +122,9 @@ class AttributeWork:
     def _usable(self, name: str, some: tuple[Grouping, ...]) -> UsableBits | None:
         if self.exact:
             return UsableBits(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, len(self.decided.scores))
-        if self.learned is None:
-            return None
         groups = some[0] if len(some) == 1 else crossed(some)
-        if len(some) > 1 and (len(groups.labels) > MAX_CROSSED_GROUPS or len(groups) > MAX_CROSSED_ROWS):
+        many = len(some) > 1 and (len(groups.labels) > MAX_CROSSED_GROUPS or len(groups) > MAX_CROSSED_ROWS)
+        if self.learned is None or many:
             return None
         self.say(f"usable bits about {name}")
         return usable_bits(groups, self.learned, self._rng("usable", name))
@@ -140,20 +139,16 @@ class AttributeWork:
 
     def _takes(self, name: str) -> bool:
         """Whether the model takes an attribute."""
-        schema = self.subject.schema
-        if self.subject.scores_only or name not in schema.names:
-            return False
-        return schema.column(name) not in self.subject.encoding.unseen
+        about = self.subject
+        known = not about.scores_only and name in about.schema.names
+        return known and about.schema.column(name) not in about.encoding.unseen
 
     def _apart(self, groups: Grouping) -> tuple[float | None, ScoreBits | None]:
         """Direct bits over the attribute's twins, and indirect bits in the twin-averaged score c(x)."""
-        if self.subject.scores_only:
-            return None, None
         if not self._takes(groups.name):
-            return 0.0, None
-        subject = self.subject.with_protected([groups.name])
+            return None if self.subject.scores_only else 0.0, None
+        subject, table = self.subject.with_protected([groups.name]), self.subject.table
         twins = Twins(subject.schema)
-        table = self.subject.table
         rng = self._rng("direct", groups.name)
         rows = sampled_rows(len(table), max(MIN_PEOPLE, MAX_TWIN_SCORES // twins.m), rng)
         people = table.codes[rows]
@@ -257,8 +252,7 @@ def study_subject(
     work = AttributeWork(own, decided.take(rows), chosen, seed, columns, say, rows=rows)
     singles = [work.single(one) for one in drawn]
     several = [work.several(some) for some in intersections(drawn)]
-    periods: tuple[Period, ...] = ()
-    notes = work.notes(drawn, singles)
+    periods, notes = tuple[Period, ...](), work.notes(drawn, singles)
     if people is not None or weight is not None:
         how = "one row of each person, by lot" if weight is None else "rows drawn by their weight"
         notes.append(f"bits and matches are about {how}: {len(rows):,} of {len(subject.table):,} rows.")

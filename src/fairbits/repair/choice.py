@@ -61,27 +61,19 @@ class Planner:
 
     Attributes
     ----------
-    network
-        The model to be repaired.
+    network, setting
+        The model to be repaired; the subject, and how its twins become classes.
     halves
         ``halves.training`` has the rows to fit to (codes and labels), ``halves.pool`` the found cases. What else is in
         it chooses and judges: whoever learns from that is judged on what it was taught.
-    setting
-        The subject, and how its twins become classes.
-    budget
-        The accuracy that may be lost, as a share.
-    seed
-        Where randomness comes from; ``rng`` gives a generator for each purpose.
-    watch
-        Progress callback.
-    guarantee
-        The number of classes that nobody may exceed; None where that was not asked for.
+    budget, guarantee
+        The accuracy that may be lost, as a share, and the number of classes that nobody may exceed, where asked for.
+    seed, watch
+        Where randomness comes from (``rng`` gives a generator for each purpose), and the progress callback.
     suspect
         The hidden layer that debugging pointed at; None where it pointed at none.
-    retrain
-        Whether training is wanted.
-    quick
-        Whether what takes long is left out: distilling, sets of neurons, training.
+    retrain, quick
+        Whether training is wanted; whether what takes long is left out: distilling, sets of neurons, training.
     notes
         What could not be tried, and why; proposers may append to it.
     """
@@ -317,11 +309,10 @@ def contradicted(proof: Proof, *seen: Figures) -> str:
 def _of_guard(guard: Guard, evaluator: Evaluator) -> Proof | None:
     if guard.varies or not guard.fits(evaluator):
         return None
-    if guard.tau == 0:
-        return Proof(1, "flips", guard.proof)
     bound = proved_classes(guard.tau, evaluator.epsilon, evaluator.partition, vector=evaluator.by_vector)
     most = round(2**evaluator.bits_limit)  # nobody can have more, guarded or not
-    return Proof(bound, "k", guard.proof) if 0 < bound < most else None
+    flips = guard.tau == 0
+    return Proof(bound, "flips" if flips else "k", guard.proof) if flips or 0 < bound < most else None
 
 
 def _drops_protected(estimator: Any, model: Model, setting: Setting) -> bool:

@@ -33,27 +33,23 @@ def neurons_in_words(dos: tuple[Do, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How one network does: on cases of the run, and on rows of the table.
-
-    ``accuracy`` is the share of explained variance for a regression, which has neither a balanced accuracy nor ID
-    rates. ``id_rate`` is the share of people whose twins do not all get the same decision. ``indirect_bits`` is what
-    the average over twins tells about the protected attribute of which it tells most (over the whole
-    table where a half has fewer than 200 rows, None where that is too small as well);
-    ``selection_gap`` and ``odds_gap`` (average odds) are the largest differences between the groups of one attribute,
-    ``impact_ratio`` the lowest selection rate over the highest; groups of fewer than 30 people count nowhere.
+    """How one network does, on cases of the run and on rows of the table; groups of fewer than 30 people do not count.
 
     Parameters
     ----------
     accuracy, balanced_accuracy
-        On rows of the table.
+        On rows of the table; for a regression, the share of explained variance, and None.
     k_mean, k_max, q_inf_mean, q_1_mean, id_rate
-        On cases of the run.
+        On cases of the run. ``id_rate`` is the share of people whose twins do not all get the same decision; None for
+        a regression.
     k_mean_rows, k_max_rows, q_inf_mean_rows, q_1_mean_rows, id_rate_rows
         The same on rows of the table.
     indirect_bits, indirect_bits_low
-        Indirect bits, and the lower end of their interval.
+        What the average over twins tells about the protected attribute of which it tells most (over the whole table
+        where a half has fewer than 200 rows, None where that is too small as well), and the lower end.
     selection_gap, odds_gap, impact_ratio
-        Differences between groups.
+        The largest differences between the groups of one attribute, in selection rates and in average odds, and the
+        lowest selection rate over the highest.
     gap_tail, gap_max
         The gap between twins' scores that 99 % of the rows stay below, and the largest.
     equalised_odds, f1
@@ -307,14 +303,11 @@ class FileCheck:
 
     Attributes
     ----------
-    file
-        Its name.
-    kept
-        Whether it says the same; if not, it was removed, and ``why`` says what differs.
-    library
-        What opened and asked it, with the version.
-    fresh
-        Whether that was a process of its own (a model that lives in memory alone is asked here).
+    file, kept, why
+        Its name, and whether it says the same; if not, it was removed, and ``why`` says what differs.
+    library, fresh
+        What opened and asked it, with the version; whether that was a process of its own (a model that lives in memory
+        alone is asked here).
     rows, equal
         Held-out rows that were asked about, and those whose scores and decisions are the same.
     tolerance, largest
@@ -342,38 +335,29 @@ class FileCheck:
 class RepairResult(Shown):
     """Everything that ``fairbits repair`` found, and the files that it wrote.
 
-    ``chosen`` is None where no repair keeps the budget: then ``reason`` says so, and no model is written.
-
     Parameters
     ----------
     subject, identity
         The name of the subject, and its identity before the repair, in short.
     seed, max_accuracy_loss, epsilon, partition, measure, options
         The terms: seed, accuracy that may be lost, tolerance, partition, what is lowered, and what was asked for.
-    evidence
-        The cases and rows of both halves.
-    before_plan, before_held_out
-        Figures of the model as it is, on the plan's half and on the held-out half.
-    repairs
-        Every proposal, judged on both halves.
-    chosen, reason
-        The one to use, or why there is none.
+    evidence, before_plan, before_held_out, estimates_before
+        The cases and rows of both halves; figures of the model as it is on each, and those on held-out rows with
+        intervals.
+    repairs, chosen, reason
+        Every proposal, judged on both halves; the one to use. Where none keeps the budget it is None, ``reason`` says
+        so, and no model is written.
     groups_before, groups_after
         What groups of people get, before and after.
     attack_before, attack_after
         What a fresh search finds, before and after; None where none was made.
-    files, subject_file
-        The models that were written, in the format that the model came in first, and the subject file about the first.
-    warnings
-        What a reader should know before using it.
-    left_out
-        Proposers that could not be used here, each with the reason.
-    estimates_before
-        Figures of the model as it is on held-out rows, with intervals.
-    folder
-        Of the run, with all that was written.
+    files, subject_file, folder
+        The models that were written, in the format that the model came in first, the subject file about the first, and
+        the folder of the run.
     written
         Every file that was written, asked again in a fresh process; those that were removed for it too.
+    warnings, left_out
+        What a reader should know before using it; proposers that could not be used here, each with the reason.
     """
 
     subject: str
@@ -429,20 +413,6 @@ class RepairResult(Shown):
 
 
 _WHOLE = ("k_max", "k_max_rows")
-#: Fields of a candidate that are columns as they are.
-_PLAIN = (
-    *("shrink", "retrained", "yardstick", "within_budget", "on_front", "words", "family", "coding", "k_max_proved"),
-    *(
-        "dominated",
-        "worse_tail",
-        "raises",
-        "loss_upper",
-        "balanced_loss_upper",
-        "held_out_loss_low",
-        "held_out_loss_high",
-    ),
-    *("fidelity", "fidelity_apart"),
-)
 #: Held-out figures that have an interval.
 _RANGED = ("accuracy", "balanced_accuracy", "bits", "flips", "impact_ratio", "indirect_bits")
 _FIGURES = tuple(field.name for field in fields(Figures))
@@ -541,7 +511,7 @@ def _rows(result: RepairResult) -> list[dict[str, Any]]:
     for one in result.repairs:
         parts = ((False, result.before_plan, one.plan), (True, result.before_held_out, one.held_out))
         for held_out, before, after in parts:
-            row: dict[str, Any] = {
+            row: dict[str, Any] = {name: getattr(one, name) for name in COLUMNS.names if hasattr(one, name)} | {
                 "repair": one.name,
                 "neurons": neurons_in_words(one.neurons),
                 "held_out": held_out,
@@ -550,7 +520,6 @@ def _rows(result: RepairResult) -> list[dict[str, Any]]:
                 "proved": None if one.proof is None else one.proof.property,
                 "files": " ".join(one.files),
             }
-            row |= {name: getattr(one, name) for name in _PLAIN}
             for name in _FIGURES:
                 row[f"{name}_before"], row[f"{name}_after"] = getattr(before, name), getattr(after, name)
             if held_out and one.estimates is not None:

@@ -1,5 +1,4 @@
 from .draft import Draft as Draft
-from .draft import Drafted as Drafted
 from .draft import draft_schema as draft_schema
 from .draft import other_schemas as other_schemas
 from .draft import subject_of_table as subject_of_table

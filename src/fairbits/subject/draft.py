@@ -166,9 +166,7 @@ def _table(section: Any, draft: Draft, folder: Path) -> Any:
 
 def _seen_from(path: str, folder: Path) -> str:
     """A path as the file will read it; references to code and addresses stay as they are."""
-    if not Path(path).exists():
-        return path
-    return Path(os.path.relpath(path, folder.resolve())).as_posix()
+    return Path(os.path.relpath(path, folder.resolve())).as_posix() if Path(path).exists() else path
 
 
 def draft_schema(data: pa.Table, *, max_twins: int, **asked: Any) -> Schema:
@@ -265,7 +263,7 @@ MAX_TWINS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is known about a subject before its file is written."""
+    """What is known about a subject before its file is written; then the subject that it describes, or the trouble."""
 
     schema: Schema
     table: Path
@@ -277,25 +275,8 @@ class Draft:
     others: tuple[Schema, ...] = ()
     data: pa.Table | None = None
     proposed: tuple[ProposedRule, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Drafted:
-    """What came of a draft: the subject that its file describes, or why there is none yet."""
-
-    draft: Draft
     subject: Subject | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the model does not fit; None where it does, or none was named."""
-        return self.draft.trouble
-
-    @property
-    def schema(self) -> Schema:
-        """The people, and the classes in the order that was settled."""
-        return self.draft.schema if self.subject is None else self.subject.schema
 
 
 def subject_of_table(
@@ -434,7 +415,7 @@ def _with_quality(subject: Subject) -> Subject:
 
 def write_draft(
     draft: Draft, out: Path, *, force: bool = False, as_is: bool = False, **grants: Unpack[GrantOptions]
-) -> Drafted:
+) -> Draft:
     """Write the file, with the reason as a comment at the place to edit where the model does not fit.
 
     Where there are labels and nobody has said which output speaks of which class, the reading that agrees with them
@@ -449,11 +430,11 @@ def write_draft(
         return subject_of_toml(trial, grants)
 
     try:
-        found = Drafted(draft) if draft.model is None else _tried(draft, loaded, as_is=as_is)
+        found = draft if draft.model is None else _tried(draft, loaded, as_is=as_is)
         if draft.data is not None:
-            codes = table_from_arrow(draft.data, found.draft.schema, file=draft.table).codes
-            found = replace(found, draft=replace(found.draft, proposed=(*proposed_rules(found.draft.schema, codes),)))
-        trial.write_text(draft_text(found.draft, out), encoding="utf-8")
+            codes = table_from_arrow(draft.data, found.schema, file=draft.table).codes
+            found = replace(found, proposed=tuple(proposed_rules(found.schema, codes)))
+        trial.write_text(draft_text(found, out), encoding="utf-8")
         trial.replace(out)
     except OSError as error:
         raise OptionError(f"cannot write {str(out)!r}: {error.strerror or error}.") from None
@@ -462,7 +443,7 @@ def write_draft(
     return found
 
 
-def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> Drafted:
+def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> Draft:
     """The draft that loads and agrees with the labels; else as it is, with the trouble."""
 
     def made(schema: Schema, options: ModelOptions) -> Subject:
@@ -473,18 +454,18 @@ def _tried(draft: Draft, loaded: Callable[[Draft], Subject], *, as_is: bool) -> 
             made, draft.schema, draft.options, lambda: draft.others, as_is=as_is, observe=True
         )
     except FairbitsError as error:
-        return Drafted(replace(draft, trouble=str(error)))
+        return replace(draft, trouble=str(error))
     against = _against(subject)
     if against is not None and not as_is:
-        return Drafted(replace(draft, schema=schema, trouble=against))
+        return replace(draft, schema=schema, trouble=against)
     notes = (*schema.notes, *_order_notes(draft.options, subject))
     single = speaks_of(subject.model, subject.schema)
     if single is not None and not subject.named:
         options = replace(options, score_of=single)
     settled = replace(schema, classes=subject.schema.classes, order_guessed=False)
     said = None if draft.options.score_of is not None else _said_by_labels(subject)
-    chosen = replace(draft, schema=settled, options=options, said_by_labels=said)
-    return Drafted(chosen, subject.checked(as_is=as_is), notes)
+    told: dict[str, Any] = {"said_by_labels": said, "subject": subject.checked(as_is=as_is), "notes": notes}
+    return replace(draft, schema=settled, options=options, **told)
 
 
 def _said_by_labels(subject: Subject) -> float | None:

@@ -15,7 +15,7 @@ import inspect
 import json
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from math import sqrt
@@ -148,7 +148,8 @@ def differences(stored: Mapping[str, Any], here: Identity) -> list[str]:
         was, now = there.get(name, NONE), here.ingredients.get(name, NONE)
         if was != now:
             found.append(words if name in _HASHED else f"{words} ({was} there, {now} here)")
-    return found or [f"another model ({moved})" for moved in Probe.read(stored["probe"]).differences(here.probe)]
+    moved = None if found else Probe.read(stored["probe"]).difference(here.probe)
+    return found if moved is None else [f"another model ({moved})"]
 
 
 def check_identity(record: Mapping[str, Any], here: Identity, *, what: str) -> None:
@@ -338,40 +339,37 @@ class Probe:
         """As it is kept in JSON."""
         return {**asdict(self), "scores": list(self.scores)}
 
-    def differences(self, other: Probe) -> Iterator[str]:
-        """Sentences on what tells the two models apart."""
-        if len(self.scores) != len(other.scores):
-            return  # another sample: the tables differ, which is said where tables are compared
+    def difference(self, other: Probe) -> str | None:
+        """What tells the two models apart, in a sentence."""
+        if len(self.scores) != len(other.scores) or not self.scores:
+            return None  # another sample: the tables differ, which is said where tables are compared
         there, here = (
             np.array([np.nan if s is None else s for s in probe.scores], dtype=np.float64) for probe in (self, other)
         )
-        if not len(there):
-            return
         away = np.abs(np.nan_to_num(here) - np.nan_to_num(there))
         strange = (away > _tolerance(np.concatenate([there, here]))) | (np.isnan(there) != np.isnan(here))
         if not strange.any():
-            return
-        if not (self.varies or other.varies):
-            place = int(np.argmax(away))
-            yield (
-                f"scores differ: {int(strange.sum())} of {len(away)} probed, the furthest {there[place]:.4g} there and "
-                f"{here[place]:.4g} here"
-            )
-            return
-        yield from self._varying_differences(other, here - there)
+            return None
+        if self.varies or other.varies:
+            return self._varying_difference(other, here - there)
+        place = int(np.argmax(away))
+        return (
+            f"scores differ: {int(strange.sum())} of {len(away)} probed, the furthest {there[place]:.4g} there and "
+            f"{here[place]:.4g} here"
+        )
 
-    def _varying_differences(self, other: Probe, moved: npt.NDArray[np.float64]) -> Iterator[str]:
+    def _varying_difference(self, other: Probe, moved: npt.NDArray[np.float64]) -> str | None:
         """Two samples of answers that vary: one model gives both the same mean, spread and share of changes."""
         n = len(moved)
         noise = max(self.spread, other.spread)
         share = (self.varied + other.varied) / 2
         if abs(self.varied - other.varied) > STANDARD_ERRORS * sqrt(2 * share * (1 - share) / n + 1 / n**2):
             there, here = percent(self.varied, 0), percent(other.varied, 0)
-            yield f"answers vary otherwise ({there} of those probed there, {here} here)"
-        elif abs(moved.mean()) > STANDARD_ERRORS * noise / sqrt(n):
-            yield f"mean score differs by {moved.mean():+.3g}, more than its varying answers explain"
-        elif sqrt(float((moved**2).mean())) > 2 * noise:
-            yield f"scores differ by {sqrt(float((moved**2).mean())):.3g}, more than its varying answers explain"
+            return f"answers vary otherwise ({there} of those probed there, {here} here)"
+        if abs(moved.mean()) > STANDARD_ERRORS * noise / sqrt(n):
+            return f"mean score differs by {moved.mean():+.3g}, more than its varying answers explain"
+        apart = sqrt(float((moved**2).mean()))
+        return f"scores differ by {apart:.3g}, more than its varying answers explain" if apart > 2 * noise else None
 
 
 def ask_probe(model: Model, encoding: Encoding, schema: Schema, table: Table) -> Probe:
@@ -393,7 +391,7 @@ def still_answers(probe: Probe, model: Model, encoding: Encoding, schema: Schema
     chosen = _evenly(len(probe.scores), AGAIN)
     now = Probe.of(model.scores(encoding.encode(probed_people(schema, table)[chosen])))
     before = Probe(tuple(probe.scores[i] for i in chosen))
-    return not list(before.differences(now))
+    return before.difference(now) is None
 
 
 def probed_people(schema: Schema, table: Table) -> Codes:

@@ -38,7 +38,8 @@ MIN_ROWS = 20
 DISTINCT = 0.9
 
 _IDENTIFIER = re.compile(
-    r"(^|[_\W])(id|ids|uuid|guid|index|key|nr|no|num|number|rowid|ssn|account|acct|ref|reference|serial|record|case)$"
+    r"(^|[_\W])(id|ids|uuid|guid|index|key|nr|no|num|number|rowid|ssn|account|acct|ref|reference|serial|record|case"
+    r"|person|customer|client|applicant|patient|employee|member|user)$"
     r"|^(unnamed: \d+|__index_level_\d+__)?$",
     re.IGNORECASE,
 )
@@ -183,7 +184,7 @@ def no_attribute(name: str, column: Any) -> str:  # noqa: PLR0911 - one per kind
         return "dates"
     if values.null_count == 0 and len(values) >= MIN_ROWS:
         counted = numbers(present, "rows")
-        if counted[0] in (0, 1) and (np.diff(counted) == 1).all():
+        if (np.diff(counted) == 1).all():
             return "identifiers: it counts the rows"
     named = _IDENTIFIER.search(name) is not None or _INNER_ID.search(name) is not None
     own = named and different == len(values) >= MIN_ROWS

@@ -84,14 +84,6 @@ class RoundTrip:
         return f"asked through the schema: equal on {self.equal:,} of {self.rows:,} rows"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first row that the model answers otherwise when it is asked through the schema."""
-
-    trip: RoundTrip
-    sentence: str
-
-
 def round_trip(  # noqa: PLR0911, PLR0912 - each doubt is tried in turn
     owner: Owner | None,
     raw: RawTable | None,
@@ -101,8 +93,8 @@ def round_trip(  # noqa: PLR0911, PLR0912 - each doubt is tried in turn
     table: Table,
     options: ModelOptions,
     classes: tuple[str, ...] | None,
-) -> RoundTrip | Difference:
-    """Ask about the same real rows both ways."""
+) -> RoundTrip | str:
+    """Ask about the same real rows both ways; the first one that is answered otherwise, in a sentence."""
     if isinstance(model.original if isinstance(model, Repeated) else model, Endpoint):
         return RoundTrip(compared="nothing: a service is asked by its contract alone")
     if owner is None:
@@ -148,22 +140,23 @@ def round_trip(  # noqa: PLR0911, PLR0912 - each doubt is tried in turn
             allowed = np.maximum(allowed, noise.max())
             apart = ~_same(ours, theirs, allowed)
     compared = "the encoded rows, by the library and as read" if owner.form in LIBRARY else "the owner's rows"
-    trip = RoundTrip(
-        rows=len(chosen), equal=int((~apart).sum()), tolerance=float(allowed.max(initial=0.0)), compared=compared
-    )
     if not apart.any():
-        return replace(trip, otherwise=_otherwise(owner, rows, ours, schema))
+        return RoundTrip(
+            rows=len(chosen),
+            equal=len(chosen),
+            tolerance=float(allowed.max(initial=0.0)),
+            compared=compared,
+            otherwise=_otherwise(owner, rows, ours, schema),
+        )
     first = int(np.argmax(apart))
     where = table.place(int(chosen[first]))
     found = f"the model scores {apart.sum():,} of {len(chosen):,} rows otherwise"
     if through is None:
-        said = f"{found} than its own library does: {theirs[first]:.6g} there for {where}, {ours[first]:.6g} as read"
-        return Difference(trip, said)
+        return f"{found} than its own library does: {theirs[first]:.6g} there for {where}, {ours[first]:.6g} as read"
     culprit = _culprit(owner, through, schema, int(chosen[first]), codes[first], ask)
-    return Difference(
-        trip,
+    return (
         f"{found} when it is asked through the schema: {theirs[first]:.6g} for {where} as the table has it, "
-        f"{ours[first]:.6g} through the schema{culprit}",
+        f"{ours[first]:.6g} through the schema{culprit}"
     )
 
 

@@ -363,8 +363,8 @@ def _compared(
     if loaded.owner is None or loaded.owner.library is None:
         mend = "mend the table or the schema, so that both are the same"
         own = loaded.owner is not None and loaded.owner.form in LIBRARY
-        raise ModelError(f"{found.sentence}; {'please report this, it is an error of ours' if own else mend}.")
-    other = loaded.owner.library(f"as it is read here, {found.sentence.removeprefix('the model ')}.")
+        raise ModelError(f"{found}; {'please report this, it is an error of ours' if own else mend}.")
+    other = loaded.owner.library(f"as it is read here, {found.removeprefix('the model ')}.")
     other = replace(other, classes=output_order(schema, other.classes, options))
     return _compared(other, fit_to_schema(other, schema, options=options), schema, table, options, raw)
 

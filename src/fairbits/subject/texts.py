@@ -170,9 +170,7 @@ def _decider(
         encode = read_decider(encoder, options) if isinstance(encoder, str | Path) else encoder
         return EncodedNetwork(encode, decider, options=options)
     found = read_decider(decider, options) if isinstance(decider, str | Path) else decider
-    if isinstance(found, EncodedNetwork):
-        return found
-    return FunctionDecider(found, favourable=favourable)
+    return found if isinstance(found, EncodedNetwork) else FunctionDecider(found, favourable=favourable)
 
 
 def _of_template(

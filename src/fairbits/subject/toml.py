@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, time
 from pathlib import Path
@@ -164,10 +164,8 @@ def parse_toml(content: bytes) -> dict[str, Any]:
 
 def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     """The schema in an audit file; an Arrow table gives the target's values where the document names none."""
-    section, described = section_of(document, "table"), section_of(document, "attributes")
-    limits = section_of(document, "limits")
-    check_section(section, _TABLE, "[table]")
-    check_section(limits, {"twins": (int, "it must be a whole number, 1 or more.")}, "[limits]")
+    section, described = section_of(document, "table", _TABLE), section_of(document, "attributes")
+    limits = section_of(document, "limits", {"twins": (int, "it must be a whole number, 1 or more.")})
     chances = chances_of(described)
     soft = {chance.attribute for chance in chances}
     read = {name: attribute_of_section(name, fields) for name, fields in described.items() if name not in soft}
@@ -208,13 +206,17 @@ def schema_of_document(document: Mapping[str, Any], data: Any = None) -> Schema:
     )
 
 
-def section_of(document: Mapping[str, Any], name: str, *, within: str = "") -> Mapping[str, Any]:
-    """A section of a document, or within one; empty where it is missing."""
+def section_of(
+    document: Mapping[str, Any], name: str, keys: Keys | Iterable[str] | None = None, *, within: str = ""
+) -> Mapping[str, Any]:
+    """A section of a document, or within one, with no other keys than these; empty where it is missing."""
     section = document.get(name, {}) if isinstance(document, Mapping) else document
     if not isinstance(section, Mapping):
         raise SchemaError(
             f"[{within}{name}] must be a section, but the audit file says {name} = {str(section)[:40]!r}."
         )
+    if keys is not None:
+        check_section(section, keys, f"[{within}{name}]")
     return section
 
 
@@ -263,17 +265,16 @@ def subject_of_toml(file: Path, grants: GrantOptions) -> Subject:
     """The subject that a ``subject.toml`` describes."""
     document = read_document(file)
     check_section(document, _SECTIONS, f"audit file {str(file)!r}")
-    kind, about = document.get("kind", "table"), section_of(document, "about")
+    kind = document.get("kind", "table")
     if kind not in _KINDS:
         raise SchemaError(f"kind is {str(kind)[:40]!r} in {str(file)!r}; {choose_from(str(kind), _KINDS)}")
-    check_section(about, _ABOUT, "[about]")
+    about = section_of(document, "about", _ABOUT)
     return replace(_KINDS[kind](document, file, grants), about=about)
 
 
 def _of_table(document: Mapping[str, Any], file: Path, grants: GrantOptions) -> Subject:
     """A model, and the people of a table."""
-    stated, about = section_of(document, "model"), section_of(document, "table")
-    check_section(stated, _MODEL_KEYS, "[model]")
+    stated, about = section_of(document, "model", _MODEL_KEYS), section_of(document, "table")
     options = _options(stated, grants)
     if not {"path", "score", "test", "split"} & set(about) and "path" in stated:
         return _without_table(document, options, file)
@@ -367,9 +368,8 @@ def _without_table(document: Any, options: ModelOptions, file: Path) -> Subject:
 
 def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """Twins that somebody else made: the table says whose, of which protected values, and with which score."""
-    section = section_of(document, "table")
     check_section(document, ("name", "kind", "about", "table"), "an audit file of twins")
-    check_section(section, _TWINS, "[table]")
+    section = section_of(document, "table", _TWINS)
     lost = next((key for key in _TWINS if key not in (*section, "threshold", "path")), None)
     if lost is not None:
         raise SchemaError(f"[table] has no {lost} in {str(file)!r}; {_TWINS[lost][1]}")
@@ -388,8 +388,8 @@ def _of_twins(document: Any, file: Path, grants: GrantOptions) -> Subject:
 def _of_texts(document: Any, file: Path, grants: GrantOptions) -> Subject:
     """People put into words, and a decider about texts."""
     check_section(document, ("name", "kind", "about", "text", "model", "table"), "an audit file of texts")
-    model, table = dict(section_of(document, "model")), section_of(document, "table")
-    check_section(table, {key: _TABLE[key] for key in ("path", "threshold", "target", "split")}, "[table]")
+    known = {key: _TABLE[key] for key in ("path", "threshold", "target", "split")}
+    model, table = dict(section_of(document, "model")), section_of(document, "table", known)
     decider = _source(model, "model", file)
     encoder, tokenizer = (
         _source({"path": model.pop(key)}, "model", file) if key in model else None for key in ("encoder", "tokenizer")
@@ -444,10 +444,9 @@ def _of_scores(document: Any, data: Any, schema: Schema, table: Table, file: Pat
 def _check_described(document: Any, columns: list[str], file: Path) -> None:
     """A file with none of the described columns is no table of this subject: what it holds is not repeated."""
     described = section_of(document, "attributes")
+    spread = (one.get("columns") for one in described.values() if isinstance(one, Mapping))
     wanted = {str(section_of(document, "table").get("target")), *described}
-    for fields in described.values():
-        if isinstance(fields, Mapping) and isinstance(fields.get("columns"), list):
-            wanted |= {str(column) for column in fields["columns"]}
+    wanted |= {str(column) for columns in spread if isinstance(columns, list) for column in columns}
     if described and not wanted & set(columns):
         raise TableError(
             f"the table of {str(file)!r} has {len(columns):,} columns, and none of them is described there; check the "

@@ -256,11 +256,8 @@ def read_official(path: Path, year: Year) -> Numbers:
 def select(table: Numbers, year: Year) -> Numbers:
     """The people of one panel without unknown answers; race, sex and label recoded."""
     categories = [column for _, column, _ in CATEGORIES]
-    keep = table["PANEL"] == year.panel
-    for name in ALWAYS_KNOWN:
-        keep &= table[name] >= 0
-    for name in (*categories, *ALSO_KNOWN):
-        keep &= table[name] >= -1
+    lowest = {**dict.fromkeys((*categories, *ALSO_KNOWN), -1), **dict.fromkeys(ALWAYS_KNOWN, 0)}
+    keep = np.all([table["PANEL"] == year.panel, *(table[name] >= low for name, low in lowest.items())], axis=0)
     kept = {name: column[keep] for name, column in table.items()}
     visits = np.sum([kept[name] for name in VISITS], axis=0)
     return {name: kept[name] for name in ("AGE", *SCORES, *categories)} | {

@@ -102,11 +102,12 @@ class Chain:
         for part in (factor, offset):
             if self.width is not None and len(part) not in (1, self.width):
                 raise NotNative(f"{len(part)} constants do not fit {self.width} values.")
+        plain = (layer.after == 1).all() and not layer.shift.any() and (factor == 1).all()
         if layer.matrix is None:
             width = max(len(layer.before), len(factor), len(offset))
             layer.before = np.broadcast_to(layer.before * factor, width)
             layer.offset = np.broadcast_to(layer.offset * factor + offset, width)
-        elif source is not None and layer.bias_from is None and _untouched(layer) and (factor == 1).all():
+        elif source is not None and layer.bias_from is None and plain:
             layer.bias, layer.bias_from = layer.bias + offset, source
         else:
             layer.shift_from = source if not layer.shift.any() else None
@@ -150,10 +151,7 @@ class Chain:
     def network(self, favourable: int | None = None) -> Network:
         if self._open is None and not self.layers:
             raise NotNative("it has no dense layer.")
-        if self._open is None or self._open.matrix is None:  # an identity layer carries what is left to the output
-            self._identity()
-        closed = [*self.layers, self._last()]
-        folded = [layer.folded() for layer in closed]
+        folded = [layer.folded() for layer in (*self.layers, self._finished())]
         outputs = folded[-1][0].shape[1]
         head: Head = self.head or ("softmax" if outputs > 1 else "linear")
         if head == "sigmoid" and outputs > 1:
@@ -165,8 +163,7 @@ class Chain:
 
     def parameters(self, network: Network) -> dict[str, Matrix]:
         """Foreign parameters with which the foreign model is the given network."""
-        self.network()
-        closed = [*self.layers, self._last()]
+        closed = [*self.layers, self._finished()]
         if network.widths != tuple(layer.folded()[0].shape[1] for layer in closed):
             raise ModelError(f"the original has other layers than the network, whose widths are {network.widths}.")
         changed: dict[str, Matrix] = {}
@@ -182,26 +179,19 @@ class Chain:
             raise NotNative(f"it goes on with {what} after its {self.head} output.")
 
     def _close(self, activation: Activation) -> None:
-        if self._open is None or self._open.matrix is None:
-            self._identity()
-        layer = self._last()
+        layer = self._finished()
         layer.activation = activation
         self.layers.append(layer)
         self._open = None
 
-    def _identity(self) -> None:
-        width = self.width
-        if width is None:
-            raise NotNative("nothing says how many values come in.")
-        self.multiply(np.eye(width))
-
-    def _last(self) -> Layer:
-        assert self._open is not None  # noqa: S101 - callers have made sure
+    def _finished(self) -> Layer:
+        """The open layer; where it has no product, an identity carries what is left to the output."""
+        if self._open is None or self._open.matrix is None:
+            if self.width is None:
+                raise NotNative("nothing says how many values come in.")
+            self.multiply(np.eye(self.width))
+        assert self._open is not None  # noqa: S101 - a product opens one
         return self._open
-
-
-def _untouched(layer: Layer) -> bool:
-    return bool((layer.after == 1).all() and not layer.shift.any())
 
 
 def _restored(
@@ -217,16 +207,14 @@ def _restored(
     if not np.broadcast_to(scaling, new_w.shape)[~same_w].all() or layer.matrix is None:
         raise ModelError(f"layer {i} has inputs scaled by 0 in the original, which no weight can undo.")
     matrix = np.where(same_w, layer.matrix, np.divide(new_w, scaling, out=np.zeros_like(new_w), where=scaling != 0))
+    bias_from, old = layer.bias_from, layer.bias
     with np.errstate(divide="ignore", invalid="ignore"):
         bias = (new_b - layer.shift) / layer.after - layer.offset @ matrix
-    old_bias = np.broadcast_to(layer.bias, bias.shape)
-    bias = np.where(same_b & same_w.all(axis=0), old_bias, bias)
-    found: list[tuple[ParameterSource, Matrix]] = []
-    second = ("bias", layer.bias_from, bias, old_bias)
     if layer.bias_from is None and layer.shift_from is not None:  # a normalisation has the layer's only bias
-        old_shift = np.broadcast_to(layer.shift, bias.shape)
-        shift = new_b - (layer.offset @ matrix + layer.bias) * layer.after
-        second = ("bias", layer.shift_from, np.where(same_b & same_w.all(axis=0), old_shift, shift), old_shift)
+        bias_from, old, bias = layer.shift_from, layer.shift, new_b - (layer.offset @ matrix + old) * layer.after
+    old = np.broadcast_to(old, bias.shape)
+    found: list[tuple[ParameterSource, Matrix]] = []
+    second = ("bias", bias_from, np.where(same_b & same_w.all(axis=0), old, bias), old)
     for what, source, array, old in (("weights", layer.weights_from, matrix, layer.matrix), second):
         if np.array_equal(array, old):
             continue

@@ -276,9 +276,9 @@ class Network(SeveralClasses):
             Encoded rows, (n, inputs).
         """
         rows = checked_rows(inputs, self.inputs, "the network", np.float32)
-        if len(rows) <= _BLOCK:
-            return self._forward(rows)[1][-1]
-        return np.concatenate([self._forward(rows[i : i + _BLOCK])[1][-1] for i in range(0, len(rows), _BLOCK)])
+        weights, after = [without_denormals(w) for w in self.weights], self.activations_after
+        starts = range(0, max(len(rows), 1), _BLOCK)
+        return np.concatenate([forward(weights, self.biases, after, rows[i : i + _BLOCK])[1][-1] for i in starts])
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
         """The favourable-class probability (or the predicted value) of each encoded row, (n,).

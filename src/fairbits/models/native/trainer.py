@@ -174,23 +174,20 @@ class Learner:
         if self._origin.head == "linear":
             miss = (logits[:, 0] - targets.astype(logits.dtype)) / logits.dtype.type(self._unit)
             return (2 * miss / self._unit)[:, None], miss**2
-        if targets.ndim == 2:
-            return self._soft_losses(logits, targets.astype(logits.dtype))
+        wanted, soft = targets.astype(logits.dtype), targets.ndim == 2
+        if soft and self._origin.head == "sigmoid":
+            return special.expit(logits) - wanted[:, 1:], np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
         if self._origin.head == "sigmoid":
             sign = np.where(targets == 1, 1, -1).astype(logits.dtype)
             margin = sign * logits[:, 0]
             return (-sign * special.expit(-margin))[:, None], np.logaddexp(0, -margin)
-        own = (np.arange(len(logits)), targets.astype(np.int64))
         logs = _log_masses(logits)
         slope = np.exp(logs)
+        if soft:
+            return slope - wanted, -(wanted * logs).sum(axis=1)
+        own = (np.arange(len(logits)), targets.astype(np.int64))
         slope[own] -= 1
         return slope, -logs[own]
-
-    def _soft_losses(self, logits: Floats, wanted: Floats) -> tuple[Floats, Floats]:
-        if self._origin.head == "sigmoid":
-            return special.expit(logits) - wanted[:, 1:], np.logaddexp(0, logits[:, 0]) - wanted[:, 1] * logits[:, 0]
-        logs = _log_masses(logits)
-        return np.exp(logs) - wanted, -(wanted * logs).sum(axis=1)
 
     def prejudice_slopes(self, rows: Floats, shares: npt.NDArray[np.float64]) -> Slopes:
         """What the decision tells about the group, in nats: the mutual information of both (Kamishima et al. 2012).

@@ -464,9 +464,8 @@ def rewrite_onnx(network: Network, original: Path, path: Path, _options: ModelOp
 def _reweigh(graph: Graph, changed: Mapping[str, Matrix]) -> None:
     onnx = import_onnx()
     held = {constant.name: constant for constant in graph.model.graph.initializer}
-    for node in graph.model.graph.node:
-        if node.op_type == "Constant":
-            held |= dict.fromkeys(node.output, next((a.t for a in node.attribute if a.name == "value"), None))
+    stated = [(node, a.t) for node in graph.model.graph.node for a in node.attribute if a.name == "value"]
+    held |= {name: value for node, value in stated if node.op_type == "Constant" for name in node.output}
     for name, array in changed.items():
         old = onnx.numpy_helper.to_array(held[name])
         if old.size != array.size:

@@ -80,17 +80,12 @@ class Archive:
         return found
 
     def _walk(self) -> Chain:
-        named: dict[str, str] = {}
-        current = None
-        for spec in self.specs:
-            for kind, key in (("parameter", "parameter_name"), ("buffer", "buffer_name")):
-                if kind in spec:
-                    named[spec[kind]["arg"]["name"]] = spec[kind][key]
-            if "user_input" in spec:
-                if current is not None:
-                    raise NotNative("it has more than one input.")
-                current = spec["user_input"]["arg"]["as_tensor"]["name"]
-        chain = Chain()
+        held = [(kind, spec[kind]) for spec in self.specs for kind in ("parameter", "buffer") if kind in spec]
+        named = {one["arg"]["name"]: one[f"{kind}_name"] for kind, one in held}
+        inputs = [spec["user_input"]["arg"] for spec in self.specs if "user_input" in spec]
+        if len(inputs) > 1:
+            raise NotNative("it has more than one input.")
+        chain, current = Chain(), next((one["as_tensor"]["name"] for one in inputs), None)
         for node in self.graph["nodes"]:
             current = self._take(chain, node, current, named)
         outputs = [entry["as_tensor"]["name"] for entry in self.graph["outputs"]]

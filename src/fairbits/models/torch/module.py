@@ -232,9 +232,7 @@ class TorchModel(SeveralClasses):
         """A module as it is, tried on a few encoded people to learn its width, its layers and its kind of output."""
         run = cls(module, 0, 1, "value")._run
         rows = rows_for(run, module, schema, options, _TRIAL) if trial is None else trial
-        inputs = rows.shape[1]
         found = run(rows)
-        outputs = found.shape[1]
         # Without a target it is not known whether one number is a value; several numbers are classes.
         unknown = schema is not None and schema.target is None and found.shape[1] > 1
         output = options.output or output_kind_of(
@@ -246,7 +244,8 @@ class TorchModel(SeveralClasses):
                 known = [n for n, _ in module.named_modules() if n]
                 raise OptionError(f"the module has no layer {name!r}; {choose_from(name, known)}")
         favourable = 1 if options.favourable is None else options.favourable
-        return cls(module, inputs, outputs, output, layers, favourable, batch=options.batch, someone=rows[:1])
+        widths = (rows.shape[1], found.shape[1])
+        return cls(module, *widths, output, layers, favourable, batch=options.batch, someone=rows[:1])
 
     @property
     def classes(self) -> int:

@@ -302,6 +302,8 @@ def _by_value(
                 number[text] = number[known_as]
     strange = [text for text in there if text not in number and text != MISSING]
     if strange and ((read.features.refuses and used) or len(strange) == len(there)):
+        if not all(str(value).isascii() for value in known):
+            raise NotNative(f"the categories of {attribute.name!r} are not all ASCII, and its library cuts such names.")
         raise ModelError(
             f"{read.name} does not know the value {strange[0]!r} of {attribute.name!r}; it was trained on "
             f"{', '.join(list(number)[:8])}: take it out of the domain or train with it."

@@ -168,8 +168,7 @@ class Ensemble:
         widths = {tree.values.shape[1] for tree in trees} or {1}
         if len(widths) > 1:
             raise Damaged("its trees have leaves of several widths.")
-        width = widths.pop()
-        pieces: list[dict[str, Any]] = [dict.fromkeys(_BY_NODE, np.empty(0)) | {"values": np.empty((0, width))}]
+        pieces: list[dict[str, Any]] = [dict.fromkeys(_BY_NODE, np.empty(0)) | {"values": np.empty((0, *widths))}]
         members: list[npt.NDArray[np.bool_]] = []
         known: list[npt.NDArray[np.bool_] | None] = []
         roots, start, room = [], 0, MAX_CATEGORIES
@@ -194,8 +193,8 @@ class Ensemble:
         arrays = {
             name: np.concatenate([piece[name] for piece in pieces]).astype(kind) for name, kind in _BY_NODE.items()
         }
-        arrays["roots"] = np.array(roots, dtype=np.int64)
-        arrays["output"] = np.array([tree.output for tree in trees], dtype=np.int64)
+        whole = {"roots": roots, "output": [tree.output for tree in trees]}
+        arrays |= {name: np.array(numbers, dtype=np.int64) for name, numbers in whole.items()}
         for array in (*arrays.values(), base, *members):
             array.setflags(write=False)
         return cls(

@@ -16,6 +16,7 @@ favours the more frequent class: a shift of the log-odds is fitted to the traini
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -313,12 +314,11 @@ class Guard:
         threads: int | None,
         rows: Table | None = None,
     ) -> None:
-        wanted = check_bound(guarantee, tau)
+        check_bound(guarantee, tau)
         schema = subject.schema
         self.subject, self.model, self.schema, self.encoding = subject, subject.model, schema, subject.encoding
-        many = len(schema.classes) > 2
-        self._whole = many and isinstance(self.model, HasClassScores)
-        if many and not self._whole:
+        self._whole = len(schema.classes) > 2
+        if self._whole and not isinstance(self.model, HasClassScores):
             raise CapabilityError(
                 f"the target has {len(schema.classes)} classes, and {kind_of(self.model)!r} gives the score of "
                 f"one; a guard that decides needs the probabilities of all of them."
@@ -327,49 +327,46 @@ class Guard:
         step = default_epsilon(schema, subject.table) if epsilon is None else epsilon
         self._evaluator = evaluator_of(subject, epsilon=step, partition=partition, threads=threads).over_values
         self.epsilon, self.partition = self._evaluator.epsilon, self._evaluator.partition
-        vector = self._evaluator.by_vector
-        self.tau = float(half_width(wanted, self.epsilon, partition, vector=vector) if tau is None else tau)
+        twins = self._evaluator.twins
         known = (rows or subject.table).training()
         #: Whether the model gives the same person another score when asked again: then nothing can be proved.
         self.varies = not self._evaluator.native and answers_vary(
             self.model, self.encoding.encode(known.codes[:_ASKED_TWICE])
         )
-        #: The most classes that anybody can have; proved by the way the score is made. 0: nothing is proved, because
-        #: tau is too wide to tell, or a person has no more twins than that.
-        self.k_max = self._bound()
+        self._bind(guarantee, tau)
         self.weights = twin_weights(self._evaluator, known.codes)
         #: Rules leave some people fewer twins; where they look at what the model never gets, all twins are averaged.
-        self.twin_rules = TwinRules.of(schema, self.encoding, self._evaluator.twins)
+        self.twin_rules = TwinRules.of(schema, self.encoding, twins)
         # By the rules alone: that a real row breaks one is no part of the person's other attributes, and files that do
         # without the table must decide as the guard does.
-        self._validity = Validity(schema, self._evaluator.twins)
+        self._validity = Validity(schema, twins)
+        parts = [(self.encoding.parts[i], schema.attributes[i]) for i in twins.columns]
         #: What protected attributes become among the inputs, each with the ends of its domain there.
-        self.protected_parts = [
-            (part, _ends(part, schema.attributes[i]))
-            for i, part in ((i, self.encoding.parts[i]) for i in self._evaluator.twins.columns)
-            if not isinstance(part, Unseen)
-        ]
-        parts = [self.encoding.parts[i] for i in self._evaluator.twins.columns]
+        self.protected_parts = [(part, _ends(part, one)) for part, one in parts if not isinstance(part, Unseen)]
         #: Which inputs protected attributes fill, and what each twin has there, (m, protected inputs).
-        self.protected_inputs = np.concatenate([part.columns for part in parts])
-        values = self._evaluator.twins.values
-        encoded = [part.encode(values[:, place]) for place, part in enumerate(parts)]
+        self.protected_inputs = np.concatenate([part.columns for part, _ in parts])
+        encoded = [part.encode(values) for (part, _), values in zip(parts, twins.values.T, strict=True)]
         self.twin_inputs = np.concatenate(encoded, axis=1).astype(self.encoding.dtype)
         self.shift = 0.0
-        if refit and known.labels is not None and len(known) and not many:
+        if refit and known.labels is not None and len(known) and not self._whole:
             average = self._in_pieces(
                 lambda some: self._centre(self._asked_twins(some), self._valid(some)), known.codes, _SCORES
             )
-            own = np.asarray(self.model.scores(self.encoding.encode(known.codes)))
-            deserved = known.labels == schema.favourable_index
-            self.shift = decision_shift(average[:, 0], own, deserved, float(self._evaluator.threshold))
             if schema.regression:  # added to values, so that their mean is right
                 self.shift = float(np.mean(known.labels - average[:, 0]))
+            else:
+                own = np.asarray(self.model.scores(self.encoding.encode(known.codes)))
+                deserved = known.labels == schema.favourable_index
+                self.shift = decision_shift(average[:, 0], own, deserved, float(self._evaluator.threshold))
 
-    def _bound(self) -> int:
+    def _bind(self, guarantee: int | None, tau: float | None) -> None:
         vector = self._evaluator.by_vector
+        wanted = half_width(check_bound(guarantee, tau), self.epsilon, self.partition, vector=vector)
+        self.tau = float(wanted if tau is None else tau)
         classes = 0 if self.varies else proved_classes(self.tau, self.epsilon, self.partition, vector=vector)
-        return classes if classes < self.m or self.tau == 0 else 0  # nobody has more classes than twins
+        #: The most classes that anybody can have; proved by the way the score is made. 0: nothing is proved, because
+        #: tau is too wide to tell, or a person has no more twins than that.
+        self.k_max = classes if classes < self.m or self.tau == 0 else 0
 
     @property
     def m(self) -> int:
@@ -404,12 +401,8 @@ class Guard:
 
     def with_guarantee(self, guarantee: int | None = None, *, tau: float | None = None) -> Guard:
         """The same guard under another bound; nothing is fitted or asked again. Parameters as of :class:`Guard`."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        vector = self._evaluator.by_vector
-        wanted = check_bound(guarantee, tau)
-        other.tau = float(half_width(wanted, self.epsilon, self.partition, vector=vector) if tau is None else tau)
-        other.k_max = other._bound()
+        other = copy(self)
+        other._bind(guarantee, tau)
         return other
 
     def scores(self, inputs: npt.ArrayLike) -> Array:
@@ -509,8 +502,7 @@ class Guard:
         """Guarded outputs of people: twins are asked about by the engine's kernels, where there are any."""
 
         def held(people: Codes) -> Doubles:
-            known = self._declared(people)
-            asked = people.copy()
+            known, asked = self._declared(people), people.copy()
             asked[np.ix_(~known, self._evaluator.twins.columns)] = self._evaluator.twins.values[0]
             return self._held(self._asked_twins(asked), self._valid(asked), self.encoding.encode(asked), known)
 
@@ -520,8 +512,7 @@ class Guard:
         """Guarded outputs of encoded rows: in twins, only protected inputs differ."""
 
         def held(rows: Inputs) -> Doubles:
-            known = self._declared_inputs(rows)
-            asked = rows.copy()
+            known, asked = self._declared_inputs(rows), rows.copy()
             asked[np.ix_(~known, self.protected_inputs)] = self.twin_inputs[0]
             twins = np.repeat(rows[:, None, :], self.m, axis=1)
             twins[:, :, self.protected_inputs] = self.twin_inputs
@@ -543,8 +534,7 @@ class Guard:
     def _in_pieces(self, ask: Callable[[Any], Doubles], people: npt.NDArray[Any], limit: int) -> Doubles:
         """What is said about people, as many at a time as have so many twins."""
         step = max(1, limit // (self.m * max(1, len(self.schema.classes))))
-        pieces = [ask(people[start : start + step]) for start in range(0, max(1, len(people)), step)]
-        return np.concatenate(pieces)
+        return np.concatenate([ask(people[start : start + step]) for start in range(0, max(1, len(people)), step)])
 
     def _held(
         self, twins: Doubles, valid: npt.NDArray[np.bool_] | None, asked: Inputs, known: npt.NDArray[np.bool_]

@@ -592,16 +592,13 @@ def pooled(networks: Sequence[Network], weights: npt.NDArray[np.float64]) -> Net
 
 
 def _together(trainer: Trainer, members: list[Fitted], weights: npt.NDArray[np.float64]) -> Fitted:
-    if len(members) == 1:
-        return members[0]
-    if not isinstance(trainer, NetworkTrainer):
-        estimators = [one.estimator for one in members]
-        if not isinstance(trainer, EstimatorTrainer) or not all(
-            callable(getattr(one, "predict_proba", None)) for one in estimators
-        ):
-            return members[0]  # decisions only: the model of most weight
+    estimators = [one.estimator for one in members]
+    if len(members) > 1 and isinstance(trainer, NetworkTrainer):
+        return Fitted(pooled([one.model for one in members], weights), members[0].encoding)  # type: ignore[misc]
+    soft = len(members) > 1 and all(hasattr(one, "predict_proba") for one in estimators)
+    if soft and isinstance(trainer, EstimatorTrainer):
         return asked(voted(estimators, weights), trainer.subject)
-    return Fitted(pooled([one.model for one in members], weights), members[0].encoding)  # type: ignore[misc]
+    return members[0]  # where there are decisions only, the model of most weight
 
 
 def voted(estimators: Sequence[Any], weights: npt.NDArray[np.float64]) -> Any:

@@ -24,11 +24,6 @@ from fairbits.subject import variance_explained
 #: A parameter's range: ("int", low, high), ("log-int", …), ("real", …), ("log", …) or ("one of", values).
 Range = tuple[Any, ...]
 
-_TREE: dict[str, Range] = {
-    "max_depth": ("int", 2, 16),
-    "min_samples_leaf": ("log-int", 1, 64),
-    "criterion": ("one of", ("gini", "entropy")),
-}
 _FOREST: dict[str, Range] = {
     "n_estimators": ("log-int", 10, 120),
     "max_depth": ("int", 2, 16),
@@ -41,65 +36,62 @@ _BOOSTER: dict[str, Range] = {
     "max_depth": ("int", 2, 8),
     "subsample": ("real", 0.5, 1.0),
 }
-_HISTOGRAM: dict[str, Range] = {
-    "max_iter": ("log-int", 10, 200),
-    "learning_rate": ("log", 0.01, 0.5),
-    "max_leaf_nodes": ("log-int", 4, 64),
-    "l2_regularization": ("log", 1e-3, 10.0),
-}
-_PERCEPTRON: dict[str, Range] = {
-    "hidden_layer_sizes": ("one of", ((8,), (16,), (32,), (64,), (16, 8), (32, 16), (64, 32), (32, 16, 8))),
-    "alpha": ("log", 1e-6, 1.0),
-    "learning_rate_init": ("log", 3e-4, 3e-2),
-    "max_iter": ("log-int", 20, 120),
-}
+#: By kind of model; one whose classifiers and regressors have the same parameters stands without that ending.
 SPACES: dict[str, dict[str, Range]] = {
     "LogisticRegression": {"C": ("log", 1e-3, 1e2), "class_weight": ("one of", (None, "balanced"))},
     "SGDClassifier": {"alpha": ("log", 1e-6, 1e-1), "class_weight": ("one of", (None, "balanced"))},
     "Ridge": {"alpha": ("log", 1e-3, 1e3)},
-    "DecisionTreeClassifier": _TREE,
-    "DecisionTreeRegressor": {name: _TREE[name] for name in ("max_depth", "min_samples_leaf")},
-    "RandomForestClassifier": _FOREST,
-    "RandomForestRegressor": _FOREST,
-    "ExtraTreesClassifier": _FOREST,
-    "ExtraTreesRegressor": _FOREST,
-    "GradientBoostingClassifier": _BOOSTER,
-    "GradientBoostingRegressor": _BOOSTER,
-    "HistGradientBoostingClassifier": _HISTOGRAM,
-    "HistGradientBoostingRegressor": _HISTOGRAM,
+    "DecisionTreeClassifier": {
+        "max_depth": ("int", 2, 16),
+        "min_samples_leaf": ("log-int", 1, 64),
+        "criterion": ("one of", ("gini", "entropy")),
+    },
+    "DecisionTreeRegressor": {"max_depth": ("int", 2, 16), "min_samples_leaf": ("log-int", 1, 64)},
+    "RandomForest": _FOREST,
+    "ExtraTrees": _FOREST,
+    "GradientBoosting": _BOOSTER,
+    "HistGradientBoosting": {
+        "max_iter": ("log-int", 10, 200),
+        "learning_rate": ("log", 0.01, 0.5),
+        "max_leaf_nodes": ("log-int", 4, 64),
+        "l2_regularization": ("log", 1e-3, 10.0),
+    },
     "AdaBoostClassifier": {"n_estimators": ("log-int", 10, 200), "learning_rate": ("log", 0.01, 2.0)},
-    "MLPClassifier": _PERCEPTRON,
-    "MLPRegressor": _PERCEPTRON,
+    "MLP": {
+        "hidden_layer_sizes": ("one of", ((8,), (16,), (32,), (64,), (16, 8), (32, 16), (64, 32), (32, 16, 8))),
+        "alpha": ("log", 1e-6, 1.0),
+        "learning_rate_init": ("log", 3e-4, 3e-2),
+        "max_iter": ("log-int", 20, 120),
+    },
     "SVC": {"C": ("log", 1e-2, 1e2), "gamma": ("one of", ("scale", "auto"))},
     "KNeighborsClassifier": {"n_neighbors": ("log-int", 1, 64), "weights": ("one of", ("uniform", "distance"))},
     "GaussianNB": {"var_smoothing": ("log", 1e-12, 1e-1)},
-    "LGBMClassifier": {
+    "LGBM": {
         "n_estimators": ("log-int", 10, 200),
         "learning_rate": ("log", 0.01, 0.5),
         "num_leaves": ("log-int", 4, 64),
         "min_child_samples": ("log-int", 2, 100),
     },
-    "XGBClassifier": {**_BOOSTER, "min_child_weight": ("log", 0.1, 20.0)},
-    "CatBoostClassifier": {
+    "XGB": {**_BOOSTER, "min_child_weight": ("log", 0.1, 20.0)},
+    "CatBoost": {
         "iterations": ("log-int", 10, 200),
         "learning_rate": ("log", 0.01, 0.5),
         "depth": ("int", 2, 8),
         "l2_leaf_reg": ("log", 0.1, 20.0),
     },
 }
-SPACES["LGBMRegressor"], SPACES["XGBRegressor"] = SPACES["LGBMClassifier"], SPACES["XGBClassifier"]
-SPACES["CatBoostRegressor"] = SPACES["CatBoostClassifier"]
 
 
 def space_of(estimator: Any) -> dict[str, Range]:
     """The range of each parameter of an estimator (behind its pipeline)."""
     prefix, final = last_step(estimator)
     kind = type(final).__name__
-    if kind not in SPACES:
+    space = SPACES.get(kind) or SPACES.get(kind.removesuffix("Classifier").removesuffix("Regressor"))
+    if space is None:
         raise CapabilityError(
             f"the parameters of {kind!r} that could be searched are not known here; known are {', '.join(SPACES)}."
         )
-    return {f"{prefix}{name}": ends for name, ends in SPACES[kind].items()}
+    return {f"{prefix}{name}": ends for name, ends in space.items()}
 
 
 def describe(settings: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.data import Fitted
-from fairbits.domain import Attribute, Encoding, Schema, Unseen
+from fairbits.domain import Attribute, Encoding, Schema, Unseen, text_of
 from fairbits.errors import CapabilityError
 from fairbits.models import ModelOptions, adapt, fit_to_schema
 from fairbits.repair.choice import Planner, Proposal
@@ -96,8 +96,6 @@ def _fitted(tree: Any, schema: Schema, encoding: Encoding) -> Fitted:
 
 def nodes_of(tree: Any, schema: Schema) -> dict[str, list[Any]]:
     """A fitted tree as lists, a value for each node: leaves have the shares of the schema's classes."""
-    from fairbits.domain import text_of
-
     found, names = tree.tree_, [text_of(one) for one in tree.classes_.tolist()]
     shares = found.value[:, 0, [names.index(one) for one in schema.classes]]
     lists = {"left": found.children_left, "right": found.children_right, "feature": found.feature}

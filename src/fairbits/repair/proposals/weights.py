@@ -158,26 +158,6 @@ THRESHOLDS, SPARED = 100, 0.005
 _TINY = 1e-6
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FromScratch:
-    """The network, and what cross-validation inside the training rows says about it."""
-
-    network: Network
-    updates: int
-    shift: float
-    accuracy: float
-    balanced_accuracy: float
-
-    @property
-    def words(self) -> str:
-        """How it was made."""
-        return (
-            f"a network of the same shape without weights on protected inputs, taught the mean of {STARTS} that were "
-            f"trained anew on the labels: {self.updates} updates, chosen by cross-validation on training rows "
-            f"({percent(self.accuracy)} there, balanced {percent(self.balanced_accuracy)})"
-        )
-
-
 def trained_from_scratch(
     network: Network,
     schema: Schema,
@@ -185,8 +165,8 @@ def trained_from_scratch(
     rows: Codes,
     labels: Doubles,
     rng: np.random.Generator,
-) -> FromScratch:
-    """Train a network of the same shape from random weights, blind."""
+) -> Proposal:
+    """A network of the same shape from random weights, blind, with what cross-validation says about it."""
     if schema.regression or len(schema.classes) != 2 or not FEWEST <= len(rows) <= MOST:
         raise CapabilityError(
             f"a network is trained anew for two classes and {FEWEST} to {MOST:,} training rows, and here are "
@@ -226,7 +206,12 @@ def trained_from_scratch(
     trained = several(np.ones(len(rows), np.bool_), updates, scaled, STARTS)
     near = encoded(near_people(schema, rows, NEAR, rng))
     made = _distilled_mean(trained, np.concatenate([inputs, near]), protected, rng)
-    return FromScratch(_shifted(made, shift), updates, shift, accuracy, balanced_accuracy)
+    words = (
+        f"a network of the same shape without weights on protected inputs, taught the mean of {STARTS} that were "
+        f"trained anew on the labels: {updates} updates, chosen by cross-validation on training rows "
+        f"({percent(accuracy)} there, balanced {percent(balanced_accuracy)})"
+    )
+    return Proposal("refitted", words, _shifted(made, shift), shrink=1.0, retrained=True)
 
 
 def _mean(networks: list[Network], inputs: npt.NDArray[np.float32]) -> Doubles:
@@ -364,22 +349,22 @@ class Surgery:
 def _finetuned(planner: Planner, original: Network, shares: Mapping[float, Network]) -> Iterator[Proposal]:
     generators = [np.random.default_rng(child) for child in planner.seed.spawn(4 + len(TRAINED_SHARES))]
     tuning = Finetuning(original, planner.halves, planner.setting, generators.pop())
-    planner.watch("training with the found cases")
-    network = tuning.trained(original, generators.pop(), with_cases=True)
-    words = "trained further with found cases, labelled by the majority of their twins"
-    yield Proposal("retrain", words, network, retrained=True)
-    planner.watch("training with a penalty on differences between twins")
-    alike = "trained further with a penalty on differences between twins"
-    network = tuning.trained(original, generators.pop(), consistency=MILD)
-    yield Proposal("consistent", alike, network, retrained=True)
+    penalty = "with a penalty on differences between twins"
+    alike, twins = f"trained further {penalty}", f"training {penalty}"
+    opinions = "trained further with found cases, labelled by the majority of their twins"
+    blind = "blind; then trained further, protected inputs staying without weight"
+    tried: list[tuple[str, str, str, float, dict[str, Any]]] = [
+        ("training with the found cases", "retrain", opinions, 0.0, {"with_cases": True}),
+        (twins, "consistent", alike, 0.0, {"consistency": MILD}),
+    ]
     for share in TRAINED_SHARES:
-        network = tuning.trained(shares[share], generators.pop(), consistency=CONSISTENCY)
-        words = f"{_shrink_words(share)}; then {alike}"
-        yield Proposal(f"{_shrink_name(share)}+consistent", words, network, shrink=share, retrained=True)
-    planner.watch("training blind")
-    network = tuning.trained(shares[1.0], generators.pop(), blind=True)
-    words = "blind; then trained further, protected inputs staying without weight"
-    yield Proposal("blind+retrain", words, network, shrink=1.0, retrained=True)
+        name, words = f"{_shrink_name(share)}+consistent", f"{_shrink_words(share)}; then {alike}"
+        tried.append((twins, name, words, share, {"consistency": CONSISTENCY}))
+    tried.append(("training blind", "blind+retrain", blind, 1.0, {"blind": True}))
+    for doing, name, words, share, how in tried:
+        planner.watch(doing)
+        network = tuning.trained(shares.get(share, original), generators.pop(), **how)
+        yield Proposal(name, words, network, shrink=share, retrained=True)
 
 
 def _scratch(planner: Planner, network: Network) -> Iterator[Proposal]:
@@ -389,10 +374,9 @@ def _scratch(planner: Planner, network: Network) -> Iterator[Proposal]:
     rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 98)))
     about = (subject.schema, subject.encoding, training.rows, training.labels)
     try:
-        made = trained_from_scratch(network, *about, rng)
+        yield trained_from_scratch(network, *about, rng)
     except CapabilityError:
         return  # large tables and regressions: the other repairs are what there is
-    yield Proposal("refitted", made.words, made.network, shrink=1.0, retrained=True)
 
 
 def _named(held: Sequence[HeldSet]) -> dict[str, HeldSet]:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from fairbits import models
 from fairbits.repair.writers import standalone
 
 Job = dict[str, Any]
@@ -147,9 +148,7 @@ def ask(job: Job, model: Any = None) -> Answer:
         classes = None if made.classes_ is None else made.classes_.tolist()
         return answer | {"classes": classes, "library": library(made.model.model)}
     if job["by"] == "encoded":
-        from fairbits.models import load_model
-
-        network, both = load_model(file), job["schema"].rule.both
+        network, both = models.load_model(file), job["schema"].rule.both
         scores = {name: both(mean(network.scores(rows))) for name, (rows, mean) in job["encoded"].items()}
         return answer | {"scores": scores, "library": library(None)}
     about = job.get("about")
@@ -176,9 +175,7 @@ def ask(job: Job, model: Any = None) -> Answer:
 
 def _through_fairbits(job: Job, file: Path) -> dict[str, Any]:
     """Scores by a reader of ours alone (a state dict with its factory), as a subject file would have it read."""
-    from fairbits.models import load_with_encoding
-
-    loaded, encoding = load_with_encoding(file, job["schema"], **job["options"])
+    loaded, encoding = models.load_with_encoding(file, job["schema"], **job["options"])
     inputs = {name: encoding.encode(codes) for name, codes in job["codes"].items()}
     if len(job["schema"].classes) > 2:
         return {name: loaded.class_scores(rows) for name, rows in inputs.items()}  # type: ignore[attr-defined]
@@ -189,14 +186,12 @@ def _through_fairbits(job: Job, file: Path) -> dict[str, Any]:
 
 def opened(file: str | Path, *, trusted: bool) -> Any:
     """A model file by its library; a network in our own format by fairbits."""
-    from fairbits.models import load_model, trusted_types
-
     ending = Path(file).suffix.lower()
     if ending == ".skops":
-        return standalone.opened(file, trusted_types(Path(file), trust_pickle=trusted))
+        return standalone.opened(file, models.trusted_types(Path(file), trust_pickle=trusted))
     if ending != ".npz":
         return standalone.opened(file, trusted)
-    network: Any = load_model(file)
+    network: Any = models.load_model(file)
     return network.scores if network.head == "linear" else network.class_scores
 
 

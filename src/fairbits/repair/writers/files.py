@@ -145,22 +145,18 @@ def subject_text(subject: Subject, model: str, folder: Path) -> str:
     """A subject file in ``folder`` about the model file beside it and the subject's own table."""
     if isinstance(subject.model, TextModel):
         return _text_of_texts(Path(str(subject.source)), model, folder)
-    about: dict[str, Any] = {"path": model}
     table: dict[str, Any] = {"path": TABLE}
-    if subject.table.held_out is not None:
-        table["split"] = split_name(subject)
     if has_table_file(subject):
         source = Path(str(subject.source))
-        document = read_document(source)
-        stated = section_of(document, "table")
-        table = {"path": _relative(source.parent / str(stated["path"]), folder)}
-        table |= {key: str(stated[key]) for key in ("delimiter", "person", "split", "weight") if key in stated}
-        if "test" in stated:
-            table["test"] = _relative(source.parent / str(stated["test"]), folder)
+        stated = section_of(read_document(source), "table")
+        kept = {"path", "delimiter", "person", "split", "weight", "test"}
+        table = {key: str(value) for key, value in stated.items() if key in kept}
+        table |= {key: _relative(source.parent / table[key], folder) for key in ("path", "test") if key in table}
+    elif subject.table.held_out is not None:
+        table["split"] = split_name(subject)
     word = encoding_word(subject)
-    if word is not None:
-        about["encoding"] = word
-    return tomlkit.dumps(document_of_subject(subject, {**about, **subject.options.section()}, table))
+    about = {"path": model, **({} if word is None else {"encoding": word}), **subject.options.section()}
+    return tomlkit.dumps(document_of_subject(subject, about, table))
 
 
 def _text_of_texts(source: Path, model: str, folder: Path) -> str:
@@ -369,10 +365,9 @@ def _opened(subject: Subject) -> Any:
     original = subject.original
     if not isinstance(original, str | Path):
         return original
-    if isinstance(original, str) and not Path(original).exists() and subject.options.trust_code:
-        found = settled_original(original, subject.options)
-        return None if isinstance(found, Path) else found
-    return None
+    named = isinstance(original, str) and not Path(original).exists() and subject.options.trust_code
+    found = settled_original(original, subject.options) if named else None
+    return None if isinstance(found, Path) else found
 
 
 def _own_file(model: CanSave, folder: Path) -> Export:

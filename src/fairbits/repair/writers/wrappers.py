@@ -78,7 +78,7 @@ class Script:
         """Write the file."""
         about, classes = self.data["model"], self.data["classes"]
         give = about["give"] or "hand it over as it was given to fairbits"
-        favourable = "the predicted value" if not classes else repr(classes[self.data["favourable"]])
+        favourable = repr(classes[self.data["favourable"]]) if classes else "the predicted value"
         cut = f"; favourable from {self.data['threshold']:.15g} on" if len(classes) == 2 else ""
         needs = "Needs NumPy alone: the model is in this file."
         if about["file"] is not None:
@@ -172,10 +172,8 @@ def tree_script(tree: dict[str, Any], schema: Schema, encoding: Encoding, classe
     about = by_inputs(schema, encoding, classes, network=tree)
     same = all(isinstance(part, Unseen) or part == Numeric(int(part.columns[0])) for part in encoding.parts)
     words = fill(f"It decides: {tree_words(tree, schema, encoding)}.", 118) if same else ""
-    asks = {int(column) for i in schema.protected_columns for column in encoding.parts[i].columns} & set(
-        tree["feature"]
-    )
-    if not asks:
+    protected = {int(column) for i in schema.protected_columns for column in encoding.parts[i].columns}
+    if protected.isdisjoint(tree["feature"]):
         words = f"No split asks for a protected attribute: all twins of a person get one score.\n{words}"
     return Script("PlainModel", "A decision tree.", words, "", _facts(about, schema, classes))
 
@@ -224,8 +222,7 @@ def write_onnx(model: Guard | GroupThresholds, path: str | Path, classes: list[A
             "a rule about twins looks at an attribute that may be missing, which a graph of plain layers cannot read "
             "back; the Python file can."
         )
-    terms = model.m * model.model.widths[0]
-    if terms > MAX_TERMS:
+    if (terms := model.m * model.model.widths[0]) > MAX_TERMS:
         raise CapabilityError(
             f"the {model.m:,} twins need {terms:,} numbers, more than the {MAX_TERMS:,} of a graph; the Python "
             f"file holds them, and the distilled repair needs one score."
@@ -375,11 +372,9 @@ class _Graph:
     def as_outputs(self, score: Any) -> Any:
         """The other way round: outputs as the network has them."""
         network = self.network
-        if network.head == "sigmoid" and network.favourable == 0:
-            return 1 - score
         if network.head == "softmax" and network.classes == 2:
             return self.node("Concat", *([1 - score, score][:: 1 if network.favourable == 1 else -1]), axis=1)
-        return score
+        return 1 - score if network.head == "sigmoid" and network.favourable == 0 else score
 
     def gathered(self, columns: npt.NDArray[np.int64]) -> Any:
         """Some of the inputs in double precision, (people, columns)."""

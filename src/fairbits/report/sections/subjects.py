@@ -14,7 +14,7 @@ from fairbits.text import number, percent
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn
     from fairbits.domain import Attribute, Schema
-    from fairbits.subject import Drafted, Subject
+    from fairbits.subject import Draft, Subject
 
 
 def built_in_blocks(entry: BuiltIn, about: Mapping[str, Any]) -> Iterator[Block]:
@@ -55,9 +55,10 @@ def built_in_list(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     )
 
 
-def draft_blocks(drafted: Drafted, rows: int) -> Iterator[Block]:
+def draft_blocks(draft: Draft, rows: int) -> Iterator[Block]:
     """A drafted subject: its people, how the model decides and agrees with the labels, and its attributes."""
-    schema, subject = drafted.schema, drafted.subject
+    subject = draft.subject
+    schema = draft.schema if subject is None else subject.schema
     sizes = " × ".join(f"{a.name} {a.twin_count}" for a in schema.attributes if a.protected)
     each = f"{number(twins_of(list(schema.attributes)))} twins each ({sizes})"
     if schema.observed and not schema.protected:
@@ -69,21 +70,22 @@ def draft_blocks(drafted: Drafted, rows: int) -> Iterator[Block]:
     yield Paragraph(f"{schema.target}: {decided if schema.classes else 'a number'}.")
     yield from paragraphs(() if subject is None else subject.lines())
     yield attribute_table(schema)
-    notes = (*drafted.notes, *(() if subject is None else subject.notes))
-    proposed = drafted.draft.proposed
+    notes = (*draft.notes, *(() if subject is None else subject.notes))
+    proposed = draft.proposed
     if proposed:
         count = f"{len(proposed)} rule{'s' * (len(proposed) > 1)}"
         yield Paragraph(f"{count} for plausible twins, from pairs of values that hardly ever meet: see the file.")
     yield from paragraphs((f"Note: {note}" for note in notes), "note")
-    if drafted.trouble is not None:
+    if draft.trouble is not None:
         yield Paragraph("The model does not fit yet; the file says why, where it is to be mended.", tone="warning")
     elif subject is None:
         yield Paragraph("No model was named: add its path under [model].", tone="warning")
 
 
-def draft_document(drafted: Drafted, out: str) -> dict[str, Any]:
+def draft_document(draft: Draft, out: str) -> dict[str, Any]:
     """A drafted subject for JSON."""
-    schema, subject = drafted.schema, drafted.subject
+    subject = draft.subject
+    schema = draft.schema if subject is None else subject.schema
     quality = {} if subject is None or subject.quality is None else subject.quality.figures()
     return {
         "out": out,
@@ -96,10 +98,10 @@ def draft_document(drafted: Drafted, out: str) -> dict[str, Any]:
             for a in schema.attributes
         ],
         "model_checked": subject is not None,
-        "score_of": drafted.draft.options.score_of,
-        "plausible": [asdict(one) for one in drafted.draft.proposed],
-        "notes": [*drafted.notes, *(() if subject is None else subject.notes)],
-        "trouble": drafted.trouble,
+        "score_of": draft.options.score_of,
+        "plausible": [asdict(one) for one in draft.proposed],
+        "notes": [*draft.notes, *(() if subject is None else subject.notes)],
+        "trouble": draft.trouble,
         "next": f"fairbits measure {out}",
         **quality,
     }

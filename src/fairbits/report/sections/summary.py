@@ -113,7 +113,7 @@ def flip_blocks(measured: Measured) -> Iterator[Block]:
         if measured.figures.get("plausible") or any(row[1] != row[3] for row in rows):
             head += [share("plausible twins"), between("95 % interval", percent)]
         else:
-            rows, among = [row[:3] for row in rows], "the same among plausible twins"
+            rows, among = [row[:3] for row in rows], "no rule says which twins are plausible"
         caption = ("Who would get a different decision: the share ", Tag(measured.kind), ", its interval ")
         yield TableBlock(head, rows, (*caption, Tag("statistical"), f"; {among}"))
 
