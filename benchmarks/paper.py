@@ -25,15 +25,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fairbits.paper.feedback import ablation
-
 from benchmarks import rivals
 from fairbits.data import load_subject
 from fairbits.errors import OptionError
 from fairbits.paper import Contest, StrategyComparison, compare
 from fairbits.paper.localisation import rq3
 from fairbits.paper.mitigation import mitigation_table, repairs_table
-from fairbits.paper.research import ExperimentPlan
+from fairbits.paper.research import ExperimentPlan, ablation
 from fairbits.paper.subjects import Roster, roster
 from fairbits.paper.tables import Results, datasets, shown
 from fairbits.search import Budget

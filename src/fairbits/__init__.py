@@ -56,9 +56,6 @@ _HOMES = {
     "save_as_original": "models",
 }
 
-#: Modules under another name.
-_MODULES = {"plot": "report.plots"}
-
 __all__ = [
     "Attribute",
     "Audit",
@@ -93,8 +90,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that `import fairbits` costs nothing."""
-    if name in _MODULES:
-        return import_module(f"fairbits.{_MODULES[name]}")
+    if name == "plot":
+        return import_module("fairbits.report.plots")
     if name not in _HOMES:
         raise AttributeError(f"module 'fairbits' has no attribute {name!r}")
     globals()[name] = found = getattr(import_module(f"fairbits.{_HOMES[name]}"), name)

@@ -22,8 +22,6 @@ from fairbits.gates import PREFIX
 #: Figures of a measurement that are logged, with `_low` and `_high` where they have an interval.
 FIGURES = ("q_inf_mean", "q_1_mean", "k_mean", "split_rate", "flip_rate", "flip_rate_supported")
 MAXIMA = ("k_max", "q_inf_max", "bits_limit")
-#: What the labels are called where MLflow has no name for them.
-TARGET = "target"
 
 
 class FairbitsEvaluator(ModelEvaluator):  # type: ignore[misc]
@@ -45,7 +43,7 @@ class FairbitsEvaluator(ModelEvaluator):  # type: ignore[misc]
         if model is None:
             raise OptionError("MLflow gave predictions alone; twins have to be asked about, so give the model itself.")
         table = dataset.features_data.copy()
-        target = dataset.targets_name or TARGET
+        target = dataset.targets_name or "target"  # where MLflow has no name for the labels
         table[target] = dataset.labels_data
         audit = Audit.from_table(asked(model), table, target=target, **config)
         summary = audit.measure().summary()
@@ -61,8 +59,8 @@ class FairbitsEvaluator(ModelEvaluator):  # type: ignore[misc]
         artifact = JsonEvaluationArtifact(uri=f"runs:/{run_id}/fairbits/measure.json", content=summary)
         if budget is not None:
             with tempfile.TemporaryDirectory() as folder:
-                done = audit.audit(out=Path(folder) / "run", budget=budget)
-                client.log_artifacts(run_id, str(done.page.parent), "fairbits/run")
+                page = audit.audit(out=Path(folder) / "run", budget=budget).page
+                client.log_artifacts(run_id, str(page.parent), "fairbits/run")
         return EvaluationResult(metrics=metrics, artifacts={"fairbits/measure.json": artifact}, run_id=run_id)
 
 

@@ -252,17 +252,14 @@ def test_one_writer_at_a_time_across_processes(tmp_path: Path) -> None:
     assert holder.stdin
     holder.stdin.close()
     holder.stdout.close()
-    held = places.lock(tmp_path)  # a dead holder holds nothing, whatever it left behind
-    assert held is not None
+    release = places.lock(tmp_path)  # a dead holder holds nothing, whatever it left behind
     with pytest.raises(OptionError, match="another process"):
         places.lock(tmp_path)
-    thread = threading.Thread(target=held.release)  # by whichever thread
+    thread = threading.Thread(target=release)  # by whichever thread
     thread.start()
     thread.join()
     assert not list(tmp_path.iterdir())
-    again = places.lock(tmp_path)
-    assert again is not None
-    again.release()
+    places.lock(tmp_path)()
 
 
 def test_a_lock_that_was_left_over_is_in_nobodys_way(tmp_path: Path, people_schema: Schema, rng) -> None:

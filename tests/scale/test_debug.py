@@ -8,7 +8,7 @@ from fairbits.debug.neurons import try_here
 from fairbits.measure import Evaluator, evaluator_of
 from fairbits.models import Do
 from fairbits.scale import ExecutorOptions
-from fairbits.scale import neurons as debugging
+from fairbits.scale import run as debugging
 from tests.audit.test_tasks import task
 from tests.search.planted import every_person, planted_subject
 

@@ -377,8 +377,8 @@ class Pipeline:
             kept, check = partial(is_current, run, f"{stage}.json"), partial(check_time, stage, clock, self.measured)
             self._do(stage, run, work, kept=kept, idle=idle, check=check)
         self._do("certify", run, self._certify, kept=lambda: self._certified(run))
-        known = self.before is not None
-        self._do("proxies", run, self._proxies, kept=lambda: known and keep_study(run.folder, subject, self.options))
+        keep = partial(keep_study, run.folder, subject, self.options)
+        self._do("proxies", run, self._proxies, kept=lambda: self.before is not None and keep())
         data, page = clock.timed("report", lambda: self._report(run))
         return AuditResult(AuditRun.around(run, subject), data, page, clock.seconds, clock.faults, self.stop())
 

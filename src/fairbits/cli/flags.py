@@ -122,8 +122,8 @@ class Command(click.Command):
             else:
                 one = about.default
                 one.name = parameter
-                maker = Word if one.metadata.get("argument") else Flag
-                self._made.append((parameter, None, [maker(one, kind, parameter)]))
+                made = [(Word if one.metadata.get("argument") else Flag)(one, kind, parameter)]
+                self._made.append((parameter, None, made))
         flags = [one for _, _, made in self._made for one in made]
         super().__init__(
             name,

@@ -44,10 +44,9 @@ def show(found: Iterable[b.Block] | b.Page, *last: str, everything: bool | None 
     asked = context is not None and bool(context.meta.get(ALL))  # whether the command was given --all
     whole = asked if everything is None else everything
     console = Console(highlight=False)
-    blocks = _blocks_of(found) if isinstance(found, b.Page) else found
     pieces = [
         (piece, isinstance(block, b.Paragraph) and block.tone in ("note", "warning"))
-        for block in blocks
+        for block in (_blocks_of(found) if isinstance(found, b.Page) else found)
         for piece in _drawn(block, everything=whole)
     ]
     drawn = [_lines(console, piece) for piece, _ in pieces]

@@ -81,13 +81,17 @@ class Entry:
     runs: list[dict[str, Any]]
     verdict: Verdict | None = None
 
+    def values(self, figure: str) -> list[float | None]:
+        """One figure of every run."""
+        return [run[figure] for run in self.runs]
+
     def mean(self, figure: str) -> float | None:
         """Mean of a figure over the runs that have it."""
-        return mean([run[figure] for run in self.runs])
+        return mean(self.values(figure))
 
     def deviation(self, figure: str) -> float | None:
         """Standard deviation of a figure."""
-        return deviation([run[figure] for run in self.runs])
+        return deviation(self.values(figure))
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,8 +66,9 @@ def rq3(
         terms = {**asdict(replace(settings, threads=None)), "samples": SAMPLES, "loss": MAX_LOSS}
         title, place = f"{name} {strategy}: search, debug, repair", subjects.places.get(name, name)
         wanted.append(ExperimentCell(f"rq3-{name}-{strategy}", title, _figures, settings, terms, place))
-    cells = Cells(folder / "cells")
-    made = iter(figures_of(wanted, cells, Desk(), executor_options=executor_options, progress=progress))
+    made = iter(
+        figures_of(wanted, Cells(folder / "cells"), Desk(), executor_options=executor_options, progress=progress)
+    )
     where, what, missing = list[Sequence[Cell]](), list[Sequence[Cell]](), list[str]()
     for name in subjects.names:
         for strategy in strategies:

@@ -217,9 +217,14 @@ class ExperimentPlan:
         groups, desk = self._groups(), Desk()
         for subject, protected, _ in groups:  # refuses strategies that a model cannot serve, before the first hour
             arena_of(desk, subject, protected, self.contest.settings(DEFAULT, 0)).entrants(self.strategies)
-        cells = Cells(self.folder / "cells")
         made = strategy_runs(
-            groups, self.contest, self.strategies, cells, desk, executor_options=executor_options, progress=progress
+            groups,
+            self.contest,
+            self.strategies,
+            Cells(self.folder / "cells"),
+            desk,
+            executor_options=executor_options,
+            progress=progress,
         )
         found: Groups = {group[:2]: runs for group, runs in zip(groups, made, strict=True)}
         rows = [row for (subject, protected), runs in found.items() for row in self._rows(subject, protected, runs)]

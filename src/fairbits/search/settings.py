@@ -66,8 +66,9 @@ class Settings:
         check_own(strategy)
         if self.options:
             raise OptionError(f"strategy {strategy.name!r} is an object, which has its own options; leave them out.")
-        options: dict[str, Any] = asdict(strategy) if is_dataclass(strategy) else {}
-        return replace(self, strategy=strategy.name, options=options, own=strategy)
+        return replace(
+            self, strategy=strategy.name, options=asdict(strategy) if is_dataclass(strategy) else {}, own=strategy
+        )
 
     def __post_init__(self) -> None:
         check_measure(self.measure)

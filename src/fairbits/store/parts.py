@@ -144,8 +144,7 @@ class Layout:
     def arrow(self) -> pa.Schema:
         """Names and types of all columns."""
         codes = [pa.field(n, _type_of(a)) for n, a in zip(self.names, self.attributes, strict=True)]
-        figures = (pa.field(name, kind) for name, kind in FIGURES.items())
-        return pa.schema([*codes, *figures, pa.field(BUCKET, pa.int16())])
+        return pa.schema([*codes, *FIGURES.items(), (BUCKET, pa.int16())])
 
     def batch(self, codes: Codes, figures: Mapping[str, npt.NDArray[Any]]) -> pa.RecordBatch:
         """Rows to be stored, from codes, (n, attributes), and a column for each figure and the bucket, (n,)."""

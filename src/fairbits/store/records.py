@@ -28,8 +28,11 @@ Record = TypeVar("Record")
 def record_to_json(record: Any) -> Any:
     """A record, or anything made of records, in types that JSON knows."""
     if is_dataclass(record) and not isinstance(record, type):
-        names = ((_name(one), one.name) for one in fields(record))
-        return {name: record_to_json(getattr(record, attribute)) for name, attribute in names if name is not None}
+        return {
+            name: record_to_json(getattr(record, one.name))
+            for one in fields(record)
+            if (name := _name(one)) is not None
+        }
     if isinstance(record, Enum):
         return record.value
     if isinstance(record, Mapping):

@@ -73,8 +73,13 @@ def audit(
         return report.audit_look(found.data, asked=asked, faults=found.faults, seconds=found.seconds, waited=waited())
 
     about_run = {"run": str(folder), "report": str(found.page), "seconds": seconds}
-    summary = folder / "summary.json"
-    answer(as_json, lambda: {**about_run, "summary": store.read_json(summary)}, look, f"page  {found.page}", nearby)
+    answer(
+        as_json,
+        lambda: {**about_run, "summary": store.read_json(folder / "summary.json")},
+        look,
+        f"page  {found.page}",
+        nearby,
+    )
     if opened:
         click.launch(str(found.page.resolve()))
     if isinstance(found, audits.AuditResult) and found.data.contradictions:
