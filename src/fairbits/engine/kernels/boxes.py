@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 
 from fairbits.engine.kernels.compiler import compiled, linked
 
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
 #: The smallest number that float32 holds in full precision, and the largest sum that it holds with room to spare.
 TINY, LARGEST = 2.0**-126, 1e37
 #: What is known about a box: something may be open in it; nobody flips; everybody flips.
@@ -207,17 +210,20 @@ def _error(layers: Any, tops: Any, errors: Any) -> Any:
     ``errors[0]`` has the sizes of the first layer's sums, ``tops`` what `_outgoing` asks for. Sums of sizes are taken
     layer by layer, each times the relative error of a sum of so many terms (see `gamma`).
     """
-    here, there, rate = errors[0], errors[1], layers.gammas[0]
-    for k in range(layers.widths[0]):
+    widths, begins, starts, gammas, drift, still, absolute = (
+        layers.widths, layers.begins, layers.starts, layers.gammas, layers.drift, layers.still, layers.absolute
+    )  # fmt: skip
+    here, there, rate = errors[0], errors[1], gammas[0]
+    for k in range(widths[0]):
         size = here[k]
-        here[k] = rate * size + layers.drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
+        here[k] = rate * size + drift[k] + (TINY * (1.0 + size) if rate > 0.0 else 0.0)
         if not size < LARGEST:
             here[k] = np.inf
-    for level in range(1, layers.widths.shape[0]):
-        before, width, rate = layers.widths[level - 1], layers.widths[level], layers.gammas[level]
-        begin, start, total = layers.begins[level - 1], layers.starts[level], 0.0
+    for level in range(1, widths.shape[0]):
+        before, width, rate = widths[level - 1], widths[level], gammas[level]
+        begin, start, total = begins[level - 1], starts[level], 0.0
         for k in range(width):
-            there[k] = rate * layers.still[begin + before + k]
+            there[k] = rate * still[begin + before + k]
         for j in range(before):
             height, error = _outgoing(layers, begin + j, tops[begin + j], here[j])
             if height == 0.0:
@@ -225,7 +231,7 @@ def _error(layers: Any, tops: Any, errors: Any) -> Any:
             total += height
             base = start + j * width
             for k in range(width):
-                there[k] += layers.absolute[base + k] * (error + rate * height)
+                there[k] += absolute[base + k] * (error + rate * height)
         if rate > 0.0:
             total = TINY * before * (1.0 + total)
             for k in range(width):
@@ -239,17 +245,18 @@ def _error(layers: Any, tops: Any, errors: Any) -> Any:
 @linked
 def _box_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, lines: Any, errors: Any) -> Any:
     """The same for anybody in a box; ``high`` are upper bounds of all pre-activations over the box and all twins."""
+    inputs, sizes, wide, kinds = layers.inputs, layers.sizes, layers.wide, layers.kinds
     tops = lines[6]  # no longer needed for what it held
     for k in range(high.shape[0]):
-        tops[k] = high[k] if layers.kinds[k] == RELU else max(abs(lines[4, k]), abs(lines[5, k]))
+        tops[k] = high[k] if kinds[k] == RELU else max(abs(lines[4, k]), abs(lines[5, k]))
     for k in range(layers.widths[0]):
         size = layers.still[k]
         for i in range(layers.numeric):
-            start, pace = layers.inputs[i, 0], layers.inputs[i, 1]
-            least, most = start + pace * first[i], start + pace * (last[i] + layers.wide[i])
-            size += layers.sizes[k, i] * max(abs(least), abs(most))
+            start, pace = inputs[i, 0], inputs[i, 1]
+            least, most = start + pace * first[i], start + pace * (last[i] + wide[i])
+            size += sizes[k, i] * max(abs(least), abs(most))
         for a in range(mask.shape[0]):
-            size += _among(layers, layers.sizes[k], a, mask[a])[1]
+            size += _among(layers, sizes[k], a, mask[a])[1]
         errors[0, k] = size
     return _error(layers, tops, errors)
 
@@ -257,18 +264,20 @@ def _box_error(layers: Any, first: Any, last: Any, mask: Any, high: Any, lines: 
 @linked
 def _forward(layers: Any, values: Any, tops: Any) -> Any:
     """All pre-activations from those of the first layer; gives the margin. ``tops`` gets what `_outgoing` asks for."""
-    for level in range(1, layers.widths.shape[0]):
-        begin, start = layers.begins[level - 1], layers.starts[level]
-        width, after = layers.widths[level], layers.begins[level]
+    widths, begins, starts, biases = layers.widths, layers.begins, layers.starts, layers.biases
+    kinds, curves, positive, negative = layers.kinds, layers.curves, layers.positive, layers.negative
+    for level in range(1, widths.shape[0]):
+        begin, start = begins[level - 1], starts[level]
+        width, after = widths[level], begins[level]
         for k in range(after, after + width):
-            values[k] = layers.biases[k]
+            values[k] = biases[k]
         for j in range(begin, after):
-            kind, value = layers.kinds[j], activated(layers.kinds[j], layers.curves[j, 0], values[j])
+            kind, value = kinds[j], activated(kinds[j], curves[j, 0], values[j])
             tops[j] = values[j] if kind == RELU else abs(value)
             if value != 0.0:
                 base = start + (j - begin) * width
                 for k in range(width):
-                    values[after + k] += value * (layers.positive[base + k] + layers.negative[base + k])
+                    values[after + k] += value * (positive[base + k] + negative[base + k])
     return values[-1]
 
 
@@ -363,9 +372,10 @@ SHARE_ROUNDING = 1e-10
 @linked
 def least_value(layers: Any, slopes: Any, first: Any, last: Any, masks: Any) -> Any:
     """The least value of slopes · person over a box."""
+    wide = layers.wide
     total = 0.0
     for i in range(layers.numeric):
-        total += slopes[i] * (first[i] if slopes[i] >= 0.0 else last[i] + layers.wide[i])
+        total += slopes[i] * (first[i] if slopes[i] >= 0.0 else last[i] + wide[i])
     for a in range(masks.shape[0]):
         total += _among(layers, slopes, a, masks[a])[0]
     return total
@@ -496,56 +506,88 @@ def share_flipping(
 OFF, EITHER, ON = -1, 0, 1
 
 
+#: Linear functions that are taken back through the layers together: four vectors of AVX-512.
+TOGETHER = 32
+
+
+class Rows(NamedTuple):
+    """Room for linear functions side by side, one in each column."""
+
+    here: Doubles  # (neurons, columns) factors of one layer's outputs
+    there: Doubles  # of the layer's before
+    constants: Doubles  # (columns,)
+    slopes: Doubles  # (inputs, columns)
+    added: Doubles  # (twins, columns)
+
+
 @linked
-def lower(
-    layers: Any, depth: int, row: Any, spare: Any, constant: float, lines: Any, first: Any, last: Any, masks: Any,
-    slopes: Any, front: Any, blur: Any,
-) -> Any:  # fmt: skip
-    """Lower bound of row · (outputs of hidden layer ``depth``) + constant by a linear function of the person."""
-    widths = layers.widths
-    here, there = row, spare
+def _silent(lines: Any, k: int) -> Any:
+    """Whether a neuron puts out 0 whatever the person."""
+    return lines[4, k] == 0.0 and lines[5, k] == 0.0
+
+
+@linked
+def lower(  # noqa: PLR0912 - layer by layer, then down to the person
+    layers: Any, depth: int, count: int, rows: Any, lines: Any, blur: Any
+) -> None:
+    """Bound functions of the outputs of hidden layer ``depth`` from below by linear functions of the person.
+
+    ``rows.here`` holds their factors and ``rows.constants`` their constants; the bounds' slopes and constants, and what
+    each twin adds, come out in ``rows``.
+    """
+    # Fields that are read in a loop would be counted as references there, which costs more than the sums.
+    widths, here, there, constants = layers.widths, rows.here, rows.there, rows.constants
+    begins, starts, biases, down, steps, twins = (
+        layers.begins, layers.starts, layers.biases, layers.down, layers.steps, layers.twins
+    )  # fmt: skip
+    slopes, added = rows.slopes, rows.added
+    columns = np.uint64(count)
     for level in range(depth, -1, -1):
-        width, begin, start = widths[level], layers.begins[level], layers.starts[level]
+        width, begin, start = widths[level], begins[level], starts[level]
+        before = widths[level - 1] if level else 0
+        for j in range(before):
+            for r in range(columns):
+                there[np.uint64(j), r] = 0.0
         for k in range(width):
-            factor = here[k]
-            if factor == 0.0:
+            at, bias = np.uint64(k), biases[begin + k]
+            if _silent(lines, begin + k):
+                here[at] = 0.0
                 continue
-            if blur.shape[0]:
-                blur[begin + k] += abs(factor) * lines[6, begin + k]
-            side = 0 if factor > 0.0 else 2
-            constant += factor * lines[side + 1, begin + k]
-            here[k] = factor * lines[side, begin + k]
-        if level == 0:
-            break
-        before = widths[level - 1]
-        there[:before] = 0.0
-        for k in range(width):
-            factor = here[k]
-            if factor != 0.0:
-                constant += factor * layers.biases[begin + k]
-                base = start + k * before
-                for j in range(before):
-                    there[j] += factor * layers.down[base + j]
-        here, there = there, here
-    slopes[:] = 0.0
+            under, floor, over, roof = (
+                lines[0, begin + k],
+                lines[1, begin + k],
+                lines[2, begin + k],
+                lines[3, begin + k],
+            )
+            for r in range(columns):
+                factor = here[at, r]
+                if blur.shape[0]:
+                    blur[begin + k] += abs(factor) * lines[6, begin + k]
+                rest, slope = (floor, under) if factor > 0.0 else (roof, over)
+                slope *= factor
+                constants[r] += (factor * rest if factor != 0.0 else 0.0) + slope * bias
+                here[at, r] = slope
+            base = start + k * before
+            for j in range(before):
+                if not _silent(lines, begins[level - 1] + j):
+                    to, weight = np.uint64(j), down[np.uint64(base + j)]
+                    for r in range(columns):
+                        there[to, r] += weight * here[at, r]
+        if level:
+            here, there = there, here
+    slopes[:], added[:] = 0.0, 0.0
     for k in range(widths[0]):
-        factor = here[k]
-        front[k] = factor
-        if factor != 0.0:
-            constant += factor * layers.biases[k]
-            for i in range(slopes.shape[0]):
-                slopes[i] += factor * layers.steps[k, i]
-    return constant + least_value(layers, slopes, first, last, masks), constant
-
-
-@linked
-def _twins(layers: Any, front: Any, added: Any) -> Any:
-    """What every twin adds to a linear function; gives the least."""
-    for z in range(added.shape[0]):
-        added[z] = 0.0
-        for k in range(front.shape[0]):
-            added[z] += front[k] * layers.twins[z, k]
-    return added.min()
+        at = np.uint64(k)
+        if _silent(lines, k):
+            continue
+        for i in range(slopes.shape[0]):
+            to, step = np.uint64(i), steps[k, i]
+            for r in range(columns):
+                slopes[to, r] += step * here[at, r]
+        for z in range(added.shape[0]):
+            to, step = np.uint64(z), twins[z, k]
+            for r in range(columns):
+                added[to, r] += step * here[at, r]
 
 
 @linked
@@ -569,28 +611,32 @@ def _to_middle(layers: Any, first: Any, last: Any, masks: Any, centre: Any, tops
     That choice costs one forward pass and certifies more than choosing by the neuron's bounds, which are lopsided in
     deep layers. Gives the margin there.
     """
+    biases, reach, steps, wide = layers.biases, layers.reach, layers.steps, layers.wide
     for k in range(layers.widths[0]):
-        total = layers.biases[k] + 0.5 * (layers.reach[0, k] + layers.reach[1, k])
+        total = biases[k] + 0.5 * (reach[0, k] + reach[1, k])
         for i in range(layers.numeric):
-            total += layers.steps[k, i] * 0.5 * (first[i] + last[i] + layers.wide[i])
+            total += steps[k, i] * 0.5 * (first[i] + last[i] + wide[i])
         for a in range(masks.shape[0]):
-            _, _, some, count = _among(layers, layers.steps[k], a, masks[a])
+            _, _, some, count = _among(layers, steps[k], a, masks[a])
             total += some / count
         centre[k] = total
     return _forward(layers, centre, tops)
 
 
 @linked
-def bound_neurons(  # noqa: PLR0912 - one pass through the layers
+def bound_neurons(  # noqa: PLR0912, PLR0915 - one pass through the layers
     layers: Any, first: Any, last: Any, masks: Any, state: Any, low: Any, high: Any, centre: Any, lines: Any, work: Any,
-    rows: Any, slopes: Any, front: Any, added: Any, tilts: Any,
+    rows: Any, slopes: Any, tilts: Any,
 ) -> None:  # fmt: skip
     """Bounds of every hidden neuron's pre-activation over a box and all twins, their lines, and the neurons' states."""
-    widths = layers.widths
+    widths, begins, starts, biases, down = layers.widths, layers.begins, layers.starts, layers.biases, layers.down
+    steps, reach, wide, numeric, kinds = layers.steps, layers.reach, layers.wide, layers.numeric, layers.kinds
+    positive, negative, curves, slacks = layers.positive, layers.negative, layers.curves, layers.slacks
+    here, constants, sums, added = rows.here, rows.constants, rows.slopes, rows.added
     for k in range(widths[0]):
-        floor, roof = layers.biases[k] + layers.reach[0, k], layers.biases[k] + layers.reach[1, k]
-        for i in range(layers.numeric):
-            s, end = layers.steps[k, i], last[i] + layers.wide[i]
+        floor, roof = biases[k] + reach[0, k], biases[k] + reach[1, k]
+        for i in range(numeric):
+            s, end = steps[k, i], last[i] + wide[i]
             if s >= 0.0:
                 floor += s * first[i]
                 roof += s * end
@@ -601,52 +647,56 @@ def bound_neurons(  # noqa: PLR0912 - one pass through the layers
             least, most, _, _ = _among(layers, layers.steps[k], a, masks[a])
             floor += least
             roof += most
-        low[k], high[k] = floor - layers.slacks[0], roof + layers.slacks[0]
-    none = np.empty(0)
+        low[k], high[k] = floor - slacks[0], roof + slacks[0]
+    none, chosen = np.empty(0), np.empty(TOGETHER // 2, np.int64)
     _settle(state, low, high, 0, widths[0])
     relax(layers, 0, widths[0], low, high, centre, lines, work)
     for level in range(1, widths.shape[0] - 1):
-        before, width, start = widths[level - 1], widths[level], layers.starts[level]
-        begin, after = layers.begins[level - 1], layers.begins[level]
+        before, width, start = widths[level - 1], widths[level], starts[level]
+        begin, after = begins[level - 1], begins[level]
         for k in range(after, after + width):
-            low[k], high[k] = layers.biases[k] - layers.slacks[level], layers.biases[k] + layers.slacks[level]
+            low[k], high[k] = biases[k] - slacks[level], biases[k] + slacks[level]
         for j in range(before):
             below, above = lines[4, begin + j], lines[5, begin + j]
             if below != 0.0 or above != 0.0:
                 base = start + j * width
                 for k in range(width):
-                    p, n = layers.positive[base + k], layers.negative[base + k]
+                    p, n = positive[base + k], negative[base + k]
                     low[after + k] += p * below + n * above
                     high[after + k] += p * above + n * below
+        count = 0
         for k in range(width):
-            kind = layers.kinds[after + k]
-            bent = layers.curves[after + k, 1] > 0.0
+            kind = kinds[after + k]
             open_sign = low[after + k] < 0.0 < high[after + k] and state[after + k] == EITHER
-            if bent or (open_sign and kind != IDENTITY):
-                base = start + k * before
+            if curves[after + k, 1] > 0.0 or (open_sign and kind != IDENTITY):
                 tilts[after + k] = 0.0
-                for sign in (1.0, -1.0):
+                for side in range(2):
+                    sign = 1.0 - 2.0 * side
+                    constants[count + side] = sign * biases[after + k]
                     for j in range(before):
-                        rows[0, j] = sign * layers.down[base + j]
-                    found, _ = lower(
-                        layers, level - 1, rows[0], rows[1], sign * layers.biases[after + k], lines, first, last,
-                        masks, slopes, front, none,
-                    )  # fmt: skip
-                    found += _twins(layers, front, added) - layers.slacks[level]
+                        here[j, count + side] = sign * down[start + k * before + j]
+                chosen[count // 2] = after + k
+                count += 2
+            if count == TOGETHER or (count and k == width - 1):
+                lower(layers, level - 1, count, rows, lines, none)
+                for r in range(count):
+                    at = chosen[r // 2]
                     for i in range(slopes.shape[0]):
-                        tilts[after + k, i] += 0.5 * abs(slopes[i])
-                    if sign > 0.0:
-                        low[after + k] = max(low[after + k], found)
-                        if found >= 0.0 and not bent:
-                            break
+                        slopes[i] = sums[i, r]
+                        tilts[at, i] += 0.5 * abs(slopes[i])
+                    found = constants[r] + least_value(layers, slopes, first, last, masks)
+                    least = np.inf
+                    for z in range(added.shape[0]):
+                        least = min(least, added[z, r])
+                    found += least - slacks[level]
+                    if r % 2:
+                        high[at] = min(high[at], -found)
                     else:
-                        high[after + k] = min(high[after + k], -found)
+                        low[at] = max(low[at], found)
+                count = 0
         _settle(state, low, high, after, width)
         relax(layers, after, width, low, high, centre, lines, work)
 
-
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Boxes of so few people are not bounded: everybody in them is asked.
 FEW = 32
@@ -703,8 +753,12 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
     low, high = np.empty(neurons), np.empty(neurons)
     lines, work = np.empty((7, neurons)), np.empty((2, 2 * POINTS + 6))
     chain = np.empty(2 * POINTS + 6, np.int64)
-    rows = np.empty((2, layers.widths.max()))
-    front, blur = np.empty(layers.widths[0]), np.empty(neurons)
+    widest = layers.widths.max()
+    rows = Rows(
+        np.empty((widest, TOGETHER)), np.empty((widest, TOGETHER)), np.empty(TOGETHER), np.empty((inputs, TOGETHER)),
+        np.empty((m, TOGETHER)),
+    )  # fmt: skip
+    blur = np.empty(neurons)
     tilts = np.zeros((neurons, inputs))
     tilts[: layers.widths[0]] = np.abs(layers.steps)
     slopes, between = np.empty((2, inputs)), np.empty(inputs)
@@ -729,14 +783,20 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
         margin = _to_middle(layers, first, last, mask, centre, tops) - cut
         bound_neurons(
             layers, first, last, mask, states[box], low, high, centre, lines, (work[0], work[1], chain), rows,
-            slopes[0], front, added[0], tilts,
+            slopes[0], tilts,
         )  # fmt: skip
         blur[:] = 0.0
+        depth = layers.widths.shape[0] - 2
         for side in range(2):
-            floors[side], constants[side] = _side(
-                layers, side, cut if side == 0 else below, lines, first, last, mask, rows, slopes[side], front, blur,
-                added[side],
-            )  # fmt: skip
+            sign = 1.0 - 2.0 * side
+            rows.constants[side] = sign * (layers.biases[-1] - (cut if side == 0 else below)) - layers.slacks[-1]
+            for k in range(layers.widths[depth]):
+                rows.here[k, side] = sign * layers.down[layers.starts[depth + 1] + k]
+        lower(layers, depth, 2, rows, lines, blur)
+        for side in range(2):
+            slopes[side], added[side] = rows.slopes[:, side], rows.added[:, side]
+            constants[side] = rows.constants[side]
+            floors[side] = constants[side] + least_value(layers, slopes[side], first, last, mask)
         error = _box_error(layers, first, last, mask, high, lines, errors)
         for side in range(2):
             floors[side], constants[side] = floors[side] - error, constants[side] - error
@@ -773,26 +833,6 @@ def bound_boxes(  # noqa: PLR0912, PLR0915 - the whole of one box, step by step
                 layers, slopes[0], constants[0] + added[0].max(), slopes[1], constants[1] + added[1].max(),
                 first, last, mask, parts, spare,
             )  # fmt: skip
-
-
-@linked
-def _side(
-    layers: Any, side: int, cut: float, lines: Any, first: Any, last: Any, mask: Any, rows: Any, slopes: Any,
-    front: Any, blur: Any, added: Any,
-) -> Any:  # fmt: skip
-    """Bound the margin over the cut (side 0), or its opposite (side 1), from below by a linear function.
-
-    ``slopes`` gets the slopes, ``added`` what each twin adds. Gives the least value over the box without any twin's
-    part, and the constant.
-    """
-    depth = layers.widths.shape[0] - 2
-    sign = 1.0 if side == 0 else -1.0
-    constant = sign * (layers.biases[-1] - cut) - layers.slacks[-1]
-    for k in range(layers.widths[depth]):
-        rows[0, k] = sign * layers.down[layers.starts[depth + 1] + k]
-    floor, constant = lower(layers, depth, rows[0], rows[1], constant, lines, first, last, mask, slopes, front, blur)
-    _twins(layers, front, added)
-    return floor, constant
 
 
 @linked
