@@ -188,10 +188,10 @@ def _contradictions(
         Sighting(source="search", flips=summary.get("id_cases"), k=summary.get("k_max"), epsilon=epsilon),
         *repair_sightings(run.folder, epsilon=epsilon),
     ]
-    bounds = [("model", 1)] if about.blind else []
+    bounds: list[tuple[str, int, Any]] = [("model", 1, "flips")] if about.blind else []
     chosen = None if repaired is None else repaired.chosen
     if chosen is not None and chosen.proof is not None:
-        bounds.append(("repaired", chosen.proof.bound))
+        bounds.append(("repaired", chosen.proof.bound, chosen.proof.property))
     return contradictions(statements, seen, bounds=bounds, epsilon=epsilon)
 
 
