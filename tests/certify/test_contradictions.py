@@ -112,9 +112,12 @@ def test_what_cannot_both_be_true_is_found(statements, sightings, found):
 
 def test_claims_that_are_made_elsewhere_are_checked_too():
     seen = [Sighting(source="rows", flips=2, k=2, epsilon=0.025)]
-    found = contradictions((), seen, bounds=[("model", 1)], epsilon=0.025)
+    found = contradictions((), seen, bounds=[("model", 1, "flips")], epsilon=0.025)
     assert [(one.property, one.claim) for one in found] == [("k", None), ("flips", None)]
-    assert contradictions((), seen, bounds=[("model", 2), ("repaired", 1)], epsilon=0.025) == ()
+    others = [("model", 2, "k"), ("repaired", 1, "flips")]
+    assert contradictions((), seen, bounds=others, epsilon=0.025) == ()  # type: ignore[arg-type]
+    one_class = [Sighting(source="attack", model="repaired", flips=3, k=1, epsilon=0.025)]  # within ε of the cut-off
+    assert contradictions((), one_class, bounds=[("repaired", 1, "k")], epsilon=0.025) == ()
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from fairbits.audit.pipeline import Pipeline, Shares, check_time, is_current
 from fairbits.cli.app import app
 from fairbits.errors import FairbitsError
 from fairbits.options import AuditOptions
+from fairbits.report import compute_report
 from fairbits.search import Settings, search_subject
 from fairbits.store import Run
 from tests.cli.calling import fairbits
@@ -93,7 +94,10 @@ def test_a_stage_that_does_not_fit_says_so_instead_of_overrunning(
     assert said[0][:2] == ("plan", "plan")
     assert "search 0.7 s" in said[0][2]
     assert "repair" not in said[0][2]
-    assert found.page.is_file()
+    told = [f"Debug not run: {found.faults['debug']}"]
+    assert [one for one in found.data.warnings if "Debug" in one] == told
+    again = compute_report(Run.open(found.run.folder), subject=load_subject("german"))
+    assert [one for one in again.warnings if "Debug" in one] == told
 
 
 @pytest.mark.parametrize(("measured", "outcome"), [(0.1, "done"), (1.5, "failed")])

@@ -39,6 +39,7 @@ def test_figures_are_those_of_the_scores() -> None:
     assert (figures["k_mean"], figures["k_max"], figures["people"]) == (3, 3, 12)
     assert figures["flip_rate_by"] == {"sex": 1.0, "race": 0.0}
     assert found.noise is None
+    assert repr(found).startswith("<Measurement of 48 rows of 12 people × 4 twins: mean k 3.00")
     rates = {group.group: group.selection_rate.value for group in audit.groups()[0].groups}
     assert rates == {"f": 0.0, "m": 1.0}
 
@@ -92,6 +93,11 @@ def test_points_decide_from_their_threshold_only() -> None:
 def test_what_is_wrong_is_said(change: object, words: str) -> None:
     with pytest.raises(FairbitsError, match=words):
         twins(change(frame()))  # type: ignore[operator]
+
+
+def test_twins_that_differ_in_nothing_are_refused() -> None:
+    with pytest.raises(FairbitsError, match="no protected column is named"):
+        Audit.from_twins(frame(), person="id", protected=[], score="p")
 
 
 @pytest.fixture

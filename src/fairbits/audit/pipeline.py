@@ -541,9 +541,9 @@ class Pipeline:
         return self.before is not None and not anew and bool(certificates.read_statements(run.folder))
 
     def _report(self, run: store.Run) -> tuple[report.ReportData, Path]:
+        if self.clock.faults:
+            store.note_checks(run.folder, not_run=self.clock.faults)
         data = report.compute_report(run, subject=self.subject, threads=self.options.threads)
-        notes = tuple(f"{stage.capitalize()} not run: {fault}" for stage, fault in self.clock.faults.items())
-        data = replace(data, warnings=(*data.warnings, *notes))
         return data, report.write_report(data, run.folder)
 
 

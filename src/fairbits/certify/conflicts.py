@@ -100,12 +100,14 @@ def contradictions(
     statements: Sequence[Statement],
     sightings: Iterable[Sighting] = (),
     *,
-    bounds: Iterable[tuple[str, int]] = (),
+    bounds: Iterable[tuple[str, int, Property]] = (),
     epsilon: float | None = None,
 ) -> tuple[Contradiction, ...]:
-    """What of a run's claims cannot be true; ``bounds`` are claims of k made elsewhere, (model, most classes).
+    """What of a run's claims cannot be true; ``bounds`` are claims made elsewhere, (model, most classes, what of it).
 
-    Claims about k are compared where they are about the same ε; ``epsilon`` is that of ``bounds``.
+    Of "k" only classes are claimed: scores of one class may lie on both sides of the cut-off. Of "flips", one class,
+    and that no decision flips. Claims about k are compared where they are about the same ε; ``epsilon`` is that of
+    ``bounds``.
     """
     seen = tuple(sightings)
     found: list[Contradiction] = []
@@ -113,13 +115,13 @@ def contradictions(
         if claim.kind == "statistical" or claim.whom is None or claim.withdrawn:
             continue
         found += (replace(one, claim=place) for one in _against(claim, statements, seen))
-    for model, most in bounds:
+    for model, most, about in bounds:
         made = Population(kind="domain")
         claim = Statement(
             "proved", "k", made.words, 1, 1, 0, 0, most, 1.0, 0.0, model=model, whom=made, epsilon=epsilon
         )
         found += _against(claim, statements, seen)
-        if most == 1:
+        if about == "flips":
             found += _against(replace(claim, property="flips", bound=0.0), statements, seen)
     return tuple(found)
 

@@ -91,12 +91,10 @@ def certify_subject(
     return _Ladder(subject, evaluator, options, name, stop, watch).climb()
 
 
-def checked(
-    found: Certificate, sightings: Iterable[Sighting] = (), *, bounds: Iterable[tuple[str, int]] = ()
-) -> Certificate:
+def checked(found: Certificate, sightings: Iterable[Sighting] = ()) -> Certificate:
     """A certificate without statements that something contradicts: they are withdrawn, and it is said."""
     rates = [(one, rate_contradictions(one)) for one in found.rates]
-    against = contradictions(found.statements, sightings, bounds=bounds)
+    against = contradictions(found.statements, sightings)
     new = (one for one in (*against, *(one for _, some in rates for one in some)) if one not in found.contradictions)
     return replace(
         found,

@@ -400,9 +400,9 @@ class Measurement(Shown):
 
     def __repr__(self) -> str:
         flips = "" if self.flip_rate is None else f", decisions flip for {percent(self.flip_rate.value)}"
-        return (
-            f"<Measurement of {len(self):,} people × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
-        )
+        people = self.persons
+        whom = f"{people:,} people" if people == len(self) else f"{len(self):,} rows of {people:,} people"
+        return f"<Measurement of {whom} × {self.evaluator.m} twins: mean k {self.k_mean.value:.2f}{flips}>"
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, log2, prod
 from pathlib import Path
@@ -113,7 +113,8 @@ def compute_report(
     if isinstance(evaluator.model, TwinScores):
         near = near[:1]  # nobody else can be scored
     bits = log2(max(one.k or 1 for one in near))
-    note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=[one.document() for one in against])
+    contradictions = [one.document() for one in against]
+    checks = note_checks(run.folder, round_trip=about.round_trip.figures(), contradictions=contradictions)
     gate, gate_of_another = gate_of(run.folder, about.identity.id)
     direct = words.sentence(facts, bits, measured.noise)
     wording = words_of(run.folder, about)
@@ -136,7 +137,7 @@ def compute_report(
         reproduction=_reproduction(
             run, about, searched, {"debug": debugged, "repair": repaired, **_asked(run.folder, study)}
         ),
-        warnings=(*run.warnings(), *_unfinished(run)),
+        warnings=(*run.warnings(), *_unfinished(run), *_not_run(run, checks.get("not_run", {}))),
         certified=statements,
         contradictions=against,
         proxies=study,
@@ -153,6 +154,13 @@ def compute_report(
         folder=run.folder,
         words=wording,
     )
+
+
+def _not_run(run: Run, faults: Mapping[str, str]) -> Iterator[str]:
+    """Why the audit could not do stages that nobody has done since."""
+    for stage, fault in faults.items():
+        if not (run.folder / f"{stage}.json").is_file():
+            yield f"{stage.capitalize()} not run: {fault}"
 
 
 def _words_alone(study: WordStudy | None) -> str:
@@ -180,10 +188,10 @@ def _contradictions(
         Sighting(source="search", flips=summary.get("id_cases"), k=summary.get("k_max"), epsilon=epsilon),
         *repair_sightings(run.folder, epsilon=epsilon),
     ]
-    bounds = [("model", 1)] if about.blind else []
+    bounds: list[tuple[str, int, Any]] = [("model", 1, "flips")] if about.blind else []
     chosen = None if repaired is None else repaired.chosen
     if chosen is not None and chosen.proof is not None:
-        bounds.append(("repaired", chosen.proof.bound))
+        bounds.append(("repaired", chosen.proof.bound, chosen.proof.property))
     return contradictions(statements, seen, bounds=bounds, epsilon=epsilon)
 
 

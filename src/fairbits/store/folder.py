@@ -280,15 +280,18 @@ def manifest_of(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in (*OWN, "made_by", "checks")}
 
 
-def note_checks(folder: Path, **checks: Any) -> None:
-    """Put checks (round trip, written file, contradictions) on record in the run.json of a run that nobody writes."""
+def note_checks(folder: Path, **checks: Any) -> dict[str, Any]:
+    """Put checks (round trip, written file, contradictions, stages that could not be done) on record in the run.json of
+    a run that nobody writes; gives all that are known.
+    """
     if not (folder / RUN).is_file():
-        return
+        return checks
     record = read_json(folder / RUN)
     known = {**record.get("checks", {}), **plain(checks)}
     if record.get("status") != "running" and known != record.get("checks"):
         with suppress(OSError):  # a folder that may only be read: the page says it all the same
             write_json(folder / RUN, record | {"checks": known})
+    return known
 
 
 def check_same(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

@@ -48,6 +48,8 @@ def subject_of_twins(
     options = options or ModelOptions()
     data = arrow_of(table, max_rows=options.max_rows)
     names = (protected,) if isinstance(protected, str) else tuple(protected)
+    if not names:
+        raise SchemaError("no protected column is named; say in which columns twins differ, e.g. protected = ['sex'].")
     columns = [
         whole_column(data, one, what) for what, one in (("person", person), *(("protected", one) for one in names))
     ]

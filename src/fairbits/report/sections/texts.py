@@ -69,7 +69,7 @@ def _caption(study: WordStudy) -> str:
     sizes = [f"{one.family}: {one.people} people × {one.twins} × {one.realisations} words" for one in study.families]
     return (
         f"Mean bits and their three nulls at ε = {study.epsilon:g}; bits above the largest null, at a tolerance that "
-        f"words alone do not reach ({'; '.join(sizes)})"
+        f"words alone hardly reach ({'; '.join(sizes)})"
     )
 
 
@@ -90,7 +90,7 @@ def _pair(family: FamilyBits) -> Iterator[Block]:
     parts = []
     for values, score, pieces in zip(pair.values, pair.scores, marked(*pair.texts), strict=True):
         text: tuple[Inline, ...] = tuple(Strong(piece) if changed else piece for piece, changed in pieces)
-        mean = f"the mean of {family.realisations} realisations" if family.realisations > 1 else "one realisation"
+        mean = "the mean of all realisations" if family.realisations > 1 else "one realisation"
         said = f"as {values}: {number(score, 3)}, {mean}"
         parts.append([Paragraph((Strong(said),), tone="small"), Paragraph(text)])
     yield Columns(parts)
