@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from fairbits import Attribute, Schema, Table, load_subject
-from fairbits.gates import Answers, Judgement, Suite, freeze_subject, gate, policy_of, write_suite
+from fairbits.diff import Answers
+from fairbits.gates import Judgement, Suite, freeze_subject, gate, policy_of, write_suite
 
 SCHEMA = Schema(
     attributes=(

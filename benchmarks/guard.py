@@ -26,12 +26,12 @@ from fairbits import Guard, load_subject
 from fairbits.domain import Table
 from fairbits.errors import CapabilityError, FairbitsError
 from fairbits.models import Model, load_model
-from fairbits.repair.judgement import answers_of, balanced
+from fairbits.repair.judgement import answers_of
 from fairbits.repair.proposals.distil import distilled
 from fairbits.repair.proposals.weights import trained_from_scratch
 from fairbits.repair.writers import export
 from fairbits.search import Budget, Settings, search_subject
-from fairbits.subject import Subject
+from fairbits.subject import Subject, balanced_accuracy
 
 SUBJECTS = ("census", "compas", "german", "default", "heart", "bank", "diabetes", "students", "meps15", "meps16")
 GUARANTEES = (2, 4, 8)
@@ -101,7 +101,8 @@ def _export_attacked(guard: Guard, subject: Subject, rows: Table, seconds: float
 def _figures(model: Model, subject: Subject, rows: Table) -> tuple[float, float]:
     answers = answers_of(model, subject, rows.codes)
     assert rows.labels is not None  # noqa: S101 - asked for above
-    return float((answers == rows.labels).mean()), balanced(answers, rows.labels)
+    right = answers == rows.labels
+    return float(right.mean()), balanced_accuracy(right, rows.labels)
 
 
 def _attacked(subject: Subject, evaluations: int) -> int:

@@ -76,22 +76,18 @@ class TableColumn:
 
 
 def label(head: str) -> TableColumn:
-    """A column of words, names or marks."""
     return TableColumn(head, lambda value: "–" if value is None else value)
 
 
 def figure(head: str, digits: int = 0) -> TableColumn:
-    """A column of numbers, or of counts."""
     return TableColumn(head, partial(number, digits=digits), right=True)
 
 
 def share(head: str, digits: int = 1) -> TableColumn:
-    """A column of shares, in percent."""
     return TableColumn(head, partial(percent, digits=digits), right=True)
 
 
 def change(head: str, digits: int = 2) -> TableColumn:
-    """A column of numbers that show their sign."""
     return TableColumn(head, partial(signed, digits=digits), right=True)
 
 
@@ -112,8 +108,6 @@ def shown(head: str) -> TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading inside a section."""
-
     text: Text
     kind: str = ""
 
@@ -139,8 +133,15 @@ class TableBlock:
     stacked: bool = False
 
     def cells(self) -> list[list[Text]]:
-        """All values as text."""
         return [[column.show(value) for column, value in zip(self.columns, row, strict=True)] for row in self.rows]
+
+
+def table_of(
+    columns: Sequence[TableColumn | None], rows: Iterable[Sequence[Any]], caption: Text = "", **looks: Any
+) -> TableBlock:
+    """A table without the columns that are None here, for which every row has a value all the same."""
+    kept = [(i, column) for i, column in enumerate(columns) if column is not None]
+    return TableBlock([column for _, column in kept], [[row[i] for i, _ in kept] for row in rows], caption, **looks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,6 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Lines for a shell."""
-
     lines: Sequence[str]
 
 
@@ -232,8 +231,6 @@ class PersonCard:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """People, ranked."""
-
     people: Sequence[PersonCard]
     #: Whether anything is decided about them, so that a decision can flip.
     decides: bool = True
@@ -311,6 +308,11 @@ def _notebook() -> Any:
 def paragraphs(lines: Iterable[str], tone: str = "") -> list[Block]:
     """Sentences, a paragraph each, which begin with a capital letter."""
     return [Paragraph(f"{line[:1].upper()}{line[1:]}", tone=tone) for line in lines]
+
+
+def listed(pieces: Iterable[Inline]) -> tuple[Inline, ...]:
+    """Pieces with a comma between each two."""
+    return tuple(each for piece in pieces for each in (", ", piece))[1:]
 
 
 def plain(text: Text) -> str:

@@ -10,7 +10,7 @@ import pytest
 from fairbits import Attribute, Network, Schema, qid
 from fairbits.debug.origin import attribute_bits
 from fairbits.measure import Evaluator
-from fairbits.report.evidence import stakes_of
+from fairbits.report.compute import stakes_of
 from fairbits.report.sections.people import axes_of
 from tests.conftest import random_network, random_people
 

@@ -16,10 +16,11 @@ from click.testing import CliRunner
 
 from fairbits import Attribute, Audit, Network, Schema, Subject, Table
 from fairbits.cli.app import app
-from fairbits.diff import ModelDiff, PairedChange, diff_subjects, render_diff, with_model
+from fairbits.diff import ModelDiff, PairedChange, diff_page, diff_subjects, with_model
 from fairbits.diff.pairs import Shift
 from fairbits.diff.run import layer_shifts
 from fairbits.errors import OptionError
+from fairbits.report import render_page
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
 
@@ -293,7 +294,7 @@ def browser() -> Iterator[Any]:
 
 def test_the_page_in_a_browser(browser: Any, found: ModelDiff, tmp_path: Path) -> None:
     path = tmp_path / "diff.html"
-    path.write_text(render_diff(found), encoding="utf-8")
+    path.write_text(render_page(diff_page(found)), encoding="utf-8")
     page, complaints = opened(browser, path.as_uri(), viewport={"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("#layers .chosen th").text_content() == "1"

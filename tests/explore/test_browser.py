@@ -51,7 +51,7 @@ def opened(browser: Any, address: str, **how: Any) -> tuple[Any, list[str]]:
 
 def telling(explorer: Explorer) -> tuple[float, dict[str, Any]]:
     """A value of the first person's hours, and a hold, that change k."""
-    codes = explorer.gallery.everybody()[0]["codes"]
+    codes = explorer.everybody()[0]["codes"]
 
     def k(**question: Any) -> int:
         return int(explorer.answer(asked_of({"codes": codes, **question}, explorer.schema))["k"])
@@ -100,7 +100,7 @@ def test_hostile_labels_are_text(browser: Any, hostile_explorer: Explorer, width
 
 def test_whole_vectors_have_no_numbers_and_say_so(browser: Any, tmp_path: Path) -> None:
     explorer = explorer_of(task("vector", rules=()), tmp_path / "run")
-    asked = [asked_of({"codes": person["codes"]}, explorer.schema) for person in explorer.gallery.everybody()]
+    asked = [asked_of({"codes": person["codes"]}, explorer.schema) for person in explorer.everybody()]
     place = next(i for i, one in enumerate(asked) if not explorer.answer(one)["classes"])
     with served(explorer) as address:
         page, complaints = opened(browser, address)

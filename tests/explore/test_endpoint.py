@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from fairbits import Attribute, Guard, Schema, Table
-from fairbits.explore.endpoint import guard_app
+from fairbits.explore import guard_app
 
 from ..report.conftest import build_subject, ordinary_schema
 

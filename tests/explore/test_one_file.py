@@ -18,7 +18,7 @@ from fairbits.cli.commands import look as command
 from fairbits.domain.rule import Rule
 from fairbits.errors import OptionError
 from fairbits.explore import Explorer, page, write_page
-from fairbits.explore.people import asked_of, row_of
+from fairbits.explore.explorer import asked_of, row_of
 from fairbits.models import Activation, Network
 from fairbits.subject import make_subject
 
@@ -114,7 +114,7 @@ def test_k_is_the_engines(browser: Any, tmp_path: Path, name: str) -> None:
 
 def test_a_held_neuron_and_a_changed_person(browser: Any, explorer: Explorer, tmp_path: Path) -> None:
     found = opened(browser, explorer, tmp_path)
-    codes = explorer.gallery.everybody()[0]["codes"]
+    codes = explorer.everybody()[0]["codes"]
     assert found.locator("#row-form").is_hidden()
     assert found.locator("#guarding").is_hidden()
     assert "stays where it is" in found.locator("footer").text_content()

@@ -240,7 +240,7 @@ def test_waivers_cover_a_check_or_a_person(project: Path) -> None:
         ({"expires": "soon"}, "no date"),
         ({"case": "0123456789abcdef"}, "either a check or a case"),
         ({"check": "flip_rat"}, "Did you mean 'flip_rate'"),
-        ({"until": "now"}, "unknown key 'until'"),
+        ({"until": "now"}, "unknown key 'until'; choose from: check, case, reason, owner, expires"),
     ],
 )
 def test_waivers_that_do_not_count(project: Path, fields: dict, words: str) -> None:

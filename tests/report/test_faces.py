@@ -23,7 +23,7 @@ from fairbits.report import (
     write_report,
 )
 from fairbits.report.figures.portraits import grid_of
-from fairbits.report.glossary import link_terms
+from fairbits.report.html import link_terms
 from fairbits.report.page import parts_of
 from fairbits.report.sections.paperwork import POINTERS
 from fairbits.store import Run

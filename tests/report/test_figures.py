@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbits import Attribute, Schema, Twins
-from fairbits.report.evidence import near_of, stakes_of
+from fairbits.report.compute import near_of, stakes_of
 from fairbits.report.manifest import verify, write_manifest
 from fairbits.report.sections.details import seeds_in_words
 

@@ -13,8 +13,8 @@ import pytest
 
 from fairbits import Subject
 from fairbits.paper import Contest, compare
-from fairbits.report import compute_report, render_contest, render_html
-from fairbits.report.fleet import Fleet, FleetMember, render_fleet
+from fairbits.report import compute_report, render_contest, render_html, render_page
+from fairbits.report.fleet import Fleet, FleetMember, fleet_page
 from fairbits.search import Budget
 from fairbits.store import Run
 
@@ -35,7 +35,7 @@ def pages(audited: Run, subject: Subject) -> dict[str, str]:
     return {
         "report": render_html(compute_report(audited, subject=subject, threads=1)),
         "compare": render_contest(contest.as_dict(), command="fairbits compare planted"),
-        "fleet": render_fleet(fleet),
+        "fleet": render_page(fleet_page(fleet)),
     }
 
 

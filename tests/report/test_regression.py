@@ -13,7 +13,7 @@ from fairbits.cli.terminal import show
 from fairbits.debug import debug_run
 from fairbits.repair import RepairResult, repair_run
 from fairbits.report import ReportData, compute_report, render_html, render_markdown, repair_blocks
-from fairbits.report.sections.inside import has_inside
+from fairbits.report.sections.details import has_inside
 from fairbits.store import Run
 from fairbits.subject import make_subject
 

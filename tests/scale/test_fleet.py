@@ -17,7 +17,8 @@ from fairbits.certify import Population, Statement
 from fairbits.cli.app import app
 from fairbits.errors import OptionError
 from fairbits.options import AuditOptions
-from fairbits.report.fleet import Fleet, FleetMember, render_fleet
+from fairbits.report import render_page
+from fairbits.report.fleet import Fleet, FleetMember, fleet_page
 from fairbits.subject import make_subject
 from fairbits.subject.export import export_subject
 from tests.search.planted import planted_subject
@@ -84,7 +85,7 @@ def test_folders_without_subjects(tmp_path) -> None:
 
 def test_names_are_only_text() -> None:
     evil = FleetMember("<script>alert(1)</script>", "x", report="a/report.html", bits=1.0, bits_limit=2.0)
-    page = render_fleet(Fleet("f", "t", "2026-01-01", (evil, FleetMember("y", "z", error="<img src=x>"))))
+    page = render_page(fleet_page(Fleet("f", "t", "2026-01-01", (evil, FleetMember("y", "z", error="<img src=x>")))))
     assert "<script>alert" not in page
     assert "<img" not in page
 
@@ -93,7 +94,7 @@ def test_bars_and_flips_say_what_the_figures_say() -> None:
     """A bar is the share of the model's own limit; a regression has no decision that could flip."""
     number = FleetMember("pay", "pay.toml", "pay/report.html", bits=2.0, bits_limit=2.0, k_max=4, cases=50)
     wide = FleetMember("wide", "w.toml", "w/report.html", bits=1.0, bits_limit=3.17, flip_rate=0.2, id_cases=7, cases=9)
-    page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (number, wide), "bits"))
+    page = render_page(fleet_page(Fleet("models", "about 1 s each", "2026-01-01", (number, wide), "bits")))
     rows = page.split("<tr>")[2:4]
     assert "width: 100%" in rows[0]
     assert "width: 32%" in rows[1]
@@ -102,7 +103,7 @@ def test_bars_and_flips_say_what_the_figures_say() -> None:
     )  # rows affected, on real rows, proved, cases that flip, indirect bits
     assert '<td class="n">7</td>' in rows[1]
     asked = replace(number, split_rate=0.93)
-    page = render_fleet(Fleet("models", "about 1 s each", "2026-01-01", (asked, wide), "people"))
+    page = render_page(fleet_page(Fleet("models", "about 1 s each", "2026-01-01", (asked, wide), "people")))
     assert '93.0 %<span class="remark">score differently</span>' in page  # what it is ranked by is there to see
 
 

@@ -22,7 +22,7 @@ from fairbits.explore import Explorer
 from fairbits.models import ModelOptions
 from fairbits.options import AuditOptions
 from fairbits.report import compute_report
-from fairbits.report.evidence import keep_measurement, kept_measurement, measure_rows
+from fairbits.report.compute import keep_measurement, kept_measurement, measure_rows
 from fairbits.search import Settings, search_subject
 from fairbits.store import Run, subject_of
 from fairbits.subject import Identity, Probe, check_identity, differences, identity_of, make_subject

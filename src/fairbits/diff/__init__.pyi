@@ -1,5 +1,4 @@
 from .page import diff_page as diff_page
-from .page import render_diff as render_diff
 from .page import write_diff as write_diff
 from .pairs import MIN_GROUP as MIN_GROUP
 from .pairs import UNDECIDED as UNDECIDED

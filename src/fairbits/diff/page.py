@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from fairbits.blocks import (
@@ -21,28 +22,21 @@ from fairbits.blocks import (
     PersonCard,
     TableBlock,
     Tag,
+    Text,
     figure,
     label,
     paragraphs,
     share,
     shown,
 )
-from fairbits.diff.pairs import Changed, GroupShift, ModelDiff, PairedChange, PersonShift, Shift
+from fairbits.diff.pairs import Changed, ModelDiff, PairedChange, PersonShift, Shift
 from fairbits.errors import OptionError
 from fairbits.report import render_page
 from fairbits.store import write_whole
 from fairbits.text import joined, number, percent, signed
 
-_MINUS = str.maketrans("-", "−")
-
-
-def render_diff(found: ModelDiff) -> str:
-    """The whole page."""
-    return render_page(diff_page(found))
-
 
 def diff_page(found: ModelDiff) -> Page:
-    """What is said of two models."""
     return Page(
         subject=f"{found.a.name} → {found.b.name}",
         command="diff",
@@ -55,11 +49,8 @@ def diff_page(found: ModelDiff) -> Page:
 
 
 def _opening(found: ModelDiff) -> Iterator[Block]:
-    people = (
-        f"All {number(found.rows)}"
-        if found.rows == found.rows_total
-        else f"{number(found.rows)} of {number(found.rows_total)}"
-    )
+    total = number(found.rows_total)
+    people = f"All {total}" if found.rows == found.rows_total else f"{number(found.rows)} of {total}"
     yield Paragraph(
         f"{people} people of the table, each under all {number(found.m)} combinations of "
         f"{joined(list(found.protected))}, asked of both models. Scores of the same twin differ by "
@@ -70,14 +61,8 @@ def _opening(found: ModelDiff) -> Iterator[Block]:
     sides = []
     for name, side in (("A", found.a), ("B", found.b)):
         digest = (Code(f"sha256 {side.sha256}"),) if side.sha256 else ()
-        known = (f"{side.model}, identity {side.identity} ", *digest)
-        sides.append(
-            [
-                Heading(f"{name}: {side.name}"),
-                *paragraphs(side.quality.lines(), "small"),
-                Paragraph(known, tone="small"),
-            ]
-        )
+        known = Paragraph((f"{side.model}, identity {side.identity} ", *digest), tone="small")
+        sides.append([Heading(f"{name}: {side.name}"), *paragraphs(side.quality.lines(), "small"), known])
     yield Columns(sides)
 
 
@@ -89,13 +74,18 @@ def _parts(found: ModelDiff) -> Iterator[PagePart]:
         ", its 95 % interval says how much it would move with other people drawn like these ",
         Tag("statistical"),
     )
-    columns = [label("figure"), *(shown(head) for head in ("A", "B", "change", "95 % interval")), label("")]
-    rows = [(*line, "" if verdict == "–" else Tag(verdict)) for *line, verdict in map(shift_words, found.shifts)]
-    held = "Open: the interval holds 0, so these people do not tell."
+    table = TableBlock(
+        [label("figure"), *(shown(head) for head in ("A", "B", "change", "95 % interval")), label("")],
+        [_shift(one) for one in found.shifts],
+    )
     yield PagePart(
         "figures",
         "What changed",
-        [Paragraph(lead, tone="lead"), TableBlock(columns, rows), Paragraph(held, tone="small")],
+        [
+            Paragraph(lead, tone="lead"),
+            table,
+            Paragraph("Open: the interval holds 0, so these people do not tell.", tone="small"),
+        ],
     )
     if found.changed:
         yield PagePart("decisions", "Decisions that changed", [_changed(found.changed)])
@@ -114,8 +104,9 @@ def _parts(found: ModelDiff) -> Iterator[PagePart]:
         f"ε = {found.epsilon:g}, {found.partition} partition, seed {found.seed}. Layers as in CRADLE (Pham et al., "
         "ICSE 2019). A decision that changed is not by itself a harm, and one that stayed is not by itself right."
     )
-    commands = [Commands([found.command])] if found.command else []
-    yield PagePart("again", "Reproduce", [*commands, Paragraph(about, tone="small")])
+    yield PagePart(
+        "again", "Reproduce", [*([Commands([found.command])] if found.command else []), Paragraph(about, tone="small")]
+    )
 
 
 def _changed(changed: Changed) -> Block:
@@ -137,9 +128,10 @@ def _groups(found: ModelDiff) -> Block:
     columns += [shown("95 % interval"), figure("lost"), figure("gained"), shown("mean k"), share("k rose for")]
     rows = []
     for one in found.groups:
-        change, ends, k = group_words(one)
+        change, ends = _change(one.selection_change, share=True)
         selected = (one.selection_before, one.selection_after, change or "–", ends or "under 10 people")
-        rows.append((f"{one.attribute}: {one.group}", one.people, *selected, one.lost, one.gained, k, one.rose))
+        more = (one.lost, one.gained, _change(one.k_change, share=False)[0], one.rose)
+        rows.append((f"{one.attribute}: {one.group}", one.people, *selected, *more))
     kept = range(10) if found.changed else (0, 1, 8, 9)
     return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
 
@@ -166,10 +158,9 @@ def _person(rank: int, one: PersonShift) -> PersonCard:
 
 
 def _layers(found: ModelDiff) -> PagePart:
-    where = "Nowhere: all layers put out the same, but for rounding."
-    if found.parted is not None:
-        most = f"; of the later ones, layer {found.adds_most} adds most" if found.adds_most else ""
-        where = f"In layer {found.parted}, the first whose outputs differ by more than rounding{most}."
+    most = f"; of the later ones, layer {found.adds_most} adds most" if found.adds_most else ""
+    where = f"In layer {found.parted}, the first whose outputs differ by more than rounding{most}."
+    where = "Nowhere: all layers put out the same, but for rounding." if found.parted is None else where
     widest = max((layer.relative for layer in found.layers), default=0.0) or 1.0
     columns = [
         label("layer"),
@@ -198,43 +189,30 @@ def _layers(found: ModelDiff) -> PagePart:
 
 
 def write_diff(found: ModelDiff, path: Path) -> None:
-    """Write the page, whole."""
     try:
-        write_whole(path, render_diff(found).encode())
+        write_whole(path, render_page(diff_page(found)).encode())
     except OSError as error:
         raise OptionError(f"cannot write {str(path)!r}: {error.strerror or error}; choose another --html.") from None
 
 
-def shift_words(shift: Shift) -> tuple[str, str, str, str, str, str]:
+def _shift(one: Shift) -> tuple[Text, ...]:
     """Name, before, after, change, interval and verdict, as people read them."""
-    change = shift.change
-    plain = "" if change is None else _signed(change.value, share=shift.share)
-    between = "" if change is None or change.low == change.high else _between(change, share=shift.share)
-    return shift.words, _value(shift.before, shift), _value(shift.after, shift), plain, between, shift.verdict
+    show: Callable[[float | None], str] = (
+        percent if one.share else partial(number, digits=0 if one.name == "k_max" else 2)
+    )
+    change, ends = _change(one.change, share=one.share)
+    exact = one.change is not None and one.change.low == one.change.high
+    verdict = "" if one.verdict == "–" else Tag(one.verdict)
+    return one.words, show(one.before), show(one.after), change, "" if exact else ends, verdict
 
 
-def group_words(one: GroupShift) -> tuple[str, str, str]:
-    """The change of the selection rate, its interval, and the change of mean k."""
-    selection = one.selection_change
-    change = "" if selection is None else _signed(selection.value, share=True)
-    between = "" if selection is None else _between(selection, share=True)
-    return change, between, _signed(one.k_change.value, share=False)
-
-
-def _value(value: float | None, shift: Shift) -> str:
-    if value is None:
-        return "–"
-    if shift.share:
-        return f"{100 * value:.1f} %"
-    return f"{value:,.0f}" if shift.name == "k_max" else f"{value:,.2f}"
-
-
-def _signed(value: float, *, share: bool) -> str:
-    text = f"{100 * value:+.1f}" if share else f"{value:+,.2f}"
-    text = "0" if float(text.replace(",", "")) == 0 else text
-    return text.translate(_MINUS) + (" pts" if share else "")
-
-
-def _between(change: PairedChange, *, share: bool) -> str:
-    low, high = (_signed(end, share=share).removesuffix(" pts") for end in (change.low, change.high))
-    return f"{low} to {high}"
+def _change(found: PairedChange | None, *, share: bool) -> tuple[str, str]:
+    """A change and its interval; nothing where it is not known."""
+    if found is None:
+        return "", ""
+    scale, digits = (100, 1) if share else (1, 2)
+    said = [
+        "0" if round(scale * end, digits) == 0 else signed(scale * end, digits)
+        for end in (found.value, found.low, found.high)
+    ]
+    return said[0] + (" pts" if share else ""), f"{said[1]} to {said[2]}"

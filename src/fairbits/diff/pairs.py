@@ -52,9 +52,6 @@ class Answers:
     rule: str = ""
     figures: Evaluation | None = None
 
-    def __len__(self) -> int:
-        return len(self.k)
-
     @property
     def bits(self) -> Floats:
         """Bits of protected information: log2 k."""
@@ -67,8 +64,9 @@ class Answers:
 
     def same_as(self, other: Answers) -> bool:
         """Whether nobody is answered otherwise: same classes, same flips, same decisions, same scores."""
-        names = ("k", "flips", "decisions", "scores")
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("k", "flips", "decisions", "scores")
+        )
 
 
 def answers_of(
@@ -79,9 +77,8 @@ def answers_of(
     progress: Callable[[int, int], None] | None = None,
 ) -> Answers:
     """Ask a model about the people of its table as they are, and about their twins."""
-    schema, codes = subject.schema, subject.table.codes
+    schema, codes, own = subject.schema, subject.table.codes, decided_rows(subject)
     found = evaluator.evaluate(codes, progress=progress)
-    own = decided_rows(subject)
     decisions = np.full(len(codes), UNDECIDED, dtype=np.int64)
     if len(schema.classes) == 2 and own.selected is not None:
         decisions = schema.rule.decide(own.scores)
@@ -92,8 +89,8 @@ def answers_of(
             decisions[rows] = UNDECIDED if chosen is None else chosen
     flips = np.zeros(len(codes), dtype=np.bool_) if schema.regression else np.asarray(found.flips)
     rule = rule_words(schema.favourable, schema.rule.threshold, probability=schema.score_range is None)
-    scores = np.asarray(own.scores, dtype=np.float64)
-    return Answers(found.k.astype(np.int64), flips, scores, decisions, identity, rule, found)
+    k, scores = found.k.astype(np.int64), np.asarray(own.scores, dtype=np.float64)
+    return Answers(k, flips, scores, decisions, identity, rule, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +190,7 @@ def impact(
     The interval is that of :func:`fairbits.measure.lowest_ratio`.
     """
     counts, chosen = (_counted(groups, one, weight) for one in (groups.known, selected))
-    worth = _worth(groups, [selected], people, weight)
-    fit = np.flatnonzero(worth >= MIN_GROUP)
+    worth, fit = _worth(groups, [selected], people, weight)
     found = lowest_ratio(chosen[fit] / counts[fit] * worth[fit], worth[fit], level=level)
     return None if found is None else (found[0], f"{groups.name} {groups.labels[fit[found[1]]]}")
 
@@ -216,12 +212,13 @@ def impact_change(
     the lowest. In each group one more person stands where they move that end furthest, so that changes too rare for
     the sample are allowed for.
     """
-    moments = [groups.known, ~before & ~after, after & ~before, before & ~after, before & after]
-    counts, *cells = (_counted(groups, one, weight) for one in moments)
+    counts, *cells = (
+        _counted(groups, one, weight)
+        for one in [groups.known, ~before & ~after, after & ~before, before & ~after, before & after]
+    )
     shares = np.column_stack(cells) / np.where(counts > 0, counts, 1.0)[:, None]
     old, new = (shares[:, moment].sum(axis=1) for moment in (_BEFORE, _AFTER))
-    worth = _worth(groups, [before, after, before != after], people, weight)
-    fit = np.flatnonzero(worth >= MIN_GROUP)
+    worth, fit = _worth(groups, [before, after, before != after], people, weight)
     if len(fit) < 2 or old[fit].sum() == 0 or new[fit].sum() == 0:
         return None
     known = groups.known
@@ -263,17 +260,17 @@ def _lowest_pairs(rates: Floats, outside: float) -> list[tuple[int, int]]:
     return [(int(pair) // groups, int(pair) % groups) for pair in often if pair // groups != pair % groups]
 
 
-def _worth(groups: Grouping, answers: Sequence[Truths], people: People, weight: Floats | None = None) -> Floats:
-    """How many independent people each group is worth, by the answer of which it is worth least."""
+def _worth(
+    groups: Grouping, answers: Sequence[Truths], people: People, weight: Floats | None
+) -> tuple[Floats, Integers]:
+    """How many independent people each group is worth, by the answer that makes them fewest; and who are enough."""
     counts = groups.counts.astype(np.float64)
-    if people is None and weight is None:
-        return counts
-    for code in np.flatnonzero(counts):
+    for code in np.flatnonzero(counts) if people is not None or weight is not None else ():
         here = groups.codes == code
         whose, own = (None if one is None else one[here] for one in (people, weight))
         empty = own is not None and not own.any()
         counts[code] = 0.0 if empty else min(worth_of(answer[here], whose, own) for answer in answers)
-    return counts
+    return counts, np.flatnonzero(counts >= MIN_GROUP)
 
 
 def _counted(groups: Grouping, who: Truths, weight: Floats | None) -> Floats:
@@ -312,10 +309,9 @@ class Shift:
         """worse or better where the whole interval says so; else "open", and "same" where nothing moved."""
         if self.change is None:
             return "–"
-        if self.change.low == self.change.high == 0 or (self.before == self.after and self.change.value == 0):
-            return "same"
         if self.change.low <= 0 <= self.change.high:
-            return "open"
+            still = self.change.low == self.change.high or (self.before == self.after and self.change.value == 0)
+            return "same" if still else "open"
         if not self.worse:
             return "differs"
         return "worse" if (self.change.low > 0) == (self.worse > 0) else "better"
@@ -460,30 +456,22 @@ class ModelDiff:
         people = f"{self.rows:,} people"
         if self.same:
             return f"Both models give these {people} and all their twins the same scores."
-        by_name = {shift.name: shift for shift in self.shifts}
-        k = by_name["k_mean"]
-        moved = {"worse": "more", "better": "fewer"}.get(k.verdict, "about as many")
-        if self.changed is None or "flip_rate" not in by_name:
+        if self.changed is None or self.regression:
+            k = self["k_mean"]
+            moved = {"worse": "more", "better": "fewer"}.get(k.verdict, "about as many")
             return (
                 f"From A to B, the twins of {people} fall into {moved} classes (mean k {k.before:.2f} → {k.after:.2f})."
             )
-        flips = by_name["flip_rate"]
+        flips, many = self["flip_rate"], self.changed.people
         shares = f"{100 * (flips.before or 0):.1f} % → {100 * (flips.after or 0):.1f} %"
         bits = f"decisions that would differ if only protected values did: {shares} ({flips.verdict})"
-        many = self.changed.people
-        who = (
-            f"none of {people} gets"
-            if many == 0
-            else f"{many:,} of {people} ({100 * self.changed.rate.value:.1f} %) get"
-        )
-        return f"From A to B, {who} a different decision; {bits}."
+        some = f"{many:,} of {people} ({100 * self.changed.rate.value:.1f} %) get"
+        return f"From A to B, {some if many else f'none of {people} gets'} a different decision; {bits}."
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
         found: dict[str, Any] = record_to_json(self)
         found |= {"format": FORMAT, "sentence": self.sentence, "same": self.same}
-        for shift, entry in zip(self.shifts, found["shifts"], strict=True):
-            entry["verdict"] = shift.verdict
-        for side, entry in ((self.a, found["a"]), (self.b, found["b"])):
-            entry["quality"] = side.quality.figures()
+        found["shifts"] = [{**record_to_json(one), "verdict": one.verdict} for one in self.shifts]
+        found |= {name: {**found[name], "quality": getattr(self, name).quality.figures()} for name in ("a", "b")}
         return found

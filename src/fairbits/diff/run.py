@@ -9,9 +9,10 @@ look for the layer that introduces an inconsistency between two executions of on
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,9 +44,11 @@ _REMEDY = "compare models on one table and one schema, e.g. with --subject."
 
 def check_same_people(a: Subject, b: Subject) -> None:
     """Refuse two subjects that cannot be compared person by person, naming what differs."""
-    names = set(a.schema.names) ^ set(b.schema.names)
+    names = sorted(set(a.schema.names) ^ set(b.schema.names))
     if names:
-        raise OptionError(f"the schemas differ: only one of both has {_listed(names)}; {_REMEDY}")
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        listed = ", ".join(repr(name[:40]) for name in names[:3])
+        raise OptionError(f"the schemas differ: only one of both has {listed}{more}; {_REMEDY}")
     for one in a.schema.attributes:
         other = b.schema[one.name]
         if (one.kind, one.labels, one.low, one.upper) != (other.kind, other.labels, other.low, other.upper):
@@ -67,7 +70,8 @@ def check_same_people(a: Subject, b: Subject) -> None:
         )
     if len(a.table) != len(b.table):
         raise OptionError(f"A is about {len(a.table):,} people and B about {len(b.table):,}; {_REMEDY}")
-    different = np.flatnonzero(~(np.equal(a.table.codes, b.table.codes) | _both_missing(a, b)).all(axis=1))
+    same = np.equal(a.table.codes, b.table.codes) | (np.isnan(a.table.codes) & np.isnan(b.table.codes))
+    different = np.flatnonzero(~same.all(axis=1))
     if len(different):
         raise OptionError(
             f"{len(different):,} of {len(a.table):,} people differ between A and B (first: "
@@ -75,20 +79,9 @@ def check_same_people(a: Subject, b: Subject) -> None:
         )
 
 
-def _both_missing(a: Subject, b: Subject) -> np.ndarray:
-    return np.isnan(a.table.codes) & np.isnan(b.table.codes)
-
-
-def _listed(names: set[str]) -> str:
-    some = sorted(names)
-    more = f" and {len(some) - 3} more" if len(some) > 3 else ""
-    return ", ".join(repr(name[:40]) for name in some[:3]) + more
-
-
 def _shown(value: object) -> str:
-    if isinstance(value, set):
-        return ", ".join(sorted(str(one)[:40] for one in value)) or "none"
-    return str(value)[:80] or "none"
+    listed = ", ".join(sorted(str(one)[:40] for one in value)) if isinstance(value, set) else str(value)[:80]
+    return listed or "none"
 
 
 #: Relative distances below this are rounding of single precision.
@@ -111,8 +104,7 @@ def layer_shifts(a: Subject, b: Subject, codes: Codes) -> tuple[tuple[LayerShift
         x, y = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
         distance = float(np.abs(x - y).mean())
         relative = distance / max(float(np.abs(x).mean()), _TINY)
-        rise = (distance - before) / (before + _TINY)
-        found.append(LayerShift(number, x.shape[1], distance, relative, rise))
+        found.append(LayerShift(number, x.shape[1], distance, relative, (distance - before) / (before + _TINY)))
         before = max(before, distance)
     return tuple(found), ""
 
@@ -120,11 +112,12 @@ def layer_shifts(a: Subject, b: Subject, codes: Codes) -> tuple[tuple[LayerShift
 def parting(layers: tuple[LayerShift, ...]) -> tuple[int | None, int | None]:
     """The first layer whose outputs differ by more than rounding, and the later one that adds most to it."""
     parted = next((one.layer for one in layers if one.relative > ROUNDING), None)
-    if parted is None:
-        return None, None
-    later = [one for one in layers if one.layer > parted]
-    most = max(later, key=lambda one: one.rise, default=None)
-    return parted, most.layer if most is not None and most.rise > 0 else None
+    most = max(
+        [one for one in layers if parted is not None and one.layer > parted and one.rise > 0],
+        key=lambda one: one.rise,
+        default=None,
+    )
+    return parted, None if most is None else most.layer
 
 
 #: Groups of fewer people are counted, but get no interval.
@@ -139,9 +132,7 @@ class _Side:
         answers = answers_of(subject, evaluator)
         assert answers.figures is not None  # noqa: S101 - it was asked
         self.figures, self.scores, labels = answers.figures, answers.scores, subject.table.labels
-        self.classes: npt.NDArray[Any] | None = None
-        self.favoured: Any = None
-        self.right: Any = None
+        self.classes = self.favoured = self.right = cast(Any, None)
         if answers.decides:
             self.classes = np.array(subject.schema.classes, dtype=object)[answers.decisions]
             self.favoured = answers.decisions == subject.schema.favourable_index
@@ -155,7 +146,6 @@ def group_shifts(
     rng: np.random.Generator,
     whose: npt.NDArray[np.int64] | None = None,
 ) -> tuple[GroupShift, ...]:
-    """What changes for each group."""
     decides = all(one.favoured is not None for one in sides)
     columns = [np.column_stack([one.figures.k, one.favoured] if decides else [one.figures.k]) for one in sides]
     spans = [float(max(sides[0].figures.m - 1, 1)), 1.0][: columns[0].shape[1]]
@@ -249,7 +239,6 @@ def diff_subjects(
     people: int | None = None,
     command: str = "",
 ) -> ModelDiff:
-    """Compare two models on the same people."""
     check_same_people(a, b)
     a, b = a.checked(as_is=True), b.checked(as_is=True)
     evaluators = [evaluator_of(a, epsilon=epsilon, partition=partition, threads=threads)]
@@ -303,7 +292,8 @@ def _rows(
         most, why = min(people, len(table)), "as asked for"
     elif not native:
         each = sum(_seconds_each(one, table) for one in evaluators if not one.native)
-        fits = _round_number(MAX_SECONDS / max(each, 1e-9))
+        # The power of two below: a clock that is a little off does not change who is compared.
+        fits = 1 << max(0, int(MAX_SECONDS / max(each, 1e-9)).bit_length() - 1)
         if fits < most:
             most, why = fits, f"one person and the twins take about {each:.2g} s to ask; --people sets another number"
     if most == len(table):
@@ -314,16 +304,11 @@ def _rows(
 
 def _seconds_each(evaluator: Evaluator, table: Table) -> float:
     """What a person costs: both the figures and the distance between twins ask about everybody once."""
-    few = table.codes[: min(TIMED, len(table))]
+    few = table.codes[:TIMED]
     evaluator.evaluate(few[:1])  # connects, compiles
     begin = time.perf_counter()
     evaluator.evaluate(few)
     return 2 * (time.perf_counter() - begin) / max(1, len(few))
-
-
-def _round_number(number: float) -> int:
-    """The power of two below: a clock that is a little off does not change who is compared."""
-    return 1 << max(0, int(number).bit_length() - 1)
 
 
 def _twin_distance(evaluators: list[Evaluator], table: Table) -> tuple[float, float]:
@@ -347,37 +332,32 @@ def _shifts(
     weight: Floats | None,
 ) -> tuple[Shift, ...]:
     """Figures of both, and the means of everybody's own change: all drawn with the same people."""
-    found, limit, m = [one.figures for one in own], evaluator.bits_limit, float(evaluator.m)
-    pairs: list[tuple[str, str, Any, Any, float, bool, int]] = []
-
-    def add(name: str, words: str, one: Any, other: Any, span: float, *, share: bool = False, worse: int = 0) -> None:
-        if one is not None and other is not None:
-            pairs.append((name, words, np.asarray(one, float), np.asarray(other, float), span, share, worse))
-
-    add("accuracy", "accuracy", own[0].right, own[1].right, 1, share=True, worse=-1)
-    add("favourable_rate", "decided favourably", own[0].favoured, own[1].favoured, 1, share=True)
-    if not evaluator.schema.regression:
-        flips = [one.flips for one in found]
-        add("flip_rate", "decision flips (ID)", flips[0], flips[1], 1, share=True, worse=1)
-    add("split_rate", "more than one class", found[0].k > 1, found[1].k > 1, 1, share=True, worse=1)
-    add("k_mean", "mean k", found[0].k, found[1].k, m - 1, worse=1)
-    add("q_inf_mean", "mean bits, Q∞", found[0].q_inf, found[1].q_inf, limit, worse=1)
-    add("q_1_mean", "mean bits, Q1", found[0].q_1, found[1].q_1, limit, worse=1)
-    before, after = (np.column_stack([pair[place] for pair in pairs]) for place in (2, 3))
-    spans = [max(span, 1e-9) for *_, span, _, _ in pairs]
-    changes = paired_changes(before, after, rng, spans=spans, people=whose, weight=weight)
+    limit, regression = evaluator.bits_limit, evaluator.schema.regression
+    #: Name, words, everybody's figure, the most that it can move by, whether it is a share, and which way is worse.
+    figures: list[tuple[str, str, Callable[[_Side], Any], float, bool, int]] = [
+        ("accuracy", "accuracy", lambda one: one.right, 1, True, -1),
+        ("favourable_rate", "decided favourably", lambda one: one.favoured, 1, True, 0),
+        ("flip_rate", "decision flips (ID)", lambda one: None if regression else one.figures.flips, 1, True, 1),
+        ("split_rate", "more than one class", lambda one: one.figures.k > 1, 1, True, 1),
+        ("k_mean", "mean k", lambda one: one.figures.k, evaluator.m - 1, False, 1),
+        ("q_inf_mean", "mean bits, Q∞", lambda one: one.figures.q_inf, limit, False, 1),
+        ("q_1_mean", "mean bits, Q1", lambda one: one.figures.q_1, limit, False, 1),
+    ]
+    figures = [one for one in figures if all(one[2](side) is not None for side in own)]
+    before, after = (np.column_stack([one[2](side) for one in figures]).astype(float) for side in own)
+    changes = paired_changes(
+        before, after, rng, spans=[max(span, 1e-9) for *_, span, _, _ in figures], people=whose, weight=weight
+    )
+    # Where nobody moved at all there is no chance in it: the change is exactly 0 for these people.
+    moved = (before != after).any(axis=0)
+    changes = [one if there else PairedChange(0.0, 0.0, 0.0, 0, 0) for one, there in zip(changes, moved, strict=True)]
     means = zip(*(np.average(one, axis=0, weights=weight).tolist() for one in (before, after)), strict=True)
     shifts = [
-        Shift(name, words, mean[0], mean[1], _or_none(change, one, other), share, worse)
-        for (name, words, one, other, _, share, worse), mean, change in zip(pairs, means, changes, strict=True)
+        Shift(name, words, mean[0], mean[1], change, share, worse)
+        for (name, words, _, _, share, worse), mean, change in zip(figures, means, changes, strict=True)
     ]
-    most = [float(one.k.max()) for one in found]
+    most = [float(one.figures.k.max()) for one in own]
     return (*shifts, Shift("k_max", "largest k", most[0], most[1], None))
-
-
-def _or_none(change: PairedChange, one: Floats, other: Floats) -> PairedChange:
-    """Where nobody moved at all there is no chance in it: the change is exactly 0 for these people."""
-    return PairedChange(0.0, 0.0, 0.0, 0, 0) if np.array_equal(one, other) else change
 
 
 def _changed(own: list[_Side], whose: npt.NDArray[np.int64] | None, weight: Floats | None) -> Changed | None:
@@ -386,10 +366,9 @@ def _changed(own: list[_Side], whose: npt.NDArray[np.int64] | None, weight: Floa
         return None
     moved = np.asarray(one.classes != other.classes, np.bool_)
     lost, gained = int((one.favoured & ~other.favoured).sum()), int((~one.favoured & other.favoured).sum())
-    right = wrong = None
-    if one.right is not None and other.right is not None:
-        right, wrong = int((~one.right & other.right).sum()), int((one.right & ~other.right).sum())
-    return Changed(int(moved.sum()), rate_of(moved, people=whose, weight=weight), lost, gained, right, wrong)
+    judged = one.right is not None and other.right is not None
+    made = [int((was & ~now).sum()) for was, now in ((other.right, one.right), (one.right, other.right)) if judged]
+    return Changed(int(moved.sum()), rate_of(moved, people=whose, weight=weight), lost, gained, *(made or (None, None)))
 
 
 def _facts(subject: Subject) -> SideFacts:
@@ -406,30 +385,28 @@ def _facts(subject: Subject) -> SideFacts:
 
 
 def _notes(a: Subject, b: Subject, why: str) -> tuple[str, ...]:
-    notes = [why] if why else []
-    if a.schema.rule.threshold != b.schema.rule.threshold:
-        notes.append(f"A decides from {a.schema.rule.threshold:g} on and B from {b.schema.rule.threshold:g}.")
-    if a.encoding.width != b.encoding.width:
-        notes.append(f"A takes {a.encoding.width} inputs and B {b.encoding.width}: people are the same, codes are not.")
-    for name, one in (("A", a), ("B", b)):
-        if one.as_is:
-            notes.append(f"{name} decides against the labels of the table.")
-    return tuple(notes)
+    ours, theirs = a.schema.rule.threshold, b.schema.rule.threshold
+    widths = f"A takes {a.encoding.width} inputs and B {b.encoding.width}"
+    notes = [
+        *([why] if why else []),
+        *([f"A decides from {ours:g} on and B from {theirs:g}."] if ours != theirs else []),
+        *([f"{widths}: people are the same, codes are not."] if a.encoding.width != b.encoding.width else []),
+    ]
+    return (
+        *notes,
+        *[f"{name} decides against the labels of the table." for name, one in (("A", a), ("B", b)) if one.as_is],
+    )
 
 
 def sides_of(
     a: str | Path, b: str | Path, *, subject: str | Path | None = None, **grants: Unpack[GrantOptions]
 ) -> tuple[Subject, Subject]:
-    """Both models as subjects."""
     shared = None if subject is None else _subject(subject, grants) or load_subject(subject, **grants)
     found = [_subject(one, grants) for one in (a, b)]
-    shared = shared or found[0] or found[1]
     for place, text in enumerate((a, b)):
-        if found[place] is not None:
-            continue
-        if not _is_model(str(text)):
+        if found[place] is None and not (Path(text).is_file() or is_url(str(text)) or is_reference(str(text))):
             found[place] = load_subject(text, **grants)  # says what is there instead
-            shared = shared or found[place]
+    shared = shared or found[0] or found[1]
     if shared is None:
         raise OptionError(
             f"{str(a)!r} and {str(b)!r} are models, and nothing says whom they decide about; add --subject with a "
@@ -464,7 +441,3 @@ def _subject(text: str | Path, grants: GrantOptions) -> Subject | None:
     if name in BUILT_IN or name.endswith(".toml"):
         return load_subject(name, **grants)
     return None
-
-
-def _is_model(text: str) -> bool:
-    return Path(text).is_file() or is_url(text) or is_reference(text)

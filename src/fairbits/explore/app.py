@@ -1,7 +1,12 @@
-"""The web application: one page, three questions, and a guard before all of them.
+"""The web applications: a page with three questions and a guard before all of them, and a model behind an address.
 
 The guard lets a request through only if it names this machine as its host (a page elsewhere may have its own name point
 here), uses a method that reads, and carries the token that only the address printed on the terminal has.
+
+A guarded model: ``POST /scores`` with ``{"people": [{"age": "30–39", "sex": "Female", …}]}`` gives ``{"scores": […],
+"decisions": […]}``; ``GET /`` gives the proof, the attributes and what a decision costs. People are named by labels, as
+in the table. Nobody needs to declare a protected value: one that is left out, null or not in the schema gets the
+average over twins, as a guard gives it.
 
 Listening on this machine alone, until Ctrl-C; whoever opens a connection must ask, and finish asking, in time.
 """
@@ -16,10 +21,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fairbits.errors import FairbitsError, MissingDependencyError, OptionError
-from fairbits.explore.explorer import Explorer
+import numpy as np
+
+from fairbits.domain import MISSING, Codes, Schema, text_of
+from fairbits.errors import FairbitsError, MissingDependencyError, OptionError, SchemaError
+from fairbits.explore.explorer import Explorer, asked_of
 from fairbits.explore.page import script, served_page, style
-from fairbits.explore.people import asked_of
+from fairbits.repair import Guard, class_values
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,6 +37,9 @@ try:
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.datastructures import Headers, QueryParams
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
@@ -38,6 +49,11 @@ except ImportError:
 
 #: Bytes of a question; a person with a thousand attributes and all neurons held stays far below.
 MAX_BYTES = 256 * 1024
+#: People of one request to a guarded model, and its bytes.
+MAX_PEOPLE, MAX_PEOPLE_BYTES = 10_000, 16 * 1024 * 1024
+#: Numbers beyond this are shown as they came, not digit by digit.
+MAX_WHOLE = 1e15
+_NOWHERE = {404: "there is nothing under this address.", 405: "this address is asked in another way; see the page."}
 _METHODS = ("GET", "HEAD", "POST")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -52,52 +68,118 @@ _HEADERS = {
 
 
 def build_app(explorer: Explorer, *, token: str, hosts: Iterable[str]) -> ASGIApp:
-    """The application of the explorer."""
+    """The application of the explorer; the work is done beside the loop that listens."""
     files = {
         "/": (served_page(token), "text/html"),
         "/explore.css": (style(), "text/css"),
         "/explore.js": (script("server.js"), "text/javascript"),
     }
-    questions = _Questions(explorer)
-    routes = [Route(path, _fixed(*file), methods=["GET"]) for path, file in files.items()]
-    routes += [
-        Route("/start", questions.start, methods=["GET"]),
-        Route("/row", questions.row, methods=["GET"]),
-        Route("/answer", questions.answer, methods=["POST"]),
-    ]
-    app = Starlette(routes=routes, exception_handlers={FairbitsError: _sentence, 404: _nothing, 405: _not_so})
-    return _Guard(app, token, frozenset(hosts))
 
+    async def fixed(request: Request) -> Response:
+        text, kind = files[request.url.path]
+        return Response(text, media_type=kind)
 
-class _Questions:
-    """What the page asks; the work is done beside the loop that listens."""
+    async def start(_request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(explorer.start))
 
-    def __init__(self, explorer: Explorer):
-        self._explorer = explorer
-
-    async def start(self, _request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self._explorer.start))
-
-    async def row(self, request: Request) -> Response:
+    async def row(request: Request) -> Response:
         text = request.query_params.get("number", "")
         if not (text.isascii() and text.isdigit() and len(text) < 12):
             raise OptionError(f"the row is {text[:40]!r}; give the number of a row.")
-        return JSONResponse(await run_in_threadpool(self._explorer.gallery.row, int(text)))
+        return JSONResponse(await run_in_threadpool(explorer.row, int(text)))
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return _refusal(415, "a question is sent as application/json.")
-        body = bytearray()
-        async for piece in request.stream():
-            body += piece
-            if len(body) > MAX_BYTES:
-                return _refusal(413, f"the question is longer than {MAX_BYTES:,} bytes.")
+            raise HTTPException(415, "a question is sent as application/json.")
+        document = await _document(request, MAX_BYTES, "question", 'an object such as {"codes": [3, 40], "hold": []}')
+        return JSONResponse(await run_in_threadpool(explorer.answer, asked_of(document, explorer.schema)))
+
+    routes = [*(Route(path, fixed, methods=["GET"]) for path in files), Route("/start", start), Route("/row", row)]
+    return _Guard(
+        Starlette(routes=[*routes, Route("/answer", answer, methods=["POST"])], exception_handlers=_HANDLERS),
+        token,
+        frozenset(hosts),
+    )
+
+
+def guard_app(guard: Guard, *, hosts: Iterable[str] = ("127.0.0.1", "localhost")) -> ASGIApp:
+    async def about(_request: Request) -> Response:
+        schema = guard.schema
+        return JSONResponse(
+            {
+                "proof": guard.proof,
+                "k_max_proved": guard.k_max or None,
+                "epsilon": guard.epsilon,
+                "tau": guard.tau,
+                "scores_per_decision": guard.m,
+                "attributes": {a.name: list(a.labels) or a.domain_text() for a in schema.attributes},
+                "favourable": schema.favourable,
+            }
+        )
+
+    async def scores(request: Request) -> Response:
+        document = await _document(request, MAX_PEOPLE_BYTES, "request", '{"people": [{…}]}')
+        return JSONResponse(await run_in_threadpool(guarded_answer, guard, document))
+
+    return Starlette(
+        routes=[Route("/", about, methods=["GET"]), Route("/scores", scores, methods=["POST"])],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        exception_handlers=_HANDLERS,
+    )
+
+
+async def _document(request: Request, most: int, what: str, example: str) -> Any:
+    """The JSON of a request, of at most so many bytes."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            raise HTTPException(413, f"the {what} is longer than {most:,} bytes.")
+    try:
+        return json.loads(bytes(body))
+    except (ValueError, RecursionError):
+        raise HTTPException(400, f"the {what} is not JSON; send {example}.") from None
+
+
+def guarded_answer(guard: Guard, document: Any) -> dict[str, Any]:
+    """Scores, and decisions where there are classes, of the people in a request."""
+    people = document.get("people") if isinstance(document, dict) else None
+    if not isinstance(people, list) or not people or not all(isinstance(person, dict) for person in people):
+        raise OptionError('a request is an object such as {"people": [{"age": "30–39"}]}; people are missing.')
+    if len(people) > MAX_PEOPLE:
+        raise OptionError(f"the request names {len(people):,} people; send at most {MAX_PEOPLE:,} at a time.")
+    schema = guard.schema
+    codes = np.stack([_codes(schema, {str(name): _text(value) for name, value in one.items()}) for one in people])
+    if schema.regression:
+        return {"scores": guard.people_scores(codes).tolist(), "proof": guard.proof}
+    # Asked once: decisions are those of the scores beside them, also where a model varies.
+    table = guard.people_class_scores(codes)
+    decided = schema.rule.most_likely(table)
+    found: dict[str, Any] = {"scores": table[:, schema.favourable_index].tolist()}
+    classes = class_values(guard.subject)  # with the types of the owner's own labels
+    found["decisions"] = [classes[int(index)] for index in decided]
+    return {**found, "proof": guard.proof}
+
+
+def _codes(schema: Schema, person: dict[str, str]) -> Codes:
+    """A person's codes; a protected value that is left out or not in the schema is NaN, and stands for nobody's."""
+    undeclared = []
+    for name in schema.protected:
         try:
-            document = json.loads(bytes(body))
-        except (ValueError, RecursionError):
-            return _refusal(400, 'the question is not JSON; send an object such as {"codes": [3, 40], "hold": []}.')
-        asked = asked_of(document, self._explorer.schema)
-        return JSONResponse(await run_in_threadpool(self._explorer.answer, asked))
+            schema[name].code_of(person.get(name, ""))
+        except SchemaError:
+            undeclared.append(schema.column(name))
+            person = {**person, name: schema[name].read(schema[name].first)}
+    codes = schema.codes_of(person)
+    codes[undeclared] = np.nan
+    return codes
+
+
+def _text(value: Any) -> str:
+    """A JSON value as the table's reader would have it; null is a missing one."""
+    if value is None:
+        return MISSING
+    return str(value) if isinstance(value, float) and abs(value) > MAX_WHOLE else text_of(value)
 
 
 class _Guard:
@@ -132,29 +214,19 @@ class _Guard:
         return None
 
 
-def _fixed(text: str, kind: str) -> Any:
-    async def endpoint(_request: Request) -> Response:
-        return Response(text, media_type=kind)
-
-    return endpoint
-
-
 def _refusal(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": sentence}, status_code=status, headers=headers)
 
 
 async def _sentence(_request: Request, error: Exception) -> Response:
-    """A question that makes no sense, or one that the model failed at."""
+    """A question that makes no sense, one that the model failed at, or one that is not answered here."""
+    if isinstance(error, HTTPException):
+        return _refusal(error.status_code, _NOWHERE.get(error.status_code, error.detail))
     usage = isinstance(error, FairbitsError) and error.exit_code == 2
     return _refusal(422 if usage else 500, str(error))
 
 
-async def _nothing(_request: Request, _error: Exception) -> Response:
-    return _refusal(404, "there is nothing under this address.")
-
-
-async def _not_so(_request: Request, _error: Exception) -> Response:
-    return _refusal(405, "this address is asked in another way; see the page.")
+_HANDLERS: Any = {FairbitsError: _sentence, HTTPException: _sentence}
 
 
 try:
@@ -172,7 +244,6 @@ MAX_CONNECTIONS = 100
 
 
 def listen(port: int = 0) -> socket.socket:
-    """A socket that only this machine reaches."""
     if not 0 <= port <= MAX_PORT:
         raise OptionError(f"--port is {port}; give one of 1 to {MAX_PORT:,}, or leave it out for a free one.")
     # The protocol is named because asyncio sends without delay only then: 40 ms in every answer.
@@ -189,13 +260,11 @@ def listen(port: int = 0) -> socket.socket:
 
 
 def hosts_of(listening: socket.socket) -> tuple[str, str]:
-    """Names under which requests may come."""
     port = listening.getsockname()[1]
     return f"{HOST}:{port}", f"localhost:{port}"
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:
-    """A server that logs nothing but errors."""
     config = uvicorn.Config(
         app,
         http=Connection,
@@ -228,22 +297,15 @@ class Connection(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Start the deadline of a new connection."""
         super().connection_made(transport)
         self._judge()
 
-    def data_received(self, data: bytes) -> None:
-        """Take data, and see whether the request is complete."""
-        super().data_received(data)
-        self._judge()
-
-    def on_response_complete(self) -> None:
-        """The next question may come on the same connection."""
-        super().on_response_complete()
+    def handle_events(self) -> None:
+        """After data came, and after an answer, when the next question may come on the same connection."""
+        super().handle_events()
         self._judge()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the deadline of a connection that was closed."""
         self._stop()
         super().connection_lost(exc)
 

@@ -1,7 +1,14 @@
-"""Answers about one person at a time: all twins' scores, their classes and bits, with any neurons held."""
+"""Answers about one person at a time: all twins' scores, their classes and bits, with any neurons held.
+
+People between page and model: one starts from the worst rows of the table, the worst cases of the search, or any row by
+its number. What a page sends becomes a person and neurons to hold, or is refused in one sentence; labels that go back
+cannot play tricks.
+"""
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,28 +19,192 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbits.debug import MAX_ROWS, NAMES, accuracy_of, can_hold, read_debug, values_of
-from fairbits.domain import Codes
+from fairbits.domain import Attribute, Codes, Schema
 from fairbits.engine import NearestRow
 from fairbits.errors import OptionError, choose_from
-from fairbits.explore.people import (
-    MAX_NEURONS,
-    Gallery,
-    Hold,
-    PageRequest,
-    asked_of,
-    attributes_of,
-    figures_of,
-    setting_of,
-    spread_of,
-)
 from fairbits.measure import Evaluator
 from fairbits.models import Do, HasActivations, HasInterventions, kind_of
 from fairbits.randomness import sampled_rows
-from fairbits.repair import Guard
-from fairbits.report import distance_words, evaluator_of_run, kept_measurement, portrait_of
+from fairbits.repair import Guard, check_guarantee
+from fairbits.report import (
+    SCORES,
+    Portrait,
+    axes_of,
+    distance_words,
+    evaluator_of_run,
+    kept_measurement,
+    portrait_of,
+    row_words,
+)
 from fairbits.store import Run, accepted_subject
 from fairbits.subject import Subject, variance_explained
-from fairbits.text import shortened
+from fairbits.text import joined, shortened
+
+#: Neurons of one layer that the page shows; more could not be told apart.
+MAX_NEURONS = 512
+#: Rows and cases to choose from.
+MOST = 12
+
+
+#: Letters of a name, and of a label, on the page.
+NAME, LABEL = 60, 80
+#: Integers with at most so many values and no labels are still a number and a slider; allowed sets are a list.
+_DIGITS = 6
+
+
+def setting_of(subject: Subject, evaluator: Evaluator) -> dict[str, Any]:
+    axes = axes_of(evaluator)
+    return {
+        "subject": shortened(subject.name, LABEL),
+        "protected": joined([shortened(name, NAME) for name in axes.names]),
+        "axes": [
+            {"name": shortened(name, NAME), "values": [shortened(value, LABEL) for value in values]}
+            for name, values in zip(axes.names, axes.values, strict=True)
+        ],
+        "m": evaluator.m,
+        "epsilon": evaluator.epsilon,
+        "partition": evaluator.partition,
+        "limit": evaluator.bits_limit,
+        "threshold": axes.threshold,
+        "regression": subject.schema.regression,
+        "vector": evaluator.by_vector,
+        "colours": list(SCORES),
+        "quality": [] if subject.quality is None else [shortened(line, 300) for line in subject.quality.lines()],
+        "favourable": None if subject.schema.favourable is None else shortened(subject.schema.favourable, NAME),
+    }
+
+
+def attributes_of(schema: Schema) -> list[dict[str, Any]]:
+    return [_field(schema.attributes[column]) for column in schema.person_columns]
+
+
+def _field(attribute: Attribute) -> dict[str, Any]:
+    field: dict[str, Any] = {"name": shortened(attribute.name, NAME), "kind": attribute.kind}
+    if attribute.labels or attribute.allowed:
+        codes = attribute.values() if attribute.discrete else np.array(attribute.allowed)
+        return {**field, "choices": [[float(code), shortened(attribute.read(code), LABEL)] for code in codes]}
+    return {**field, "low": attribute.low, "high": attribute.upper, "step": 1 if attribute.discrete else None}
+
+
+def figures_of(person: Portrait, evaluator: Evaluator) -> dict[str, Any]:
+    """One person's figures, scores and classes; a twin that cannot exist has no score."""
+    scores = np.asarray(person.scores, dtype=float)
+    return {
+        "k": person.k,
+        "bits": person.q_inf,
+        "q_1": person.q_1,
+        "low": person.low,
+        "high": person.high,
+        "span": person.high - person.low,
+        "worst": shortened(person.worst, 2 * LABEL),
+        "best": shortened(person.best, 2 * LABEL),
+        "flips": person.flips,
+        "favourable": person.favourable,
+        "twins": person.twins,
+        "limit": evaluator.bits_limit,
+        "scores": [None if np.isnan(score) else round(score, _DIGITS) for score in scores.tolist()],
+        "classes": list(person.classes),
+    }
+
+
+def spread_of(evaluator: Evaluator, codes: Codes, layer: int) -> list[list[float]]:
+    """The smallest and the largest output of each neuron of a layer over the twins of one person."""
+    valid = evaluator.valid_twins(codes)
+    twins = evaluator.twins.as_twins(np.repeat(codes, evaluator.m, axis=0), np.arange(evaluator.m))
+    inputs = evaluator.encoding.encode(twins if valid is None else twins[valid[0]])
+    model: Any = evaluator.model
+    outputs = np.asarray(model.activations(inputs)[layer - 1], dtype=float)[:, :MAX_NEURONS]
+    return np.round(np.stack([outputs.min(axis=0), outputs.max(axis=0)]), _DIGITS).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A neuron to be held; layers count from 1, as on the page."""
+
+    layer: int
+    neuron: int
+    at: str
+
+
+_KEYS = {"codes", "hold", "layer", "guard"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageRequest:
+    """A person (a full row of codes, protected ones at their lowest), neurons to hold, and the layer that is shown.
+
+    ``guard`` is the most classes that the guard allows; None: it is off.
+    """
+
+    codes: Codes
+    holds: tuple[Hold, ...] = ()
+    layer: int | None = None
+    guard: int | None = None
+
+
+def asked_of(document: Any, schema: Schema) -> PageRequest:
+    """A checked request: the page is ours, but whoever has its address may send anything."""
+    if not isinstance(document, dict) or "codes" not in document:
+        raise OptionError('a question is an object such as {"codes": [3, 40], "hold": []}; codes are missing.')
+    strange = next((key for key in document if key not in _KEYS), None)
+    if strange is not None:
+        raise OptionError(
+            f"the question has the unknown key {shortened(strange, 40)!r}; it has: codes, hold, layer, guard."
+        )
+    layer, guard = document.get("layer"), document.get("guard")
+    return PageRequest(
+        codes=row_of(document["codes"], schema),
+        holds=_holds(document.get("hold", [])),
+        layer=None if layer is None else _whole(layer, "layer"),
+        guard=None if guard is None else check_guarantee(_whole(guard, "guard")),
+    )
+
+
+def row_of(values: Any, schema: Schema) -> Codes:
+    """A row of one value for each attribute that says who a person is; protected ones are those of the first twin."""
+    free = schema.person_columns
+    if not isinstance(values, list) or len(values) != len(free):
+        found = f"{len(values)} values" if isinstance(values, list) else type(values).__name__
+        raise OptionError(f"a person has {len(free)} values, one for each attribute, but got {found}.")
+    codes = blank_row(schema)
+    for column, value in zip(free, values, strict=True):
+        codes[column] = _code(value, schema.attributes[column])
+    return codes
+
+
+def blank_row(schema: Schema) -> Codes:
+    """Nobody in particular: protected attributes as the first twin has them, others at their lowest."""
+    return np.array([one.twin_values()[0] if one.protected else one.low for one in schema.attributes], dtype=np.float64)
+
+
+def _code(value: Any, attribute: Attribute) -> float:
+    takes = f"attribute {shortened(attribute.name, 60)!r} takes {attribute.domain_text()}"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        given = "nothing" if value is None or value == "" else shortened(repr(value), 60)
+        raise OptionError(f"{takes}, but got {given}; give a number.")
+    code = math.inf if abs(value) > sys.float_info.max else float(value)
+    if not attribute.valid(np.array([code]))[0]:
+        whole = " (whole numbers only)" if attribute.discrete else ""
+        raise OptionError(f"{takes}{whole}, but got {code:g}.")
+    return code
+
+
+def _holds(given: Any) -> tuple[Hold, ...]:
+    if not isinstance(given, list):
+        raise OptionError(f"hold is a list of neurons, but got {type(given).__name__}.")
+    found = []
+    for one in given:
+        if not (isinstance(one, dict) and set(one) == {"layer", "neuron", "at"} and isinstance(one["at"], str)):
+            raise OptionError('a neuron to hold looks like {"layer": 1, "neuron": 0, "at": "zero"}; one does not.')
+        found.append(Hold(_whole(one["layer"], "layer"), _whole(one["neuron"], "neuron"), one["at"]))
+    return tuple(found)
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 10**9:
+        raise OptionError(f"{what} is {shortened(repr(value), 40)}; it must be a whole number.")
+    return value
+
 
 #: What a neuron can be held at: nothing, or the least, the mean, the most that it puts out over the table.
 STATISTICS = ("zero", "min", "mean", "max")
@@ -52,7 +223,6 @@ class Switches:
 
     @classmethod
     def of(cls, subject: Subject) -> Switches:
-        """The switches of a subject's model."""
         model = subject.model
         if not (isinstance(model, HasActivations) and isinstance(model, HasInterventions)):
             kind = kind_of(model)
@@ -65,35 +235,40 @@ class Switches:
             codes = codes[np.linspace(0, len(codes) - 1, MAX_ROWS).astype(np.int64)]
         chosen = [NAMES.index(name) for name in STATISTICS]
         tables = values_of(subject, codes, range(len(widths)))
-        possible = []
-        for layer, table in enumerate(tables):
-            seen = table[[NAMES.index("min"), NAMES.index("max")]]
-            able = [
-                [can_hold(model, Do(layer, neuron, float(table[row, neuron])), seen[:, neuron]) for row in chosen]
-                for neuron in range(table.shape[1])
-            ]
-            possible.append(np.array(able, dtype=np.bool_).T)
+        ends = [NAMES.index("min"), NAMES.index("max")]
+        possible = [
+            np.array(
+                [
+                    [can_hold(model, Do(layer, i, float(row[i])), table[ends, i]) for i in range(len(row))]
+                    for row in table[chosen]
+                ]
+            )
+            for layer, table in enumerate(tables)
+        ]
         return cls(tuple(table[chosen] for table in tables), tuple(possible))
 
     def do(self, hold: Hold) -> Do:
-        """The intervention that a hold means."""
         if not self.values:
             raise OptionError(f"no neuron can be held: {self.reason[0].lower()}{self.reason[1:]}")
-        if not 1 <= hold.layer <= len(self.values):
-            raise OptionError(f"layer {hold.layer} is not a hidden layer; there are 1 to {len(self.values)}.")
-        width = self.values[hold.layer - 1].shape[1]
-        if not 0 <= hold.neuron < width:
-            raise OptionError(f"neuron {hold.neuron} is not in layer {hold.layer}, which has 0 to {width - 1}.")
+        values, possible = self.layer(hold.layer)
+        if not 0 <= hold.neuron < values.shape[1]:
+            raise OptionError(
+                f"neuron {hold.neuron} is not in layer {hold.layer}, which has 0 to {values.shape[1] - 1}."
+            )
         if hold.at not in STATISTICS:
             raise OptionError(f"a neuron cannot be held at {hold.at[:40]!r}; {choose_from(hold.at[:40], STATISTICS)}")
-        place = STATISTICS.index(hold.at)
-        value = float(self.values[hold.layer - 1][place, hold.neuron])
-        if not self.possible[hold.layer - 1][place, hold.neuron]:
+        place = STATISTICS.index(hold.at), hold.neuron
+        if not possible[place]:
             raise OptionError(
-                f"neuron {hold.neuron} of layer {hold.layer} cannot be held at {value:.4g}: its activation never "
-                f"puts that out; choose another value."
+                f"neuron {hold.neuron} of layer {hold.layer} cannot be held at {values[place]:.4g}: its activation "
+                f"never puts that out; choose another value."
             )
-        return Do(hold.layer - 1, hold.neuron, value)
+        return Do(hold.layer - 1, hold.neuron, float(values[place]))
+
+    def layer(self, number: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        if not 1 <= number <= len(self.values):
+            raise OptionError(f"layer {number} is not a hidden layer; there are 1 to {len(self.values)}.")
+        return self.values[number - 1], self.possible[number - 1]
 
     def dos(self, holds: Sequence[Hold]) -> tuple[Do, ...]:
         """All interventions in a fixed order."""
@@ -105,21 +280,18 @@ class Switches:
         return tuple(found[key] for key in sorted(found))
 
     def document(self, suspect: int | None, acd: dict[int, float]) -> list[dict[str, Any]]:
-        """Facts about each hidden layer for the page."""
-        layers = []
-        for number, (values, possible) in enumerate(zip(self.values, self.possible, strict=True), start=1):
-            shown = slice(0, MAX_NEURONS)
-            layers.append(
-                {
-                    "layer": number,
-                    "width": values.shape[1],
-                    "suspect": number == suspect,
-                    "values": np.round(values[:, shown].astype(float), 6).tolist(),
-                    "possible": possible[:, shown].tolist(),
-                    "acd": [acd.get(neuron) for neuron in range(values.shape[1])[shown]] if number == suspect else None,
-                }
-            )
-        return layers
+        shown = slice(0, MAX_NEURONS)
+        return [
+            {
+                "layer": number,
+                "width": values.shape[1],
+                "suspect": number == suspect,
+                "values": np.round(values[:, shown].astype(float), 6).tolist(),
+                "possible": possible[:, shown].tolist(),
+                "acd": [acd.get(neuron) for neuron in range(values.shape[1])[shown]] if number == suspect else None,
+            }
+            for number, (values, possible) in enumerate(zip(self.values, self.possible, strict=True), start=1)
+        ]
 
 
 #: Sets of held neurons whose networks are kept ready.
@@ -149,26 +321,58 @@ class Explorer:
         kept = kept_measurement(run.folder, self.subject, evaluator)
         self.evaluator = evaluator.over_values  # whoever is made up here has no values of their own
         self.switches = Switches.of(self.subject)
-        self.gallery = Gallery(run, self.subject, self.evaluator, [] if kept is None else kept["worst_rows"])
+        self._worst_rows: list[int] = [] if kept is None else kept["worst_rows"]
         self._nearest = NearestRow(self.schema, self.subject.table.codes)
         self._judged = _sample(self.subject)
         self._lock = threading.Lock()
         self._ready = lru_cache(READY)(self._made_ready)
 
+    def everybody(self) -> list[dict[str, Any]]:
+        """People as the page takes them, real ones first: a name, k, the free codes, and which twin a real row is."""
+        found = [*self._rows(), *self._cases("changed <> 0")] or [self.row(1)]
+        k = self.evaluator.evaluate(np.stack([row_of(one["codes"], self.evaluator.schema) for one in found])).k
+        return [{**one, "k": int(own)} for one, own in zip(found, k, strict=True)]
+
+    def row(self, number: int) -> dict[str, Any]:
+        if not 1 <= number <= len(self.subject.table):
+            raise OptionError(f"row {number} is not in the table, which has rows 1 to {len(self.subject.table)}.")
+        codes = self.subject.table.codes[number - 1]
+        own = int(self.evaluator.twins.index_of(codes[None])[0])
+        return self._person(row_words(self.subject.table, number - 1), codes, real=True, own=own)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """As measured; where nothing was measured yet, the rows that the search came across."""
+        return [self.row(number + 1) for number in self._worst_rows] or self._cases("changed = 0")
+
+    def _cases(self, where: str) -> list[dict[str, Any]]:
+        return [
+            self._person(distance_words(changed), codes, real=changed == 0)
+            for batch in self.run.cases(where=where, top=MOST, labels=False).to_batches()
+            for codes, changed in zip(self.run.layout.codes_of(batch), batch["changed"].to_pylist(), strict=True)
+        ]
+
+    def _person(self, name: str, codes: Codes, *, real: bool, own: int | None = None) -> dict[str, Any]:
+        return {
+            "name": name,
+            "real": real,
+            "k": None,
+            "codes": [float(codes[i]) for i in self.evaluator.schema.person_columns],
+            "own": own,
+        }
+
     def warm_up(self) -> None:
         """Answer once, so that kernels are compiled before somebody waits for them."""
-        first = self.gallery.everybody()[0]
-        self.answer(asked_of({"codes": first["codes"], "layer": 1 if self.switches.values else None}, self.schema))
+        codes = self.everybody()[0]["codes"]
+        self.answer(asked_of({"codes": codes, "layer": 1 if self.switches.values else None}, self.schema))
 
     def start(self) -> dict[str, Any]:
-        """Everything that the page needs to know before it asks."""
         found = read_debug(self.run.folder)
         known = [one for one in found.neurons if one.layer == found.suspect] if found else []
         acd = {one.neuron: one.acd for one in known if one.acd is not None}
         return {
             **setting_of(self.subject, self.evaluator),
             "attributes": attributes_of(self.schema),
-            "people": self.gallery.everybody(),
+            "people": self.everybody(),
             "rows": len(self.subject.table),
             "layers": self.switches.document(found.suspect if found else None, acd),
             "no_layers": self.switches.reason,
@@ -185,15 +389,15 @@ class Explorer:
             valid = self.evaluator.valid_twins(codes)
             if valid is not None and not valid.any():
                 raise OptionError("no twin of this person can exist under the rules; change an attribute.")
-            found = figures_of(portrait_of(held.evaluator, asked.codes), held.evaluator)
-            before = (
-                figures_of(portrait_of(plain.evaluator, asked.codes), plain.evaluator) if dos or asked.guard else None
-            )
-            brief = None if before is None else {name: before[name] for name in ("k", "bits", "low", "high", "flips")}
+            before = None
+            if dos or asked.guard:
+                whole = figures_of(portrait_of(plain.evaluator, asked.codes), plain.evaluator)
+                before = {name: whole[name] for name in ("k", "bits", "low", "high", "flips")}
+                before["accuracy"] = plain.accuracy
             return {
-                **found,
+                **figures_of(portrait_of(held.evaluator, asked.codes), held.evaluator),
                 "accuracy": held.accuracy,
-                "before": None if brief is None else {**brief, "accuracy": plain.accuracy},
+                "before": before,
                 "distance": self.distance_of(codes),
                 "notes": self._broken_rules(codes),
                 "spread": self._spread(held.layers, codes, asked.layer),
@@ -206,34 +410,29 @@ class Explorer:
 
     def _made_ready(self, dos: tuple[Do, ...], guard: int | None = None) -> _Ready:
         model: Any = self.subject.model
-        evaluator = self.evaluator
-        if dos:
-            model = model.with_interventions(dos)
-            evaluator = evaluator.with_model(model)  # who can exist does not depend on the model
+        model = model.with_interventions(dos) if dos else model
+        evaluator = self.evaluator.with_model(model) if dos else self.evaluator  # the same people can exist
         if guard is None:
             return _Ready(evaluator, _quality(model, self._judged), evaluator)
-        made = Guard.of(
-            replace(self.subject, model=model),
-            guarantee=guard,
-            epsilon=evaluator.epsilon,
-            partition=evaluator.partition,
-            threads=evaluator.threads,
-        )
+        settings: Any = {name: getattr(evaluator, name) for name in ("epsilon", "partition", "threads")}
+        made = Guard.of(replace(self.subject, model=model), guarantee=guard, **settings)
         return _Ready(self.evaluator.with_model(made), _quality(made, self._judged), evaluator, made.proof)
 
     def _broken_rules(self, codes: Codes) -> list[str]:
         if not self.evaluator.validity.any or self.evaluator.validity.people(codes)[0]:
             return []
         protected = set(self.schema.protected_columns)
-        own = [rule for rule in self.schema.rules if not protected.intersection(rule.columns)]
-        broken = [shortened(rule.text, 120) for rule in own if not rule.holds(codes)[0]]
+        broken = [
+            shortened(rule.text, 120)
+            for rule in self.schema.rules
+            if not protected.intersection(rule.columns) and not rule.holds(codes)[0]
+        ]
         return [f"This person cannot exist under the rule {text}; no search would look at them." for text in broken]
 
     def _spread(self, evaluator: Evaluator, codes: Codes, layer: int | None) -> list[list[float]] | None:
         if layer is None or not self.switches.values:
             return None
-        if not 1 <= layer <= len(self.switches.values):
-            raise OptionError(f"layer {layer} is not a hidden layer; there are 1 to {len(self.switches.values)}.")
+        self.switches.layer(layer)
         return spread_of(evaluator, codes, layer)
 
 
@@ -247,8 +446,5 @@ def _quality(model: Any, subject: Subject) -> float | None:
 
 def _sample(subject: Subject) -> Subject:
     """The subject with rows enough to judge accuracy on, the same ones every time."""
-    rows = len(subject.table)
-    if rows <= JUDGED:
-        return subject
-    chosen = sampled_rows(rows, JUDGED, np.random.default_rng(0))
-    return replace(subject, table=subject.table.rows(chosen))
+    chosen = sampled_rows(len(subject.table), JUDGED, np.random.default_rng(0))
+    return replace(subject, table=subject.table.rows(chosen)) if len(chosen) < len(subject.table) else subject

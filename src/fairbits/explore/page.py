@@ -1,4 +1,5 @@
-"""The explorer's page: as parts for the one who serves it, or as one file with the model inside that opens from disk.
+"""The explorer's page: as parts for the one who serves it, or as one file with the model inside that opens from disk,
+also in a notebook (extra ``widget``), in a frame of its own and without a port.
 
 The file holds the model, the rules and the people to start from, who are in the report too; no other row of the table.
 The script in it (``static/model.js``) scores to the bit as the engine does: networks as the plan that the kernels get,
@@ -17,20 +18,20 @@ import numpy as np
 
 from fairbits.domain import Encoding, Numeric, Unseen
 from fairbits.engine import plan_of, ruler_of, tree_plan
-from fairbits.errors import OptionError
-from fairbits.explore.explorer import STATISTICS, Explorer
-from fairbits.explore.people import blank_row, row_of
+from fairbits.errors import MissingDependencyError, OptionError
+from fairbits.explore.explorer import STATISTICS, Explorer, blank_row, row_of
 from fairbits.measure import Evaluator
 from fairbits.models import Do, HasTrees, Network, kind_of
 from fairbits.report import stylesheet
-from fairbits.store import write_whole
+from fairbits.store import Run, write_whole
+from fairbits.subject import Subject
 from fairbits.text import json_text, shortened
 
 #: Bytes of a file: more would be no pleasure to send or to open.
 MAX_BYTES = 24 * 1024 * 1024
 #: One script to the browser, several to whoever reads them; before the last one comes who answers its questions.
 _SCRIPTS = ("pictures.js", "fields.js", "neurons.js", "", "explore.js")
-_KINDS = {"f": "f4", "d": "f8", "i": "i4", "B": "u1"}
+
 _SERVED = "Served to this machine alone; nothing in the run is changed."
 _ALONE = (
     "This file holds the model and the people listed; the rest of the table stays where it is, and nothing leaves the "
@@ -56,7 +57,6 @@ def served_page(token: str) -> str:
 
 
 def write_page(explorer: Explorer, path: Path) -> Path:
-    """Write the page as one file."""
     page = page_text(explorer)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, page.encode())
@@ -68,15 +68,14 @@ def page_text(explorer: Explorer) -> str:
     content = json_text(document_of(explorer), indent=None).replace("<", "\\u003c")
     code, look = script("model.js"), style()
     allowed = f"script-src '{_hash(code)}'; style-src '{_hash(look)}'; img-src data:"
-    head = f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; {allowed}; '
-    head += f"base-uri 'none'; form-action 'none'\">\n<style>{look}</style>"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{look}</style>'
     page = _page(
         head, f'<script type="application/json" id="model">{content}</script>\n<script>{code}</script>', _ALONE
     )
-    size = len(page.encode())
-    if size > MAX_BYTES:
+    if len(page.encode()) > MAX_BYTES:
         raise OptionError(
-            f"the page would have {size / 2**20:,.0f} MB, more than {MAX_BYTES // 2**20}; serve it instead with: "
+            f"the page would have {len(page) / 2**20:,.0f} MB, more than {MAX_BYTES // 2**20}; serve it instead with: "
             f"fairbits explore {explorer.run.folder}"
         )
     return page
@@ -125,10 +124,12 @@ def document_of(explorer: Explorer) -> dict[str, Any]:
 
 def _network(evaluator: Evaluator) -> dict[str, Any]:
     """The plan of the kernels, without what pads it to whole tiles."""
-    varied = evaluator.twins if evaluator.schema.protected else None
-    program = plan_of(evaluator.model, evaluator.encoding, varied).program  # type: ignore[arg-type]
+    program = plan_of(
+        evaluator.model, evaluator.encoding, (evaluator.twins if evaluator.schema.protected else None)
+    ).program  # type: ignore[arg-type]
     width = int(program.widths[0])
-    tables = program.tables.reshape(-1, len(program.tables) // max(1, _rows(program)))[: program.twin_rows, :width]
+    rows = int(program.twin_rows + len(program.twins) // width)  # of all tables: the merged ones, one for each twin
+    tables = program.tables.reshape(-1, len(program.tables) // max(1, rows))[: program.twin_rows, :width]
     fields = ("bias", "twins", "slopes", "alphas", "weights", "biases", "shifts", "numeric_slopes")
     whole = ("widths", "curves", "columns", "lookup_sizes", "lookup_strides", "table_starts", "table_members")
     return {
@@ -137,11 +138,6 @@ def _network(evaluator: Evaluator) -> dict[str, Any]:
         "tables": _packed(tables),
         "linear": bool(program.linear),
     }
-
-
-def _rows(program: Any) -> int:
-    """Rows of all tables: the merged ones, and one for each twin."""
-    return int(program.twin_rows + len(program.twins) // int(program.widths[0]))
 
 
 def _holding(explorer: Explorer) -> list[list[list[float | None]]]:
@@ -164,10 +160,9 @@ def _holding(explorer: Explorer) -> list[list[list[float | None]]]:
 
 def _trees(evaluator: Evaluator) -> dict[str, Any] | None:
     """The ensemble as it is, and how a row becomes its inputs; None for a model without trees."""
-    if not isinstance(evaluator.model, HasTrees):
-        return None
     varied = evaluator.twins if evaluator.schema.protected else None
-    plan = tree_plan(evaluator.model, evaluator.schema, evaluator.encoding, varied)
+    model, schema = evaluator.model, evaluator.schema
+    plan = tree_plan(model, schema, evaluator.encoding, varied) if isinstance(model, HasTrees) else None
     if plan is None:
         return None
     trees = plan.ensemble
@@ -192,14 +187,14 @@ def _trees(evaluator: Evaluator) -> dict[str, Any] | None:
 def _inputs(encoding: Encoding) -> dict[str, Any]:
     fixed = np.zeros(encoding.width)
     fixed[list(encoding.fixed)] = list(encoding.fixed.values())
-    parts: list[dict[str, Any]] = []
-    for part in encoding.parts:
-        if isinstance(part, Unseen):
-            parts.append({"columns": []})
-        elif isinstance(part, Numeric):
-            parts.append({"column": part.column, "shift": part.shift, "scale": part.scale, "gap": part.gap})
-        else:
-            parts.append({"columns": part.columns.tolist(), "low": part.low, "table": _packed(part.table)})
+    parts: list[dict[str, Any]] = [
+        {"columns": []}
+        if isinstance(part, Unseen)
+        else {"column": part.column, "shift": part.shift, "scale": part.scale, "gap": part.gap}
+        if isinstance(part, Numeric)
+        else {"columns": part.columns.tolist(), "low": part.low, "table": _packed(part.table)}
+        for part in encoding.parts
+    ]
     return {"narrow": encoding.dtype == np.float32, "fixed": _packed(fixed), "parts": parts}
 
 
@@ -218,10 +213,9 @@ def _people(explorer: Explorer, people: list[dict[str, Any]]) -> list[dict[str, 
 def _packed(array: Any) -> dict[str, str]:
     """An array for JavaScript: the letters of its kind, and its bytes."""
     found = np.ascontiguousarray(array)
-    kinds = {"f": found.dtype if found.dtype == np.float32 else np.float64, "b": np.uint8}
-    found = found.astype(kinds.get(found.dtype.kind, np.int32))
-    kind = _KINDS[found.dtype.char]
-    return {"kind": kind, "bytes": base64.b64encode(found.astype(found.dtype.newbyteorder("<")).tobytes()).decode()}
+    real = "f4" if found.dtype == np.float32 else "f8"
+    kind = {"f": real, "b": "u1"}.get(found.dtype.kind, "i4")
+    return {"kind": kind, "bytes": base64.b64encode(found.astype(f"<{kind}").tobytes()).decode()}
 
 
 def _page(head: str, tail: str, foot: str) -> str:
@@ -238,3 +232,48 @@ def _hash(text: str) -> str:
 
 def _file(name: str, package: str = "fairbits.explore", folder: str = "static") -> str:
     return resources.files(package).joinpath(folder, name).read_text(encoding="utf-8")
+
+
+#: The page brings its own look and script; the frame keeps both from the notebook, and the notebook from them.
+_WIDGET = """
+function render({ model, el }) {
+  const frame = document.createElement("iframe");
+  frame.title = "fairbits explorer";
+  frame.setAttribute("sandbox", "allow-scripts");
+  frame.style.cssText = `width: 100%; height: ${model.get("height")}px; border: 0`;
+  frame.srcdoc = model.get("page");
+  el.append(frame);
+}
+export default { render };
+"""
+
+
+def explorer_widget(run: Run, *, subject: Subject | None = None, height: int = 820) -> Any:
+    """The explorer of a run as an anywidget, for Jupyter, VS Code, Colab and marimo.
+
+    Parameters
+    ----------
+    run
+        A run of a network or of trees, from :func:`fairbits.open_run`.
+    subject
+        The model and table, where the run was made from Python objects.
+    height
+        Of the frame, in pixels.
+
+    Returns
+    -------
+    anywidget.AnyWidget
+        What a notebook shows.
+    """
+    try:
+        import anywidget
+        import traitlets
+    except ImportError:
+        raise MissingDependencyError("anywidget", "widget", "the explorer in a notebook") from None
+
+    traits = {
+        "_esm": _WIDGET,
+        "page": traitlets.Unicode(page_text(Explorer(run, subject=subject))).tag(sync=True),
+        "height": traitlets.Int(height).tag(sync=True),
+    }
+    return type("ExplorerWidget", (anywidget.AnyWidget,), traits)()

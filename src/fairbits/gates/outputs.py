@@ -10,7 +10,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from fairbits.errors import MissingDependencyError, OptionError
-from fairbits.gates.policy import CHECKS, KINDS, Waiver
+from fairbits.gates.policy import CHECKS, KINDS, Requirement, Waiver
 from fairbits.gates.result import CheckResult, Finding, GateResult
 from fairbits.store import plain, write_whole
 from fairbits.text import harmless, json_text, percent
@@ -22,21 +22,17 @@ def junit_text(result: GateResult) -> str:
     A check that fails is a failure, one that is inconclusive an error, one that somebody answers for or that waits for
     a baseline is skipped.
     """
-    cases = [_test_case(result, one) for one in result.checks]
-    cases += [_pending(result, name) for name in result.pending]
-    counts = {tag: sum(case.find(tag) is not None for case in cases) for tag in ("failure", "error", "skipped")}
-    totals = {
-        "tests": str(len(cases)),
-        "failures": str(counts["failure"]),
-        "errors": str(counts["error"]),
-        "skipped": str(counts["skipped"]),
-        "time": "0",
+    waiting = ("skipped", {"message": "there was no baseline yet; it is judged from the next run on"})
+    cases = [_test_case(result, one.name, *_outcome(one), said=one.sentence()) for one in result.checks]
+    cases += [_test_case(result, name, *waiting) for name in result.pending]
+    counts = {
+        name: str(sum(case.find(tag) is not None for case in cases))
+        for name, tag in {"failures": "failure", "errors": "error", "skipped": "skipped"}.items()
     }
-    name = harmless(f"fairbits gate {result.subject}")
+    totals = {"tests": str(len(cases)), **counts, "time": "0"}
     root = ET.Element("testsuites", {"name": "fairbits gate", **{k: v for k, v in totals.items() if k != "skipped"}})
-    suite = ET.SubElement(
-        root, "testsuite", {"name": name, **totals, "timestamp": result.created.partition("+")[0], "hostname": "ci"}
-    )
+    about = {"timestamp": result.created.partition("+")[0], "hostname": "ci"}
+    suite = ET.SubElement(root, "testsuite", {"name": harmless(f"fairbits gate {result.subject}"), **totals, **about})
     properties = ET.SubElement(suite, "properties")
     about = {"verdict": result.verdict, "suite": result.suite["id"], "identity": result.identity}
     for key, value in about.items():
@@ -46,27 +42,21 @@ def junit_text(result: GateResult) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _test_case(result: GateResult, check: CheckResult) -> ET.Element:
-    case = _element(result, check.name)
-    said = harmless(check.sentence())
-    if check.waived:
-        ET.SubElement(case, "skipped", {"message": harmless(check.answered())})
-    elif check.verdict == "fail":
-        ET.SubElement(case, "failure", {"message": said, "type": "fairbits.fail"}).text = said
-    elif check.verdict == "inconclusive":
-        ET.SubElement(case, "error", {"message": said, "type": "fairbits.inconclusive"}).text = said
-    ET.SubElement(case, "system-out").text = said
+def _outcome(check: CheckResult) -> tuple[str, dict[str, str]]:
+    """What stands in the case of a check; one that passes has nothing."""
+    if check.waivers:
+        return "skipped", {"message": harmless(check.answered())}
+    tag = {"pass": "", "fail": "failure", "inconclusive": "error"}[check.verdict]
+    return tag, {"message": harmless(check.sentence()), "type": f"fairbits.{check.verdict}"}
+
+
+def _test_case(result: GateResult, name: str, tag: str, about: dict[str, str], *, said: str = "") -> ET.Element:
+    case = ET.Element("testcase", {"name": name, "classname": harmless(f"fairbits.{result.subject}"), "time": "0"})
+    if tag:
+        ET.SubElement(case, tag, about).text = about["message"] if "type" in about else None
+    if said:
+        ET.SubElement(case, "system-out").text = harmless(said)
     return case
-
-
-def _pending(result: GateResult, name: str) -> ET.Element:
-    case = _element(result, name)
-    ET.SubElement(case, "skipped", {"message": "there was no baseline yet; it is judged from the next run on"})
-    return case
-
-
-def _element(result: GateResult, name: str) -> ET.Element:
-    return ET.Element("testcase", {"name": name, "classname": harmless(f"fairbits.{result.subject}"), "time": "0"})
 
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -77,14 +67,16 @@ MAX_PEOPLE = 50
 
 
 def sarif_text(result: GateResult) -> str:
-    """The log as JSON."""
     return json_text(sarif_document(result)) + "\n"
 
 
 def sarif_document(result: GateResult) -> dict[str, Any]:
-    """A log with one run."""
-    broken = [one for one in result.checks if one.verdict != "pass"]
-    results = [_check_result(result, one) for one in broken]
+    levels = {"fail": "error", "inconclusive": "warning"}
+    results = [
+        _result(result, one.name, levels[one.verdict], one.sentence(), one.fingerprint, one.waivers)
+        for one in result.checks
+        if one.verdict in levels
+    ]
     for check in result.checks:
         people = [one for one in result.findings if one.check == check.name][:MAX_PEOPLE]
         results += [_person_result(result, check, one) for one in people]
@@ -119,8 +111,7 @@ def rule_id(check: str) -> str:
 
 def _rule(check: str) -> dict[str, Any]:
     kind = KINDS.get(check) or next(one for one in KINDS.values() if one.change == check)
-    change = check == kind.change and not kind.only_change
-    words = f"{'rise' if kind.direction == 'max' else 'drop'} of the {kind.words}" if change else kind.words
+    words = Requirement(kind, 0.0, check == kind.change).words
     said = f"{words[:1].upper()}{words[1:]}"
     return {
         "id": rule_id(check),
@@ -159,23 +150,12 @@ def _result(
     return found
 
 
-def _check_result(result: GateResult, one: CheckResult) -> dict[str, Any]:
-    level = "error" if one.verdict == "fail" else "warning"
-    return _result(result, one.name, level, one.sentence(), one.fingerprint, one.waivers)
-
-
 def _person_result(result: GateResult, check: CheckResult, one: Finding) -> dict[str, Any]:
     where = f"row {one.row:,}" if one.origin == "row" and one.row else "a case that a search found"
     text = f"{where}: {one.k_words}. {one.attribute_words}"
+    whole = () if check.waiver is None else (check.waiver,)
     own = tuple(waiver for waiver in result.waived if waiver.case == one.fingerprint)
-    return _result(
-        result,
-        one.check,
-        "warning",
-        text[:1000],
-        one.fingerprint,
-        own or (() if check.waiver is None else (check.waiver,)),
-    )
+    return _result(result, one.check, "warning", text[:1000], one.fingerprint, own or whole)
 
 
 _MARKS = {"pass": "✅ pass", "fail": "❌ fail", "inconclusive": "❔ inconclusive"}
@@ -185,7 +165,6 @@ SHOWN = 10
 
 
 def gate_markdown(result: GateResult) -> str:
-    """A heading, a table of checks, new cases and notes."""
     suite = result.suite
     word = _MARKS[result.verdict].replace(result.verdict, result.headline) if result.checks else f"⏳ {result.headline}"
     lines = [
@@ -204,17 +183,14 @@ def gate_markdown(result: GateResult) -> str:
         lines += ["", f"**New cases** ({len(result.new_cases):,}):", ""]
         for one in result.new_cases[:SHOWN]:
             lines.append(f"- `{one.fingerprint}` ({one.check}) {one.k_words}: {_safe(one.attribute_words[:400])}")
-    if result.waived:
-        lines += ["", "**Waived**:", ""]
+    for title, until, waivers in (
+        ("**Waived**:", " until", result.waived),
+        ("**Expired waivers**, so that what they covered counts again:", ", expired on", result.expired),
+    ):
+        lines += ["", title, ""] if waivers else []
         lines += [
-            f"- {_safe(one.about)} by {_safe(one.owner)} until {one.expires.isoformat()}: {_safe(one.reason)}"
-            for one in result.waived
-        ]
-    if result.expired:
-        lines += ["", "**Expired waivers**, so that what they covered counts again:", ""]
-        lines += [
-            f"- {_safe(one.about)} by {_safe(one.owner)}, expired on {one.expires.isoformat()}: {_safe(one.reason)}"
-            for one in result.expired
+            f"- {_safe(one.about)} by {_safe(one.owner)}{until} {one.expires.isoformat()}: {_safe(one.reason)}"
+            for one in waivers
         ]
     if result.notes:
         lines += ["", *(f"- {_safe(note)}" for note in result.notes)]
@@ -222,10 +198,8 @@ def gate_markdown(result: GateResult) -> str:
 
 
 def _row(one: CheckResult) -> str:
-    waived = " (waived)" if one.waived else ""
-    return (
-        f"| `{one.name}` | {one.read(one.value)} | {one.interval()} | {one.allowed()} | {_MARKS[one.verdict]}{waived} |"
-    )
+    verdict = f"{_MARKS[one.verdict]}{' (waived)' if one.waivers else ''}"
+    return f"| `{one.name}` | {one.read(one.value)} | {one.interval()} | {one.allowed()} | {verdict} |"
 
 
 def _safe(text: str) -> str:
@@ -246,12 +220,10 @@ def gate_text(result: GateResult) -> str:
 
 
 def write_gate(result: GateResult, folder: Path) -> Path:
-    """Write gate.json into a folder."""
     return write_text(folder / FILE, gate_text(result))
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text file whole, with its folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode("utf-8", errors="replace"))
@@ -261,9 +233,7 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def gate_schema() -> dict[str, Any]:
-    """The published JSON Schema of gate.json."""
-    text = resources.files("fairbits.gates").joinpath(SCHEMA).read_text(encoding="utf-8")
-    return dict(json.loads(text))
+    return dict(json.loads(resources.files("fairbits.gates").joinpath(SCHEMA).read_text(encoding="utf-8")))
 
 
 PREFIX = "fairbits."
@@ -273,11 +243,9 @@ def gate_metrics(result: GateResult) -> dict[str, float]:
     """The figures as MLflow calls them: ``fairbits.flip_rate``, ``fairbits.flip_rate.low``, ``….high``, ``….far``."""
     found: dict[str, float] = {}
     for one in result.checks:
-        if one.value is None or one.low is None or one.high is None:
-            continue
-        name = f"{PREFIX}{one.name}"
-        far = one.high if one.direction == "max" else one.low
-        found |= {name: one.value, f"{name}.low": one.low, f"{name}.high": one.high, f"{name}.far": far}
+        if one.value is not None and one.low is not None and one.high is not None:
+            name, far = f"{PREFIX}{one.name}", one.high if one.direction == "max" else one.low
+            found |= {name: one.value, f"{name}.low": one.low, f"{name}.high": one.high, f"{name}.far": far}
     return found
 
 

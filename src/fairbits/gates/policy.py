@@ -8,10 +8,10 @@ that fails.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from math import inf
 from pathlib import Path
@@ -40,19 +40,11 @@ class CheckKind:
 
     @property
     def key(self) -> str:
-        """What the policy calls the allowed change against a baseline."""
         return "max_rise" if self.direction == "max" else "max_drop"
 
     @property
     def change(self) -> str:
-        """The name of the check of that change."""
         return f"{self.name}_rise" if self.direction == "max" else f"{self.name}_drop"
-
-    def reader(self) -> Callable[[float], str]:
-        """How a value is written."""
-        if self.percent:
-            return lambda value: f"{100 * value:.2f} %"
-        return (lambda value: f"{value:,.0f}") if self.exact and self.name != "bits_max" else (lambda v: f"{v:.3f}")
 
 
 KINDS: dict[str, CheckKind] = {
@@ -132,13 +124,7 @@ class Waiver:
 
     def document(self) -> dict[str, Any]:
         """As it stands in gate.json."""
-        return {
-            "check": self.check,
-            "case": self.case,
-            "reason": self.reason,
-            "owner": self.owner,
-            "expires": self.expires.isoformat(),
-        }
+        return {**asdict(self), "expires": self.expires.isoformat()}
 
 
 def today() -> date:
@@ -147,7 +133,6 @@ def today() -> date:
 
 
 def waivers_of(stated: object) -> tuple[Waiver, ...]:
-    """The waivers of a policy."""
     if not isinstance(stated, list) or any(not isinstance(one, Mapping) for one in stated):
         raise OptionError("waivers must be a list of sections; write each one under [[waivers]].")
     if len(stated) > MAX_WAIVERS:
@@ -157,22 +142,17 @@ def waivers_of(stated: object) -> tuple[Waiver, ...]:
 
 def _waiver(number: int, stated: Mapping[str, Any]) -> Waiver:
     which = f"waiver {number}"
-    for key in stated:
-        if key not in _WAIVER_KEYS:
-            raise OptionError(f"{which} has the unknown key {key!r}; {choose_from(key, _KEYS)}")
+    _check_keys(which, stated, _WAIVER_KEYS)
     about = [key for key in ("check", "case") if key in stated]
     if len(about) != 1:
         raise OptionError(f"{which} must name either a check or a case, but names {' and '.join(about) or 'neither'}.")
     texts = {key: _text(which, key, stated.get(key)) for key in (about[0], "reason", "owner")}
-    if "check" in texts and texts["check"] not in CHECKS:
-        raise OptionError(f"{which} names the unknown check {texts['check']!r}; {choose_from(texts['check'], CHECKS)}")
-    if "case" in texts and not _FINGERPRINT.fullmatch(texts["case"]):
-        raise OptionError(
-            f"{which} has the case {texts['case'][:40]!r}; give the fingerprint of 16 digits that the gate shows."
-        )
-    return Waiver(
-        texts.get("check"), texts.get("case"), texts["reason"], texts["owner"], _expiry(which, stated.get("expires"))
-    )
+    check, case = texts.get("check"), texts.get("case")
+    if check is not None and check not in CHECKS:
+        raise OptionError(f"{which} names the unknown check {check!r}; {choose_from(check, CHECKS)}")
+    if case is not None and not _FINGERPRINT.fullmatch(case):
+        raise OptionError(f"{which} has the case {case[:40]!r}; give the fingerprint of 16 digits that the gate shows.")
+    return Waiver(check, case, texts["reason"], texts["owner"], _expiry(which, stated.get("expires")))
 
 
 def _text(which: str, key: str, value: object) -> str:
@@ -185,27 +165,19 @@ def _text(which: str, key: str, value: object) -> str:
 
 
 def _expiry(which: str, value: object) -> date:
-    if isinstance(value, datetime):
-        return value.date()
-    if isinstance(value, date):
-        return value
-    if isinstance(value, str):
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            pass
     if value is None:
         raise OptionError(f"{which} has no end; write expires = 2026-12-31, at most {MAX_DAYS} days ahead.")
+    with suppress(ValueError):
+        return date.fromisoformat(value.isoformat()[:10] if isinstance(value, date) else str(value))
     raise OptionError(f"{which} expires {str(value)[:40]!r}, which is no date; write expires = 2026-12-31.")
 
 
 def check_current(waivers: Iterable[Waiver], day: date) -> None:
     """Refuse waivers that would last too long; those that have ended are no misuse, they cover nothing any more."""
     for one in waivers:
-        left = one.days_left(day)
-        if left > MAX_DAYS:
+        if one.days_left(day) > MAX_DAYS:
             raise OptionError(
-                f"the waiver of {one.about} by {one.owner!r} ends {left:,} days from now "
+                f"the waiver of {one.about} by {one.owner!r} ends {one.days_left(day):,} days from now "
                 f"({one.expires.isoformat()}); {MAX_DAYS} days are the most."
             )
 
@@ -272,21 +244,26 @@ def usual_policy() -> Policy:
 
 
 def find_policy(*folders: Path | None) -> Path | None:
-    """The first fairbits.toml in these folders."""
     return next((folder / FILE for folder in folders if folder is not None and (folder / FILE).is_file()), None)
 
 
 def read_policy(path: str | Path) -> Policy:
-    """The policy in a file."""
     file = Path(path)
-    return policy_of(_document(file), file=file)
+    try:
+        if not file.is_file():
+            raise OptionError(f"the policy {str(file)!r} does not exist; check the path, or leave --policy out.")
+        if file.stat().st_size > MAX_BYTES:
+            raise OptionError(f"the policy {str(file)!r} has more than {MAX_BYTES:,} bytes; it is no policy.")
+        document = parse_toml(file.read_bytes())
+    except OSError as error:
+        raise OptionError(f"cannot read the policy {str(file)!r}: {error.strerror or error}.") from None
+    except ValueError as error:
+        raise OptionError(f"the policy {str(file)!r} is not valid TOML: {error}.") from None
+    return policy_of(document, file=file)
 
 
 def policy_of(document: Mapping[str, Any], *, file: Path | None = None) -> Policy:
-    """The policy in a document."""
-    for key in document:
-        if key not in _KEYS:
-            raise OptionError(f"the policy has the unknown key {str(key)[:40]!r}; {choose_from(str(key)[:40], _KEYS)}")
+    _check_keys("the policy", document, _KEYS)
     checks = document.get("checks", {})
     if not isinstance(checks, Mapping) or not checks:
         raise OptionError("the policy has no checks; write e.g. [checks.flip_rate] and max = 0.05 below it.")
@@ -308,34 +285,30 @@ def policy_of(document: Mapping[str, Any], *, file: Path | None = None) -> Polic
 
 
 def _requirements(checks: Mapping[str, Any]) -> tuple[Requirement, ...]:
-    found: list[Requirement] = []
-    for name, stated in checks.items():
-        if name not in KINDS:
-            raise OptionError(f"the policy has the unknown check {name[:60]!r}; {choose_from(name[:60], KINDS)}")
-        found += _of_check(KINDS[name], stated)
-    return tuple(found)
+    return tuple(found for name, stated in checks.items() for found in _of_check(name, stated))
 
 
-def _of_check(kind: CheckKind, stated: Any) -> list[Requirement]:
+def _of_check(name: str, stated: Any) -> Iterator[Requirement]:
+    if name not in KINDS:
+        raise OptionError(f"the policy has the unknown check {name[:60]!r}; {choose_from(name[:60], KINDS)}")
+    kind = KINDS[name]
     keys = (kind.key,) if kind.only_change else (kind.direction, kind.key)
     section = stated if isinstance(stated, Mapping) else {keys[0]: stated}
     if not section:
-        raise OptionError(f"the check {kind.name!r} has no threshold; write {keys[0]} = …")
-    for key in section:
-        if key not in keys:
-            raise OptionError(f"the check {kind.name!r} has the unknown key {key[:40]!r}; {choose_from(key, keys)}")
-    found = []
-    for key in keys:
-        if key not in section:
-            continue
-        change = key == kind.key
-        value = _number(f"{key} of the check {kind.name!r}", section[key])
-        low, high = (0.0, kind.high) if change else (kind.low, kind.high)
+        raise OptionError(f"the check {name!r} has no threshold; write {keys[0]} = …")
+    _check_keys(f"the check {name!r}", section, keys)
+    for key in (key for key in keys if key in section):
+        value = _number(f"{key} of the check {name!r}", section[key])
+        low, high = 0.0 if key == kind.key else kind.low, kind.high
         if not low <= value <= high:
-            span = f"{low:g} or more" if high == math.inf else f"between {low:g} and {high:g}"
-            raise OptionError(f"{key} of the check {kind.name!r} is {value:g}; it must be {span}.")
-        found.append(Requirement(kind, value, change))
-    return found
+            span = f"{low:g} or more" if high == inf else f"between {low:g} and {high:g}"
+            raise OptionError(f"{key} of the check {name!r} is {value:g}; it must be {span}.")
+        yield Requirement(kind, value, key == kind.key)
+
+
+def _check_keys(which: str, stated: Iterable[object], known: Sequence[str]) -> None:
+    for key in (str(key)[:40] for key in stated if key not in known):
+        raise OptionError(f"{which} has the unknown key {key!r}; {choose_from(key, known)}")
 
 
 def _number(what: str, value: object) -> float:
@@ -357,16 +330,3 @@ def _place(document: Mapping[str, Any], key: str, file: Path | None) -> Path | N
             f"{key} is {stated[:80]!r}; it must be a .parquet file below the folder of the policy, or use --{key}."
         )
     return path if file is None else file.parent / path
-
-
-def _document(file: Path) -> dict[str, Any]:
-    try:
-        if not file.is_file():
-            raise OptionError(f"the policy {str(file)!r} does not exist; check the path, or leave --policy out.")
-        if file.stat().st_size > MAX_BYTES:
-            raise OptionError(f"the policy {str(file)!r} has more than {MAX_BYTES:,} bytes; it is no policy.")
-        return parse_toml(file.read_bytes())
-    except OSError as error:
-        raise OptionError(f"cannot read the policy {str(file)!r}: {error.strerror or error}.") from None
-    except ValueError as error:
-        raise OptionError(f"the policy {str(file)!r} is not valid TOML: {error}.") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fairbits.diff import Answers
 from fairbits.domain import Schema
 from fairbits.gates.policy import Direction, Requirement, Waiver
-from fairbits.gates.suite import CASE, SCHEMA_PARTS, Suite
+from fairbits.gates.suite import CASE, SCHEMA_PARTS, Suite, numbers_of
 from fairbits.subject import Quality
 from fairbits.text import harmless
 
@@ -91,15 +91,14 @@ class Finding:
         """The person, attribute by attribute."""
         return ", ".join(f"{name} {value}" for name, value in self.attributes.items())
 
-    def document(self) -> dict[str, Any]:
-        """As it stands in gate.json."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 def fingerprint_of(check: str, suite: Suite, attributes: dict[str, str] | None = None) -> str:
     """The fingerprint of a person under a check, or of the check itself."""
-    schema = [str(suite.schema.get(name, "")) for name in SCHEMA_PARTS]
-    text = json.dumps(["fairbits finding 1", check, schema, attributes], sort_keys=True, ensure_ascii=True)
+    text = json.dumps(
+        ["fairbits finding 1", check, [str(suite.schema.get(name, "")) for name in SCHEMA_PARTS], attributes],
+        sort_keys=True,
+        ensure_ascii=True,
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -107,32 +106,28 @@ def findings_of(
     check: str, who: npt.NDArray[np.bool_], suite: Suite, schema: Schema, answers: Answers, before: Answers | None
 ) -> tuple[list[Finding], int]:
     """The people who break a check, worst first, and how many different ones there are."""
-    rows = np.flatnonzero(who)
+    rows, free = np.flatnonzero(who), list(schema.person_columns)
     if len(rows) == 0:
         return [], 0
-    free = list(schema.person_columns)
     _, first, counts = np.unique(suite.table.codes[rows][:, free], axis=0, return_index=True, return_counts=True)
     rose = np.zeros(len(suite), dtype=np.int64) if before is None else answers.k - before.k
     picked = rows[first]
-    order = np.lexsort((picked, -answers.k[picked], -rose[picked]))
-    numbers = suite.table.numbers
-    found = []
-    for place in order[:MAX_FINDINGS]:
+    numbers, found = numbers_of(suite.table), []
+    for place in np.lexsort((picked, -answers.k[picked], -rose[picked]))[:MAX_FINDINGS]:
         row = int(picked[place])
         person = schema.read(suite.table.codes[row])
-        attributes = {harmless(schema.names[i]): harmless(person[schema.names[i]]) for i in free}
-        number = row + 1 if numbers is None else int(numbers[row])
+        attributes = {schema.names[i]: person[schema.names[i]] for i in free}
         found.append(
             Finding(
                 check,
-                fingerprint_of(check, suite, {schema.names[i]: person[schema.names[i]] for i in free}),
+                fingerprint_of(check, suite, attributes),
                 int(answers.k[row]),
                 None if before is None else int(before.k[row]),
                 bool(answers.flips[row]),
                 "case" if suite.origin[row] == CASE else "row",
-                number if number > 0 else None,
+                int(numbers[row]) if numbers[row] > 0 else None,
                 int(counts[place]),
-                attributes,
+                {harmless(name): harmless(value) for name, value in attributes.items()},
             )
         )
     return found, len(first)
@@ -205,10 +200,6 @@ class CheckResult:
     broken: npt.NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
     broken_before: npt.NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
 
-    def exactly(self, value: float, **more: Any) -> CheckResult:
-        """With a figure that has no interval."""
-        return replace(self, value=value, low=value, high=value, **more)
-
     @property
     def name(self) -> str:
         """The name of the check."""
@@ -240,11 +231,9 @@ class CheckResult:
         return bool(self.waivers)
 
     def answered(self) -> str:
-        """Who answers for it until when, in words; nothing where nobody does."""
+        """Who answers for it until when, in words, where somebody does."""
         if self.waiver is not None:
             return f"waived by {self.waiver.owner} until {self.waiver.expires.isoformat()}: {self.waiver.reason}"
-        if not self.excused:
-            return ""
         owners = ", ".join(dict.fromkeys(one.owner for one in self.excused))
         end = min(one.expires for one in self.excused).isoformat()
         what = "1 person is" if len(self.excused) == 1 else f"{len(self.excused):,} people are"
@@ -260,11 +249,10 @@ class CheckResult:
         """
         if value is None:
             return "not known"
-        kind = self.requirement.kind
-        if self.requirement.change and kind.percent:
-            return f"{100 * value:+.2f} points"
-        text = kind.reader()(value)
-        return f"+{text}" if self.requirement.change and value > 0 else text
+        kind, sign = self.requirement.kind, "+" if self.requirement.change and value > 0 else ""
+        if kind.percent:
+            return f"{100 * value:+.2f} points" if self.requirement.change else f"{100 * value:.2f} %"
+        return f"{sign}{value:,.0f}" if kind.exact and kind.name != "bits_max" else f"{sign}{value:.3f}"
 
     def interval(self) -> str:
         """The interval as people read it, "exact" where it has no width; nothing where the figure is not known."""
@@ -280,13 +268,10 @@ class CheckResult:
         """What was found, in one sentence."""
         if self.value is None:
             return f"{self.name} cannot be judged: {self.reason}."
-        around = self.interval()
-        around = f" ({around})" if around else ""
+        around, ended = self.interval(), None if self.expired is None else self.expired.ended
         words = {"pass": "keeps", "fail": "breaks", "inconclusive": "is too uncertain for"}[self.verdict]
-        detail = f"; {self.detail}" if self.detail else ""
-        found = f"; {broken_by(self.findings)}" if self.findings else ""
-        ended = "" if self.expired is None else f"; {self.expired.ended}"
-        return f"{self.name} = {self.read(self.value)}{around} {words} {self.allowed()}{detail}{found}{ended}."
+        said = f"{self.name} = {self.read(self.value)}{around and f' ({around})'} {words} {self.allowed()}"
+        return f"{'; '.join(part for part in (said, self.detail, broken_by(self.findings), ended) if part)}."
 
     def document(self) -> dict[str, Any]:
         """As it stands in gate.json."""
@@ -391,10 +376,7 @@ class GateResult:
         return tuple(one for one in self.findings if one.fingerprint in self.new and not one.waived)
 
     def __getitem__(self, name: str) -> CheckResult:
-        for one in self.checks:
-            if one.name == name:
-                return one
-        raise KeyError(name)
+        return {one.name: one for one in self.checks}[name]
 
     def __repr__(self) -> str:
         return f"<GateResult of {self.subject!r}: {self.verdict}, {len(self.checks)} checks>"
@@ -429,11 +411,11 @@ class GateResult:
         return {
             "verdict": self.verdict,
             "checks": [one.document() for one in self.checks],
-            "new_cases": [one.document() for one in self.new_cases],
+            "new_cases": [asdict(one) for one in self.new_cases],
             "headline": self.headline,
             "waived": [one.document() for one in self.waived],
             "expired": [one.document() for one in self.expired],
-            "findings": [one.document() for one in self.findings],
+            "findings": [asdict(one) for one in self.findings],
             "pending": list(self.pending),
             "subject": self.subject,
             "identity": self.identity,

@@ -23,7 +23,6 @@ from fairbits.gates.judge import Judgement
 from fairbits.gates.outputs import write_gate
 from fairbits.gates.policy import (
     Policy,
-    Waiver,
     check_current,
     find_policy,
     policy_of,
@@ -36,6 +35,7 @@ from fairbits.gates.suite import (
     BASELINE,
     CASES,
     ROWS,
+    SUITE,
     Suite,
     cases_of,
     container_path,
@@ -48,7 +48,6 @@ from fairbits.gates.suite import (
     write_baseline,
     write_suite,
 )
-from fairbits.gates.suite import FILE as SUITE
 from fairbits.store import folder_name, place_of, timestamp
 from fairbits.subject import Subject
 from fairbits.text import harmless, shortened
@@ -184,10 +183,8 @@ def gate(
         raise OptionError("frozen and update_baseline exclude each other: the one writes nothing, the other writes.")
     seconds = None if propose is None else _seconds(propose)  # before anything is read, judged or written
     about = open_subject(subject, protected=protected, as_is=as_is, **grants)
-    chosen = settle_policy(policy, about.beside)
-    now = today() if day is None else day
+    chosen, now, max_rows = settle_policy(policy, about.beside), day or today(), grants.get("max_rows")
     check_current(chosen.waivers, now)  # before anything is computed
-    max_rows = grants.get("max_rows")
     people, notes = _suite(about, chosen, suite, frozen=frozen, max_rows=max_rows)
     place = container_path(_first(baseline, chosen.baseline, about.folder / BASELINE), BASELINE)
     before = None
@@ -202,12 +199,18 @@ def gate(
     found = Judgement(about.subject.schema, people, answers, before, chosen, day=now)
     if before is None or update_baseline:
         write_baseline(place, answers, people, about.subject)
-        notes += (_written(place, before, found.pending),)
+        waiting = f"{', '.join(found.pending)} could not be judged yet, and will be from the next run on."
+        new = f"there was no baseline: this model's answers were written to {str(place)!r}."
+        old = f"the baseline {str(place)!r} was replaced by this model's answers; the verdict is against the old one."
+        notes += (old if before is not None else f"{new} {waiting}" if found.pending else new,)
     notes += _notes(about.subject, people, before, answers)
-    idle = [one for one in chosen.waivers if one not in (*found.waived, *found.expired)]
+    idle = [
+        f"{one.about} by {one.owner}, {'expired on' if one.has_ended(now) else 'until'} {one.expires.isoformat()}"
+        for one in chosen.waivers
+        if one not in (*found.waived, *found.expired)
+    ]
     if idle:
-        names = [f"{one.about} by {one.owner}, {_until(one, now)}" for one in idle[:5]]
-        notes += (f"waivers that cover nothing now, and can go: {'; '.join(names)}.",)
+        notes += (f"waivers that cover nothing now, and can go: {'; '.join(idle[:5])}.",)
     proposed: tuple[Mapping[str, Any], ...] = ()
     folder = Path(out) if out is not None else about.run or about.folder
     if seconds is not None:
@@ -249,10 +252,6 @@ def _seconds(propose: float | str) -> float:
     return found
 
 
-def _until(waiver: Waiver, day: date) -> str:
-    return f"{'expired on' if waiver.has_ended(day) else 'until'} {waiver.expires.isoformat()}"
-
-
 def _first(*places: str | Path | None) -> Path:
     return Path(next(one for one in places if one is not None))
 
@@ -277,34 +276,31 @@ def _suite(
     )
 
 
-def _written(place: Path, before: Answers | None, pending: list[str]) -> str:
-    if before is not None:
-        return f"the baseline {str(place)!r} was replaced by this model's answers; the verdict is against the old one."
-    waiting = f" {', '.join(pending)} could not be judged yet, and will be from the next run on." if pending else ""
-    return f"there was no baseline: this model's answers were written to {str(place)!r}.{waiting}"
-
-
 def _notes(subject: Subject, suite: Suite, before: Answers | None, answers: Answers) -> tuple[str, ...]:
-    found = []
-    if subject.identity.probe.varies:
-        found.append("the model's answers vary, so another replay may come to another verdict; see --repeats.")
-    if not (suite.origin == 0).any():
-        found.append("the suite has no rows of a table: rates and means are about cases that a search chose.")
-    if subject.name != suite.subject:
-        found.append(f"the suite was frozen for a model and table called {suite.subject!r}.")
-    if before is not None and before.identity == answers.identity:
-        found.append("the baseline is of this very model.")
-    if before is not None and before.rule and before.rule != answers.rule:
-        found.append(
-            f"the baseline decides by another rule ({shortened(before.rule, 160)} there, "
-            f"{shortened(answers.rule, 160)} here); changes of flips and rates are due to both, model and rule."
-        )
-    if not subject.schema.protected_columns:
-        found.append(
+    rule = answers.rule if before is None or not before.rule else before.rule
+    notes = (
+        (
+            subject.identity.probe.varies,
+            "the model's answers vary, so another replay may come to another verdict; see --repeats.",
+        ),
+        (
+            not (suite.origin == 0).any(),
+            "the suite has no rows of a table: rates and means are about cases that a search chose.",
+        ),
+        (subject.name != suite.subject, f"the suite was frozen for a model and table called {suite.subject!r}."),
+        (before is not None and before.identity == answers.identity, "the baseline is of this very model."),
+        (
+            rule != answers.rule,
+            f"the baseline decides by another rule ({shortened(rule, 160)} there, "
+            f"{shortened(answers.rule, 160)} here); changes of flips and rates are due to both, model and rule.",
+        ),
+        (
+            not subject.schema.protected_columns,
             "the model takes no protected column, so nobody has a twin: flips and bits are 0 whatever it does; check "
-            "indirect_bits and impact_ratio instead."
-        )
-    return tuple(found)
+            "indirect_bits and impact_ratio instead.",
+        ),
+    )
+    return tuple(words for holds, words in notes if holds)
 
 
 def freeze(
@@ -325,18 +321,19 @@ def freeze(
     path = container_path(_first(out, add, about.folder / SUITE), SUITE)
     if path.exists() and not force and add is None:
         raise OptionError(f"the suite {str(path)!r} exists; choose another --out, or replace it with --force.")
-    top = CASES if cases is None else cases
-    if add is not None:
-        if about.run is None:
-            raise OptionError("people can be added from a run only; give the folder that a search wrote.")
-        suite = read_suite(container_path(add, SUITE), about.subject, max_rows=grants.get("max_rows"))
-        more = with_cases(suite, *cases_of(Run.open(about.run), about.subject, top=top))
-        found = replace(more, source=f"{suite.source} and run {about.run.name}"[:400])
-    elif about.run is not None:
-        run = Run.open(about.run)
-        found = freeze_run(run, about.subject, rows=ROWS if rows is None else rows, cases=top, seed=seed)
+    if add is not None and about.run is None:
+        raise OptionError("people can be added from a run only; give the folder that a search wrote.")
+    most, top = ROWS if rows is None else rows, CASES if cases is None else cases
+    if about.run is None:
+        found = freeze_subject(about.subject, rows=most, seed=seed or 0)
+    elif add is None:
+        found = freeze_run(Run.open(about.run), about.subject, rows=most, cases=top, seed=seed)
     else:
-        found = freeze_subject(about.subject, rows=ROWS if rows is None else rows, seed=seed or 0)
+        suite = read_suite(container_path(add, SUITE), about.subject, max_rows=grants.get("max_rows"))
+        found = replace(
+            with_cases(suite, *cases_of(Run.open(about.run), about.subject, top=top)),
+            source=f"{suite.source} and run {about.run.name}"[:400],
+        )
     write_suite(found, path)
     return found, path
 
@@ -365,18 +362,11 @@ def propose_people(
         partition=suite.partition,
         threads=threads,
     )
-    run = search(subject, settings, folder, force=True)
-    largest = int(answers.k.max())
-    columns = list(subject.schema.person_columns)
+    schema, columns, found = subject.schema, list(subject.schema.person_columns), []
     known = {row.tobytes() for row in np.ascontiguousarray(suite.table.codes[:, columns])}
-    found = []
-    for case in run.worst(LOOKED_AT):
-        if case.k <= largest:
-            break
-        names = [subject.schema.names[i] for i in columns]
-        codes = [subject.schema[name].code_of(case.attributes[name]) for name in names]
-        if np.asarray(codes, dtype=np.float64).tobytes() in known:
-            continue
-        person = {harmless(name): harmless(value) for name, value in case.attributes.items()}
-        found.append({"k": case.k, "flips": case.flips, "changed": case.changed, "attributes": person})
+    for case in search(subject, settings, folder, force=True).worst(LOOKED_AT):
+        own = [schema.attributes[i].code_of(case.attributes[schema.names[i]]) for i in columns]
+        if case.k > answers.k.max() and np.asarray(own, dtype=np.float64).tobytes() not in known:
+            person = {harmless(name): harmless(value) for name, value in case.attributes.items()}
+            found.append({"k": case.k, "flips": case.flips, "changed": case.changed, "attributes": person})
     return tuple(found[:LISTED])

@@ -14,7 +14,9 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,8 +62,7 @@ def write_container(
 
 def read_container(path: Path, kind: str, *, max_rows: int | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """Read columns and their description."""
-    remedies = {"suite": "make one with `fairbits gate RUN --freeze`", "baseline": "make one with --update-baseline"}
-    remedy = remedies[kind]
+    remedy = f"make one with {'`fairbits gate RUN --freeze`' if kind == 'suite' else '--update-baseline'}"
     check_suffix(path, kind)
     if not os.path.exists(path):
         raise OptionError(f"the {kind} {str(path)!r} does not exist; check the path, or {remedy}.")
@@ -71,11 +72,8 @@ def read_container(path: Path, kind: str, *, max_rows: int | None = None) -> tup
         raise OptionError(f"the {kind} cannot be used: {error}") from None
     text = (table.schema.metadata or {}).get(_METADATA, b"")
     found: Any = None
-    if 0 < len(text) <= _MAX_DESCRIPTION:
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            found = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text) if len(text) <= _MAX_DESCRIPTION else None
     if not isinstance(found, dict) or found.get("kind") != kind:
         raise OptionError(f"the file {str(path)!r} is no {kind}; {remedy}.")
     if found.get("format") != FORMAT:
@@ -111,28 +109,25 @@ def damaged(path: Path, kind: str, why: str) -> OptionError:
     return OptionError(f"the {kind} {str(path)!r} is damaged ({why}); restore it from a copy, or make it again.")
 
 
+_TYPES = {bool: pa.types.is_boolean, int: pa.types.is_integer, float: pa.types.is_floating}
+
+
 def column_of(
-    table: pa.Table, name: str, path: Path, kind: str, *, whole: bool = False, truth: bool = False, gaps: bool = False
+    table: pa.Table, name: str, path: Path, kind: str, *, dtype: type = float, gaps: bool = False
 ) -> npt.NDArray[Any]:
     """One column as an array, checked."""
     if name not in table.column_names:
         raise damaged(path, kind, f"it has no column {name!r}")
     column = table.column(name)
-    fits = pa.types.is_boolean if truth else pa.types.is_integer if whole else pa.types.is_floating
-    if not fits(column.type) or column.null_count:
+    if not _TYPES[dtype](column.type) or column.null_count:
         raise damaged(path, kind, f"column {name!r} holds something else than it should")
-    found = numpy_of(column)
-    if truth:
-        return np.asarray(found, dtype=np.bool_)
-    if whole:
-        return np.asarray(found, dtype=np.int64)
-    values = np.asarray(found, dtype=np.float64)
-    if not (np.isfinite(values) | (np.isnan(values) if gaps else False)).all():
+    found = np.asarray(numpy_of(column), dtype=dtype)
+    if not (np.isfinite(found) | (np.isnan(found) & gaps)).all():
         raise damaged(path, kind, f"column {name!r} has values that are no numbers")
-    return values
+    return found
 
 
-FILE, BASELINE = "suite.parquet", "baseline.parquet"
+SUITE, BASELINE = "suite.parquet", "baseline.parquet"
 #: Rows of a table, and worst cases of a run, that are frozen unless somebody says otherwise.
 ROWS, CASES = 20_000, 1_000
 #: The ingredients of an identity that say what people are made of and what is decided: a suite holds for these alone.
@@ -140,7 +135,7 @@ SCHEMA_PARTS = ("attributes", "target", "protected")
 ROW, CASE = 0, 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Suite:
     """Frozen people, with the schema and the settings that they are asked under."""
 
@@ -154,8 +149,6 @@ class Suite:
     seed: int
     version: str
     source: str
-    #: The hash of the people, once somebody has asked for it: they never change.
-    _known: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -166,14 +159,9 @@ class Suite:
         rows = np.asarray(self.origin == ROW)
         return rows if rows.any() else np.ones(len(self), dtype=np.bool_)
 
-    @property
+    @cached_property
     def id(self) -> str:
-        """A hash of the people and of everything that their figures hang on."""
-        if "id" not in self._known:
-            self._known["id"] = self._hash()
-        return self._known["id"]
-
-    def _hash(self) -> str:
+        """A hash of the people and of everything that their figures hang on; they never change."""
         found = hashlib.sha256()
         for name in SCHEMA_PARTS:
             found.update(f"{name}={self.schema.get(name, '')}\n".encode())
@@ -183,10 +171,9 @@ class Suite:
             kept = np.empty(0) if array is None else np.ascontiguousarray(array)
             found.update(f"{kept.dtype.str}{kept.shape}".encode())
             found.update(kept.astype(kept.dtype.newbyteorder("<"), copy=False).tobytes())
-        if table.person is not None:  # suites of tables that say nothing keep the identity that they have
-            found.update(np.ascontiguousarray(table.person, dtype="<i8").tobytes())
-        if table.weight is not None:
-            found.update(np.ascontiguousarray(table.weight, dtype="<f8").tobytes())
+        for values, dtype in ((table.person, "<i8"), (table.weight, "<f8")):
+            if values is not None:  # suites of tables that say nothing keep the identity that they have
+                found.update(np.ascontiguousarray(values, dtype=dtype).tobytes())
         return found.hexdigest()[:16]
 
     def description(self) -> dict[str, Any]:
@@ -208,8 +195,7 @@ class Suite:
 
 def schema_parts(subject: Subject) -> dict[str, str]:
     """The ingredients of a subject's identity that a suite is bound to."""
-    known = subject.identity.ingredients
-    return {name: known[name] for name in SCHEMA_PARTS}
+    return {name: subject.identity.ingredients[name] for name in SCHEMA_PARTS}
 
 
 def freeze_subject(
@@ -224,8 +210,7 @@ def freeze_subject(
     if rows < 1:
         raise OptionError(f"rows is {rows}; at least one person must be frozen.")
     table = subject.table
-    chosen = sampled_rows(len(table), rows, generator(seed, "suite"))
-    kept = replace(table.rows(chosen), file=None)
+    kept = replace(table.rows(sampled_rows(len(table), rows, generator(seed, "suite"))), file=None)
     return Suite(
         kept,
         np.full(len(kept), ROW, dtype=np.int64),
@@ -253,13 +238,10 @@ def freeze_run(run: Run, subject: Subject, *, rows: int = ROWS, cases: int = CAS
 
 def cases_of(run: Run, subject: Subject, *, top: int) -> tuple[Codes, npt.NDArray[np.int64]]:
     """The worst cases of a run as full rows, with the rows that they came from."""
-    if top == 0:
+    found = run.cases(top=top, labels=False).combine_chunks() if top else None
+    if found is None or not found.num_rows:
         return np.empty((0, len(subject.schema))), np.empty(0, np.int64)
-    found = run.cases(top=top, labels=False).combine_chunks()
-    batches = found.to_batches()
-    if not batches:
-        return np.empty((0, len(subject.schema))), np.empty(0, np.int64)
-    codes = np.concatenate([run.layout.codes_of(batch) for batch in batches])
+    codes = np.concatenate([run.layout.codes_of(batch) for batch in found.to_batches()])
     seeds = numpy_of(found.column("seed_row")).astype(np.int64)
     known = (seeds >= 0) & (seeds < len(subject.table))
     columns = np.asarray(subject.schema.protected_columns, dtype=np.int64)
@@ -299,20 +281,13 @@ def numbers_of(table: Table) -> npt.NDArray[np.int64]:
 def write_suite(suite: Suite, path: Path) -> None:
     """Write a suite to a .parquet file, whole."""
     table = suite.table
-    columns: dict[str, npt.NDArray[Any]] = {f"attribute:{i}": table.codes[:, i] for i in range(table.codes.shape[1])}
-    if table.observed is not None:
-        columns |= {f"observed:{i}": table.observed[:, i] for i in range(table.observed.shape[1])}
-    if table.labels is not None:
-        columns["label"] = table.labels
-    if table.held_out is not None:
-        columns["held_out"] = table.held_out
-    if table.person is not None:
-        columns["person"] = table.person
-    if table.weight is not None:
-        columns["weight"] = table.weight
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for name, values in (("attribute", table.codes), ("observed", table.observed)):
+        columns |= {} if values is None else {f"{name}:{i}": column for i, column in enumerate(values.T)}
+    known = {"label": table.labels, "held_out": table.held_out, "person": table.person, "weight": table.weight}
+    columns |= {name: values for name, values in known.items() if values is not None}
     columns |= {"number": numbers_of(table), "origin": suite.origin}
-    described = suite.description()
-    kept = {name: described[name] for name in described if name not in ("people", "rows", "cases")}
+    kept = {name: value for name, value in suite.description().items() if name not in ("people", "rows", "cases")}
     write_container(path, "suite", columns, {**kept, "schema": dict(suite.schema), "created": timestamp()})
 
 
@@ -320,17 +295,22 @@ def read_suite(path: Path, subject: Subject, *, max_rows: int | None = None) -> 
     """The suite in a file, for a subject of the same schema."""
     table, about = read_container(path, "suite", max_rows=max_rows)
     stored = about.get("schema")
-    fields: dict[str, Any] = {"epsilon": float, "repeats": int, "seed": int}
     texts = ("id", "subject", "partition", "version", "source")
     if not isinstance(stored, dict) or any(not isinstance(about.get(name), str) for name in texts):
         raise damaged(path, "suite", "its description is not complete")
-    for name, kind in fields.items():
+    for name, kind in (("epsilon", float), ("repeats", int), ("seed", int)):
         value = about.get(name)
         if isinstance(value, bool) or not isinstance(value, int | kind) or not abs(value) < 2**63:
             raise damaged(path, "suite", f"its {name} is no number")
-    _check_schema(path, stored, subject)
+    here = schema_parts(subject)
+    other = [name for name in SCHEMA_PARTS if stored.get(name) != here[name]]
+    if other:
+        raise OptionError(
+            f"the suite {str(path)!r} was frozen for another schema (other {joined(other)}); freeze one from a run of "
+            f"this model and table, or name the same attributes with --protected."
+        )
     people = _people(table, path, subject.schema)
-    origin = column_of(table, "origin", path, "suite", whole=True)
+    origin = column_of(table, "origin", path, "suite", dtype=int)
     if not np.isin(origin, (ROW, CASE)).all():
         raise damaged(path, "suite", "column 'origin' holds something else than it should")
     if about["repeats"] < 1 or not about["epsilon"] > 0:
@@ -355,32 +335,22 @@ def read_suite(path: Path, subject: Subject, *, max_rows: int | None = None) -> 
     return suite
 
 
-def _check_schema(path: Path, stored: Mapping[str, Any], subject: Subject) -> None:
-    here = schema_parts(subject)
-    other = [name for name in SCHEMA_PARTS if stored.get(name) != here[name]]
-    if other:
-        raise OptionError(
-            f"the suite {str(path)!r} was frozen for another schema (other {joined(other)}); freeze one from a run of "
-            f"this model and table, or name the same attributes with --protected."
-        )
-
-
 def _people(table: Any, path: Path, schema: Schema) -> Table:
     """The columns of a suite as people, every value checked."""
+
+    def known(name: str, **how: Any) -> npt.NDArray[Any] | None:
+        return column_of(table, name, path, "suite", **how) if name in table.column_names else None
+
     codes = np.column_stack([column_of(table, f"attribute:{i}", path, "suite") for i in range(len(schema))])
-    observed = None
-    if schema.observed:
-        columns = [column_of(table, f"observed:{i}", path, "suite", gaps=True) for i in range(len(schema.observed))]
-        observed = np.column_stack(columns)
-    labels = column_of(table, "label", path, "suite", gaps=True) if "label" in table.column_names else None
+    more = [column_of(table, f"observed:{i}", path, "suite", gaps=True) for i in range(len(schema.observed))]
+    observed = np.column_stack(more) if more else None
+    labels = known("label", gaps=True)
     if labels is not None and schema.classes:
         given = labels[~np.isnan(labels)]
         if not np.isin(given, np.arange(len(schema.classes))).all():
             raise damaged(path, "suite", "column 'label' holds something else than classes")
-    held_out = column_of(table, "held_out", path, "suite", truth=True) if "held_out" in table.column_names else None
-    numbers = column_of(table, "number", path, "suite", whole=True)
-    person = column_of(table, "person", path, "suite", whole=True) if "person" in table.column_names else None
-    weight = column_of(table, "weight", path, "suite") if "weight" in table.column_names else None
+    numbers = column_of(table, "number", path, "suite", dtype=int)
+    held_out, person, weight = known("held_out", dtype=bool), known("person", dtype=int), known("weight")
     if weight is not None and not ((weight >= 0).all() and weight.any()):
         raise damaged(path, "suite", "column 'weight' holds no weights")
     try:
@@ -430,14 +400,14 @@ def read_baseline(path: Path, suite: Suite, *, max_rows: int | None = None) -> A
             f"the baseline {str(path)!r} belongs to another suite ({stated[:16]} there, {suite.id} here); name the one "
             f"of this suite, or let --update-baseline write it anew."
         )
-    k = column_of(table, "k", path, "baseline", whole=True)
+    k = column_of(table, "k", path, "baseline", dtype=int)
     if len(k) != len(suite) or (len(k) and (k.min() < 1 or k.max() > 2**31)):
         raise damaged(path, "baseline", f"it has {len(k):,} people for {len(suite):,}, or a k below 1")
     return Answers(
         k,
-        column_of(table, "flips", path, "baseline", truth=True),
+        column_of(table, "flips", path, "baseline", dtype=bool),
         column_of(table, "score", path, "baseline"),
-        column_of(table, "decision", path, "baseline", whole=True),
+        column_of(table, "decision", path, "baseline", dtype=int),
         identity[:64],
         str(about.get("decision") or "")[:400],
     )

@@ -20,10 +20,11 @@ from fairbits.blocks import (
     Page,
     PagePart,
     Paragraph,
-    TableBlock,
     figure,
     label,
+    paragraphs,
     shown,
+    table_of,
 )
 from fairbits.report.figures.charts import dots, over_time
 from fairbits.report.figures.svg import inline_svg
@@ -58,12 +59,10 @@ Contender: TypeAlias = Mapping[str, Any]
 
 
 def write_contest(document: Mapping[str, Any], path: Path, *, command: str = "") -> None:
-    """Write the page of a comparison, whole or not at all."""
     write_whole(path, render_contest(document, command=command).encode())
 
 
 def render_contest(document: Mapping[str, Any], *, command: str = "") -> str:
-    """The page of a comparison."""
     return render_page(contest_page(document, command=command))
 
 
@@ -99,32 +98,34 @@ def _opening(document: Mapping[str, Any]) -> Iterator[Block]:
     )
     if document.get("quality") is not None:
         yield Paragraph(" ".join(Quality.of_figures(document["quality"]).lines()), tone="small")
-    for name, missing in document["left_out"].items():
-        yield Paragraph(f"{name} was left out: it needs {missing}, which this model lacks.", tone="warning")
+    left_out = document["left_out"].items()
+    yield from paragraphs(
+        (f"{name} was left out: it needs {lacks}, which this model lacks." for name, lacks in left_out), "warning"
+    )
     if document["idle"]:
-        names = ", ".join(document["idle"])
-        short = f"There, {terms} is too short for one step."
-        yield Paragraph(f"No person was evaluated in at least one run of: {names}. {short}", tone="warning")
+        idle = f"No person was evaluated in at least one run of: {', '.join(document['idle'])}."
+        yield Paragraph(f"{idle} There, {terms} is too short for one step.", tone="warning")
     if repeats == 1:
-        words = "One run each: no deviation and no test of significance. A second run may change the order."
-        yield Paragraph(words, tone="note")
+        yield Paragraph(
+            "One run each: no deviation and no test of significance. A second run may change the order.", tone="note"
+        )
 
 
 def _parts(contenders: Sequence[Contender], repeats: int, command: str, *, drawn: bool) -> Iterator[PagePart]:
     if drawn:
-        key = [
-            ("blue", "this strategy"),
-            *([("orange", YARDSTICK)] if any(one["strategy"] == YARDSTICK for one in contenders) else []),
-            ("grey", "all others"),
-        ]
+        there = any(one["strategy"] == YARDSTICK for one in contenders)
+        key = [("blue", "this strategy"), *[("orange", YARDSTICK)] * there, ("grey", "all others")]
         caption = (
             "Distinct ID cases so far over the seconds of a run, mean over the runs; the number is where it ended."
         )
         yield PagePart("pace", "ID cases over time", [Drawing("pace", caption, "wide sideways", key)])
-        many = Drawing("ids", "A dot is a run: dots far apart mean that luck decides much.")
+        many = "A dot is a run: dots far apart mean that luck decides much."
         severe = "The largest number of classes that the scores of one person's twins fall into: a lower bound."
-        columns: list[list[Block]] = [[Heading("How many"), many], [Heading("How severe"), Drawing("k", severe)]]
-        yield PagePart("runs", "Run by run", [Columns(columns)])
+        both: list[list[Block]] = [
+            [Heading("How many"), Drawing("ids", many)],
+            [Heading("How severe"), Drawing("k", severe)],
+        ]
+        yield PagePart("runs", "Run by run", [Columns(both)])
     mean = " (mean ± standard deviation)" if repeats > 1 else ""
     leaves = next((one["runs"][0]["leaves"] for one in contenders if one["runs"]), 0)
     tested = any(one["against_dice"] for one in contenders)
@@ -134,21 +135,20 @@ def _parts(contenders: Sequence[Contender], repeats: int, command: str, *, drawn
         f"{number(leaves)} leaves of a decision tree fitted to the decisions about real rows. Attributes "
         "changed, L1: from the nearest real row."
     )
-    if tested:
-        about += (
-            f" A12: the chance that a run finds more ID cases than one of {YARDSTICK}; p: Mann-Whitney, two-sided, "
-            "corrected for the number of tests by Holm. With few runs p cannot be small."
-        )
-    kind = f"What kind of people: severity, how different from each other and from real rows{mean}"
-    tables = (
-        _table(contenders, FOUND, f"What was found, and how fast{mean}", tested=tested),
-        _table(contenders, KIND, kind),
+    holm = (
+        f" A12: the chance that a run finds more ID cases than one of {YARDSTICK}; p: Mann-Whitney, two-sided, "
+        "corrected for the number of tests by Holm. With few runs p cannot be small."
     )
-    yield PagePart("figures", "All figures", [*tables, Paragraph(about, tone="small")])
-    again: Block = Commands([command])
-    if not command:
-        again = Paragraph("The model, or the budget, is known to Python only: compare again with Audit.compare.")
+    found = _table(contenders, FOUND, f"What was found, and how fast{mean}", tested=tested)
+    what = f"What kind of people: severity, how different from each other and from real rows{mean}"
+    yield PagePart(
+        "figures",
+        "All figures",
+        [found, _table(contenders, KIND, what), Paragraph(about + holm * tested, tone="small")],
+    )
+    unknown = "The model, or the budget, is known to Python only: compare again with Audit.compare."
     paced = "Runs are limited by seconds: a faster or quieter machine finds more, in another order perhaps."
+    again: Block = Commands([command]) if command else Paragraph(unknown)
     yield PagePart("again", "Reproduce", [again, Paragraph(paced, tone="small")])
 
 
@@ -159,24 +159,26 @@ def _table(
     *,
     tested: bool = False,
 ) -> Block:
-    heads = [label("strategy"), *(shown(heading) for _, heading, _ in columns)]
-    rows = [[one["strategy"], *(_cell(one, key, digits) for key, _, digits in columns)] for one in contenders]
-    if tested:
-        heads[2:2] = [figure("A12", 2), figure("p", 3)]
-        for row, one in zip(rows, contenders, strict=True):
-            verdict = one["against_dice"] or {}
-            row[2:2] = verdict.get("a12"), verdict.get("p_holm")
-    return TableBlock(heads, rows, caption)
+    first, *heads = (shown(heading) for _, heading, _ in columns)
+    rows = []
+    for one in contenders:
+        cell, *cells = (_cell(one, key, digits) for key, _, digits in columns)
+        verdict = one["against_dice"] or {}
+        rows.append((one["strategy"], cell, verdict.get("a12"), verdict.get("p_holm"), *cells))
+    tests = [figure(head, digits) if tested else None for head, digits in (("A12", 2), ("p", 3))]
+    return table_of(
+        [label("strategy"), first, *tests, *heads],
+        rows,
+        caption,
+    )
 
 
 def _cell(one: Contender, key: str, digits: int | None) -> str:
     if key == "id_cases" and not _found(one):
         return "none found"
-    scale, unit = (1, "") if digits is not None else (100, " %")
+    scale, digits, unit = (100, 1, " %") if digits is None else (1, digits, "")
     known = [value for value in (one[key]["mean"], one[key]["deviation"]) if value is not None]
-    return (
-        " ± ".join(number(value * scale, 1 if digits is None else digits) for value in known) + unit if known else "–"
-    )
+    return " ± ".join(number(value * scale, digits) for value in known) + unit if known else "–"
 
 
 def _pictures(contenders: Sequence[Contender]) -> dict[str, str]:
@@ -189,11 +191,7 @@ def _pictures(contenders: Sequence[Contender]) -> dict[str, str]:
     found = {"pace": inline_svg(made, "pic-pace", "ID cases over time, by strategy", f"At the end: {words}.")}
     for name, key, title in (("ids", "id_cases", "ID cases of each run"), ("k", "k_max", "Largest k of each run")):
         values = [[float(run[key] or 0) for run in one["runs"]] for one in contenders]
-        words = "; ".join(f"{who} {_range(some)}" for who, some in zip(names, values, strict=True))
+        ends = [dict.fromkeys((number(min(some)), number(max(some)))) for some in values]
+        words = "; ".join(f"{who} {' to '.join(both)}" for who, both in zip(names, ends, strict=True))
         found[name] = inline_svg(dots(names, values, title), f"pic-{name}", title, f"{words}.")
     return found
-
-
-def _range(values: Sequence[float]) -> str:
-    low, high = number(min(values)), number(max(values))
-    return low if low == high else f"{low} to {high}"

@@ -80,15 +80,12 @@ class FleetMember:
 
     def severity(self, rank: str) -> tuple[float, float, str]:
         """What the page is ordered by, the most severe first."""
-        bits = self.bits or 0.0
-        if rank == "people":
-            return -self.affected, -bits, self.name
-        if rank == "found":
-            return -(self.k_max or 0), -self.affected, self.name
-        if rank == "proved":
-            # Whoever proves nothing may have as many classes as there are twins.
-            return -(self.k_proved if self.k_proved is not None else self.m or 0), -(self.k_max or 0), self.name
-        return -bits, -self.affected, self.name
+        bits, found = self.bits or 0.0, self.k_max or 0
+        # Whoever proves nothing may have as many classes as there are twins.
+        proved = self.m or 0 if self.k_proved is None else self.k_proved
+        by = {"people": (self.affected, bits), "found": (found, self.affected), "proved": (proved, found)}
+        first, second = by.get(rank, (bits, self.affected))
+        return -first, -second, self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +103,11 @@ class Fleet:
             raise OptionError(f"--rank is {self.rank!r}; {choose_from(self.rank, RANKS)}")
 
     @property
-    def ranked_by(self) -> str:
-        """What the order is by, in words."""
-        return RANKS[self.rank]
-
-    @property
     def ranked(self) -> list[FleetMember]:
-        """Those with figures, the most severe first."""
         return sorted((one for one in self.subjects if one.error is None), key=lambda one: one.severity(self.rank))
 
     @property
     def failed(self) -> list[FleetMember]:
-        """Subjects that could not be audited, by name."""
         return sorted((one for one in self.subjects if one.error is not None), key=lambda one: one.name)
 
     def document(self) -> dict[str, Any]:
@@ -128,49 +118,38 @@ class Fleet:
 
     @property
     def sentence(self) -> str:
-        """The page in one sentence."""
-        ranked = self.ranked
+        ranked, of = self.ranked, _models(len(self.subjects))
         if not ranked:
-            return f"None of {_models(len(self.subjects))} could be audited."
-        first = ranked[0]
+            return f"None of {of} could be audited."
+        first, worst = ranked[0], max(ranked, key=lambda one: one.indirect or 0.0)
         rest = f"; {len(self.failed)} could not be audited" if self.failed else ""
-        if not any(one.bits for one in ranked):
-            worst = max(ranked, key=lambda one: one.indirect or 0.0)
-            if worst.indirect:
-                found = f"of “{worst.name}” tells at least {worst.indirect:.2f} bits about {worst.indirect_about}"
-                none = f"Of {_models(len(self.subjects))}, none was seen to use a protected attribute"
-                return f"{none}; the score {found}{rest}."
+        if not any(one.bits for one in ranked) and not worst.indirect:
             return f"No use of protected attributes was found in {_models(len(ranked))}{rest}."
-        if self.rank == "people" and first.affected:
-            differ = "if only protected values differed"
-            what = f"would {'score differently' if first.flip_rate is None else 'get a different decision'} {differ}"
-            found = f"“{first.name}” affects most people: {100 * first.affected:.1f} % of its rows {what}"
-            return f"Of {_models(len(self.subjects))}, {found}{rest}."
-        if self.rank in ("found", "proved"):
-            known = first.k_max if self.rank == "found" else first.k_proved
+        known = first.k_proved if self.rank == "proved" else first.k_max
+        if not any(one.bits for one in ranked):
+            score = f"the score of “{worst.name}” tells at least {worst.indirect:.2f} bits about {worst.indirect_about}"
+            found = f"none was seen to use a protected attribute; {score}"
+        elif self.rank == "people" and first.affected:
+            what = "score differently" if first.flip_rate is None else "get a different decision"
+            share = f"{100 * first.affected:.1f} % of its rows would {what} if only protected values differed"
+            found = f"“{first.name}” affects most people: {share}"
+        elif self.rank not in ("found", "proved"):
+            found = f"“{first.name}” uses the most: at least {first.bits:.2f} of {first.bits_limit:.2f} bits"
+        elif known is None:
+            found = f"of “{first.name}” nothing is proved, so any of its {first.m} twins may differ"
+        else:
             found = f"“{first.name}” has the largest {self.rank} k: {known}"
-            if known is None:
-                found = f"of “{first.name}” nothing is proved, so any of its {first.m} twins may differ"
-            return f"Of {_models(len(self.subjects))}, {found}{rest}."
-        found = f"“{first.name}” uses the most: at least {first.bits:.2f} of {first.bits_limit:.2f} bits"
-        return f"Of {_models(len(self.subjects))}, {found}{rest}."
+        return f"Of {of}, {found}{rest}."
 
 
 def write_fleet(fleet: Fleet, folder: Path) -> Path:
-    """Write index.html and fleet.json."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / DOCUMENT, fleet.document())
-    write_whole(folder / PAGE, render_fleet(fleet).encode())
+    write_whole(folder / PAGE, render_page(fleet_page(fleet)).encode())
     return folder / PAGE
 
 
-def render_fleet(fleet: Fleet) -> str:
-    """The whole page."""
-    return render_page(fleet_page(fleet))
-
-
 def fleet_page(fleet: Fleet) -> Page:
-    """What is said of a fleet."""
     lead = (
         f"Each model was audited by itself: {fleet.terms}. Rows affected are those of the model's own table whose "
         "decision flips, or whose twins score differently where nothing is decided (exact); bits and k found come "
@@ -180,25 +159,22 @@ def fleet_page(fleet: Fleet) -> Page:
     )
     opening: list[Block] = [Paragraph(lead, tone="lead")]
     parts = []
+    if fleet.ranked:
+        columns = [figure("#"), label("model"), shown("rows affected"), label("bits, at least"), label("")]
+        columns += [figure("of", 2), figure("k found"), figure("on real rows"), shown("k proved")]
+        columns += [figure("cases that flip"), shown("indirect bits, at least")]
+        parts.append(
+            PagePart(
+                "ranking",
+                f"By {RANKS[fleet.rank]}",
+                [TableBlock(columns, [(i, *_row(one)) for i, one in enumerate(fleet.ranked, 1)])],
+            )
+        )
     if fleet.failed:
         count = f"{number(len(fleet.failed))} of {number(len(fleet.subjects))} could not be audited: "
         opening.append(Paragraph((count, Link("why", "#failed"), "."), tone="warning"))
-    if fleet.ranked:
-        columns = [
-            figure("#"),
-            label("model"),
-            shown("rows affected"),
-            label("bits, at least"),
-            label(""),
-            figure("of", 2),
-        ]
-        columns += [figure("k found"), figure("on real rows"), shown("k proved"), figure("cases that flip")]
-        columns += [shown("indirect bits, at least")]
-        rows = [(i, *_row(one)) for i, one in enumerate(fleet.ranked, 1)]
-        parts.append(PagePart("ranking", f"By {fleet.ranked_by}", [TableBlock(columns, rows)]))
-    if fleet.failed:
-        rows = [((one.name, Small(one.source)), one.error) for one in fleet.failed]
-        parts.append(PagePart("failed", "Not audited", [TableBlock([label("model"), label("why")], rows)]))
+        failed = [((one.name, Small(one.source)), one.error) for one in fleet.failed]
+        parts.append(PagePart("failed", "Not audited", [TableBlock([label("model"), label("why")], failed)]))
     return Page(
         subject=fleet.folder,
         command=f"fleet · {fleet.created[:10]}",
@@ -211,10 +187,8 @@ def fleet_page(fleet: Fleet) -> Page:
 
 
 def _row(one: FleetMember) -> tuple[Any, ...]:
-    affected: Text = "–"
-    if one.flip_rate is not None:
-        affected = percent(one.flip_rate)
-    elif one.split_rate is not None:
+    affected: Text = percent(one.flip_rate)
+    if one.flip_rate is None and one.split_rate is not None:
         affected = (percent(one.split_rate), Small("score differently"))
     indirect: Text = "–" if one.indirect is None else (number(one.indirect, 2), Small(one.indirect_about))
     return (

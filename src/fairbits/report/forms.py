@@ -2,29 +2,32 @@
 
 CycloneDX describes a model among the parts of a product, in-toto states what was tested of which file, a model card
 tells the users of a model on the Hugging Face Hub, a bias profile collects in three pages what is known about a
-system's bias and what only its owner can say (after IEEE 7003-2024).
+system's bias and what only its owner can say (after IEEE 7003-2024), a Word document is for offices that file it.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 import textwrap
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fairbits import blocks as b
 from fairbits._version import __version__
 from fairbits.blocks import Block, Bullets, Cards, Code, Facts, Fold, Form, Heading, Page, PagePart, Paragraph
-from fairbits.errors import OptionError
+from fairbits.errors import MissingDependencyError, OptionError
 from fairbits.report.html import render_page
+from fairbits.report.manifest import hash_file
 from fairbits.report.markdown import render_markdown_page
 from fairbits.report.record import ReportData
 from fairbits.report.sections.paperwork import DECISIONS, FIELDS
 from fairbits.report.sections.summary import NO_LIMITS, cards, flip_blocks, gate_blocks
 from fairbits.report.sections.treatment import impact_blocks
-from fairbits.text import joined, percent, shortened
+from fairbits.text import harmless, joined, percent, shortened
 
 CYCLONEDX = "1.6"
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -56,8 +59,9 @@ class Metric(NamedTuple):
 
 def metrics_of(data: ReportData) -> Iterator[Metric]:
     """The figures about everybody, then the rates and ratios of each group."""
-    everybody = {**data.about.quality.figures(), **data.measured.figures}
-    told: list[tuple[Mapping[str, str], Mapping[str, Any], str]] = [(METRICS, everybody, "")]
+    told: list[tuple[Mapping[str, str], Mapping[str, Any], str]] = [
+        (METRICS, {**data.about.quality.figures(), **data.measured.figures}, "")
+    ]
     for table in (data.proxies or {}).get("groups", ()):
         told += [(GROUP_METRICS, group, f"{table['attribute']}: {group['group']}") for group in table["groups"]]
     for names, figures, slice_ in told:
@@ -70,7 +74,9 @@ def metrics_of(data: ReportData) -> Iterator[Metric]:
 def bill_of_materials(data: ReportData, _: Page, __: Path) -> bytes:
     """A CycloneDX ML-BOM: the model with its card, and the table that it was asked about."""
     about, made = data.about, data.reproduction
-    sources = {source.what: source for source in data.opening.sources}
+    hashes = {
+        one.what: {"hashes": [{"alg": "SHA-256", "content": one.sha256}]} for one in data.opening.sources if one.sha256
+    }
     component: dict[str, Any] = {
         "type": "machine-learning-model",
         "bom-ref": f"model-{made.identity}",
@@ -78,12 +84,10 @@ def bill_of_materials(data: ReportData, _: Page, __: Path) -> bytes:
         "description": about.model,
         "properties": [{"name": "fairbits:identity", "value": made.identity}],
         "modelCard": _card(data),
+        **hashes.get("model", {}),
     }
-    if "model" in sources and sources["model"].sha256:
-        component["hashes"] = [{"alg": "SHA-256", "content": sources["model"].sha256}]
-    table = {"type": "data", "bom-ref": f"table-{made.identity}", "name": f"people of {about.subject}"}
-    if "table" in sources and sources["table"].sha256:
-        table["hashes"] = [{"alg": "SHA-256", "content": sources["table"].sha256}]  # type: ignore[assignment]
+    table: dict[str, Any] = {"type": "data", "bom-ref": f"table-{made.identity}", "name": f"people of {about.subject}"}
+    table |= hashes.get("table", {})
     return _json(
         {
             "bomFormat": "CycloneDX",
@@ -103,17 +107,15 @@ def bill_of_materials(data: ReportData, _: Page, __: Path) -> bytes:
 
 
 def _card(data: ReportData) -> dict[str, Any]:
-    about = data.about
-    considerations: dict[str, Any] = {
+    considerations = {
         "technicalLimitations": [*data.not_examined, *(limit.text for limit in data.measured.limits)],
-        "fairnessAssessments": _assessments(data),
-    }
-    parameters: dict[str, Any] = {
-        "task": "regression" if about.regression else "classification",
-        "datasets": [{"ref": f"table-{data.reproduction.identity}"}],
+        "fairnessAssessments": [_assessment(name, data) for name in data.about.protected],
     }
     return {
-        "modelParameters": parameters,
+        "modelParameters": {
+            "task": "regression" if data.about.regression else "classification",
+            "datasets": [{"ref": f"table-{data.reproduction.identity}"}],
+        },
         "quantitativeAnalysis": {"performanceMetrics": [_metric(one) for one in metrics_of(data)]},
         "considerations": {name: value for name, value in considerations.items() if value},
     }
@@ -121,29 +123,20 @@ def _card(data: ReportData) -> dict[str, Any]:
 
 def _metric(one: Metric) -> dict[str, Any]:
     found: dict[str, Any] = {"type": one.words, "value": f"{one.value:.6g}"}
-    if one.slice_:
-        found["slice"] = one.slice_
+    found |= {"slice": one.slice_} if one.slice_ else {}
     if one.ends is not None:
         low, high = one.ends
         found["confidenceInterval"] = {"lowerBound": f"{low:.6g}", "upperBound": f"{high:.6g}"}
     return found
 
 
-def _assessments(data: ReportData) -> list[dict[str, str]]:
-    """One for each protected attribute: who is at risk, of what, and what is recommended."""
-    rates = data.measured.figures.get("flip_rate_by") or {}
-    chosen = None if data.repaired is None else data.repaired.chosen
-    found = []
-    for name in data.about.protected:
-        harm = (
-            f"{percent(rates[name])} would get a different decision if only their {name} differed."
-            if name in rates
-            else ""
-        )
-        one = {"groupAtRisk": f"people by {name}", "harms": harm}
-        if chosen is not None:
-            one["mitigationStrategy"] = f"recommended repair: {chosen.name}"
-        found.append({key: value for key, value in one.items() if value})
+def _assessment(name: str, data: ReportData) -> dict[str, str]:
+    """Of one protected attribute: who is at risk, of what, and what is recommended."""
+    found, rates = {"groupAtRisk": f"people by {name}"}, data.measured.figures.get("flip_rate_by") or {}
+    if name in rates:
+        found["harms"] = f"{percent(rates[name])} would get a different decision if only their {name} differed."
+    if data.repaired is not None and data.repaired.chosen is not None:
+        found["mitigationStrategy"] = f"recommended repair: {data.repaired.chosen.name}"
     return found
 
 
@@ -155,23 +148,21 @@ def tested_statement(data: ReportData, _: Page, folder: Path) -> bytes:
     by_verdict: dict[str, list[str]] = {"pass": [], "fail": [], "inconclusive": list(data.gate.get("pending", ()))}
     for check in data.gate["checks"]:
         by_verdict[check["verdict"]].append(check["name"])
-    # A gate that judged nothing is no pass.
-    result = RESULTS[data.gate["verdict"]] if data.gate["checks"] else "WARNED"
-    digest = hashlib.sha256((folder / "gate.json").read_bytes()).hexdigest()
-    model = next((one for one in data.opening.sources if one.what == "model" and one.sha256), None)
-    subject = (
-        {"name": data.about.subject, "digest": {"fairbitsIdentity": data.reproduction.identity}}
-        if model is None
-        else {"name": model.name, "digest": {"sha256": model.sha256}}
-    )
+    subjects = [
+        {"name": one.name, "digest": {"sha256": one.sha256}}
+        for one in data.opening.sources
+        if one.what == "model" and one.sha256
+    ]
+    unnamed = {"name": data.about.subject, "digest": {"fairbitsIdentity": data.reproduction.identity}}
     return _json(
         {
             "_type": STATEMENT,
-            "subject": [subject],
+            "subject": subjects or [unnamed],
             "predicateType": TEST_RESULT,
             "predicate": {
-                "result": result,
-                "configuration": [{"name": "gate.json", "digest": {"sha256": digest}}],
+                # A gate that judged nothing is no pass.
+                "result": RESULTS[data.gate["verdict"]] if data.gate["checks"] else "WARNED",
+                "configuration": [{"name": "gate.json", "digest": {"sha256": hash_file(folder / "gate.json")[1]}}],
                 "passedTests": by_verdict["pass"],
                 "warnedTests": by_verdict["inconclusive"],
                 "failedTests": by_verdict["fail"],
@@ -185,19 +176,38 @@ def bias_profile(data: ReportData, _: Page, __: Path) -> bytes:
 
     At most three printed pages: figures without their explanations, which are in the report.
     """
+    about = data.about
     titles = ("Purpose and context", "Stakeholders and groups", *EVALUATED, "Monitoring and responsibility")
-    filled = (tuple(_context(data)), tuple(_groups(data)), *_evaluated(data), tuple(_monitoring()))
-    parts = [
-        PagePart(f"part-{i}", f"{i} {title}", blocks)
-        for i, (title, blocks) in enumerate(zip(titles, filled, strict=True), 1)
-    ]
+    named = [("model", about.model), ("decides about", about.target or "a score")]
+    context = (
+        Facts([*named, ("identity", data.reproduction.identity)]),
+        Paragraph(
+            "To be filled in by the owner: what it is for, who uses it, what happens to people by its decisions."
+        ),
+        Form(
+            ("Purpose", "Owner", "Version"), "Role of the decision", ("advises", "decides", "is reviewed by a person")
+        ),
+    )
+    rows = f"People: {data.measured.rows:,} rows of the table. {' '.join(data.examined)}"
+    heard = ("Others affected", "How they were heard")
+    groups = (
+        Paragraph(f"Protected attributes examined: {joined(list(about.protected))}, in {about.m:,} combinations."),
+        Paragraph(rows),
+        Form(heard, "Representative of those affected?", ("yes", "no", "not known")),
+    )
+    measures = (
+        ("Held in releases by ", Code("fairbits gate"), ": a change for the worse ends the build."),
+        "To be stated by the owner: how often it is measured again, and on whom.",
+    )
+    monitoring = (Heading("Measures"), Bullets(measures), Form(FIELDS, "Decision", DECISIONS, "Next review"))
+    filled = zip(titles, (context, groups, *_evaluated(data), monitoring), strict=True)
     page = Page(
-        subject=data.about.subject,
+        subject=about.subject,
         command=f"bias profile · {data.reproduction.created[:10]}",
-        title=f"{data.about.subject}: bias profile",
+        title=f"{about.subject}: bias profile",
         sentence=data.opening.people,
         opening=(),
-        parts=parts,
+        parts=[PagePart(f"part-{i}", f"{i} {title}", blocks) for i, (title, blocks) in enumerate(filled, 1)],
         made_from="the run's own files",
     )
     return render_page(page).encode()
@@ -211,7 +221,7 @@ def _evaluated(data: ReportData) -> tuple[tuple[Block, ...], ...]:
     limits = (*data.not_examined, *(limit.text for limit in data.measured.limits), *data.about.notes)
     impact = [block for block in impact_blocks(data.proxies) if not isinstance(block, Fold)] if data.proxies else []
     return (
-        (Cards(cards(data)), *flip_blocks(data.measured)),
+        (Cards(tuple(cards(data))), *flip_blocks(data.measured)),
         (*impact,) or (Paragraph("Not measured: fairbits proxies."),),
         (Bullets([shortened(one, 300) for one in limits[:8]]),),
     )
@@ -250,43 +260,96 @@ def model_card(data: ReportData, _: Page, __: Path) -> bytes:
     return f"---\ntags:\n- fairbits\nmodel-index:\n{index}\n---\n\n{render_markdown_page(page)}\n{made}\n".encode()
 
 
-def _context(data: ReportData) -> Iterator[Block]:
-    about = data.about
-    yield Facts(
-        [("model", about.model), ("decides about", about.target or "a score"), ("identity", data.reproduction.identity)]
-    )
-    yield Paragraph(
-        "To be filled in by the owner: what it is for, who uses it, what happens to people by its decisions."
-    )
-    yield Form(
-        ("Purpose", "Owner", "Version"), "Role of the decision", ("advises", "decides", "is reviewed by a person")
-    )
+_STYLES = {"warning": "Intense Quote", "verdict": "Intense Quote", "note": "Quote"}
 
 
-def _groups(data: ReportData) -> Iterator[Block]:
-    about = data.about
-    yield Paragraph(f"Protected attributes examined: {joined(list(about.protected))}, in {about.m:,} combinations.")
-    yield Paragraph(f"People: {data.measured.rows:,} rows of the table. {' '.join(data.examined)}")
-    yield Form(
-        ("Others affected", "How they were heard"), "Representative of those affected?", ("yes", "no", "not known")
-    )
+def word_document(_: ReportData, page: Page, __: Path) -> bytes:
+    """A Word document (extra ``word``): text and tables in Word's own styles, for offices that file it."""
+    try:
+        from docx import Document
+    except ImportError:
+        raise MissingDependencyError("python-docx", "word", "writing a Word document") from None
+    document = Document()
+    document.core_properties.title = _clean(page.title)
+    document.core_properties.author = "fairbits"
+    # Word files carry dates; a fixed one makes the same report the same file.
+    document.core_properties.created = document.core_properties.modified = datetime(2000, 1, 1, tzinfo=UTC)
+    document.add_heading(_clean(page.heading or page.title), 0)
+    document.add_paragraph(style="Intense Quote").add_run(_clean(page.sentence)).bold = True
+    _add(document, *page.opening)
+    for part in page.parts:
+        document.add_heading(_titled(part.title, part.kind), 1)
+        _add(document, *part.blocks)
+    file = io.BytesIO()
+    document.save(file)
+    return file.getvalue()
 
 
-def _monitoring() -> Iterator[Block]:
-    yield Heading("Measures")
-    yield Bullets(
-        (
-            ("Held in releases by ", Code("fairbits gate"), ": a change for the worse ends the build."),
-            "To be stated by the owner: how often it is measured again, and on whom.",
-        )
-    )
-    yield Form(FIELDS, "Decision", DECISIONS, "Next review")
+def _add(document: Any, *found: b.Block) -> None:
+    for block in found:
+        _block(document, block)
 
 
-def _word(_: ReportData, page: Page, __: Path) -> bytes:
-    from fairbits.report.word import render_word
+def _block(document: Any, block: b.Block) -> None:  # noqa: PLR0912 - one for each kind of block
+    match block:
+        case b.Heading():
+            document.add_heading(_titled(block.text, block.kind), 2)
+        case b.Paragraph():
+            document.add_paragraph(_titled(block.text, block.kind), style=_STYLES.get(block.tone.partition(" ")[0]))
+        case b.TableBlock():
+            if block.caption:
+                document.add_paragraph(_clean(block.caption), style="Caption")
+            _table(document, *block.cells(), heads=[column.head for column in block.columns])
+        case b.Cards():
+            rows = [[one.what, one.value, one.kind, one.small] for one in block.cards]
+            _table(document, *rows, heads=["figure", "value", "kind", ""])
+        case b.Facts():
+            _table(document, *block.pairs)
+        case b.Commands():
+            for line in block.lines:
+                document.add_paragraph(_clean(line), style="No Spacing")
+        case b.Bullets():
+            for item in block.items:
+                document.add_paragraph(_clean(item), style="List Bullet")
+        case b.Columns():
+            for part in block.parts:
+                _add(document, *part)
+        case b.Fold():
+            document.add_heading(_titled(block.title, block.kind), 3)
+            _add(document, *block.blocks)
+        case b.People():
+            ends = ["; ".join(f"{value} {said}" for value, said in one.ends) for one in block.people]
+            people = zip(block.people, ends, strict=True)
+            rows = [[str(one.rank), one.own, one.k, one.bits, both, one.place] for one, both in people]
+            _table(document, *rows, heads=["", "own values", "k", "bits", "lowest and highest", "who"])
+        case b.Form():
+            choice = (block.choice, "  ".join(f"☐ {one}" for one in block.options))
+            _table(
+                document,
+                *((name, "") for name in block.fields),
+                choice,
+                *([(block.remark, "")] if block.remark else []),
+            )
+        case b.Drawing():
+            document.add_paragraph(_clean(f"Figure on the page: {block.caption or block.name}"), style="Caption")
 
-    return render_word(page)
+
+def _table(document: Any, *rows: Sequence[b.Text], heads: Sequence[b.Text] = ()) -> None:
+    cells = [[_clean(cell) for cell in row] for row in ([heads, *rows] if heads else rows)]
+    if cells:
+        table = document.add_table(len(cells), len(cells[0]), style=("Light Grid Accent 1" if heads else "Table Grid"))
+        for i, row in enumerate(cells):
+            for j, cell in enumerate(row):
+                table.cell(i, j).text = cell
+
+
+def _titled(text: b.Text, kind: str) -> str:
+    return _clean(text) + (f" ({kind})" if kind else "")
+
+
+def _clean(text: b.Text) -> str:
+    """Words without their looks: nothing that XML cannot hold, and no hostile length."""
+    return harmless(shortened(b.plain(text), 1200))
 
 
 def _json(document: Mapping[str, Any]) -> bytes:
@@ -301,5 +364,5 @@ FORMS: dict[str, tuple[str, FormMaker]] = {
     "statement": ("statement.intoto.json", tested_statement),
     "card": ("model-card.md", model_card),
     "profile": ("profile.html", bias_profile),
-    "word": ("report.docx", _word),
+    "word": ("report.docx", word_document),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairbits.blocks import (
     Block,
@@ -19,10 +19,10 @@ from fairbits.blocks import (
     paragraphs,
     share,
 )
-from fairbits.measure import documents_of
-from fairbits.report import words
-from fairbits.report.compute import about_of
-from fairbits.report.evidence import measured_now, near_of
+from fairbits.debug import DebugResult
+from fairbits.measure import GroupTable, Measurement, documents_of
+from fairbits.report.compute import about_of, measured_now, near_of, people_sentence, sentence
+from fairbits.report.record import ReportData
 from fairbits.report.sections.details import search_blocks
 from fairbits.report.sections.people import card_of, case_card
 from fairbits.report.sections.repairs import cost_words
@@ -36,38 +36,30 @@ from fairbits.report.sections.treatment import (
     study_blocks,
     tail_blocks,
 )
-from fairbits.subject import Quality
+from fairbits.store import Case, Run
+from fairbits.subject import Quality, Subject
 from fairbits.text import joined, number, percent, shortened
-
-if TYPE_CHECKING:
-    from fairbits.measure import GroupTable, Measurement
-    from fairbits.report.record import ReportData
-    from fairbits.store import Case, Run
-    from fairbits.subject import Subject
 
 
 def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTable], *, top: int) -> Iterator[Block]:
     """A measurement: who would get a different decision, the bits, the people treated most differently, groups."""
-    about = about_of(subject, found.evaluator)
-    measured = measured_now(found)
+    about, measured = about_of(subject, found.evaluator), measured_now(found)
     bits = float(found.evaluation.q_inf.max())
-    used = f"{number(bits, 2)} of {number(about.bits_limit, 2)} bits of {joined(list(about.protected))}"
-    direct = words.sentence(about, bits, found.noise) if about.blind else f"Decisions about them use up to {used}."
     if about.blind:
-        yield Paragraph((Strong(f"{subject.name}: "), Strong(direct)))
+        yield Paragraph((Strong(f"{subject.name}: "), Strong(sentence(about, bits, found.noise))))
         yield Paragraph(f"That holds for everybody, examined or not: {BLIND}.")
     else:
-        yield Paragraph(Strong(f"{subject.name}: {words.people_sentence(measured, about.people)}"))
-        yield Paragraph(direct)
+        yield Paragraph(Strong(f"{subject.name}: {people_sentence(measured, about.people)}"))
+        used = f"{number(bits, 2)} of {number(about.bits_limit, 2)} bits of {joined(list(about.protected))}"
+        yield Paragraph(f"Decisions about them use up to {used}.")
     sizes = " × ".join(f"{name} {size}" for name, size in zip(about.protected, about.sizes, strict=True))
     terms = f"ε = {about.epsilon:g}, {about.partition} partition"
     who = "people" if about.people is None else f"rows of {number(about.people)} people"
     yield Paragraph(f"{number(len(found))} {who}, {about.m:,} twins each ({sizes}); {terms}.", tone="small")
     yield from paragraphs(subject.lines(), "small")
     if found.schema.rules:
-        count = len(found.schema.rules)
-        left = f"{count} rule{'s' if count > 1 else ''} removed {number(found.twins_removed)} twins."
-        yield Paragraph(left, tone="small")
+        rules = f"{len(found.schema.rules)} rule{'s' * (len(found.schema.rules) > 1)}"
+        yield Paragraph(f"{rules} removed {number(found.twins_removed)} twins.", tone="small")
     noise = () if found.noise is None else found.noise.notes(about.epsilon)
     yield from paragraphs((f"Note: {note}" for note in noise), "warning")
     if not about.blind:
@@ -82,9 +74,11 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
         yield Heading("Impact: what groups get", "statistical")
         yield from impact_blocks({"groups": documents_of(groups)})
     if not about.blind:
-        stakes = [(f"{one.attribute}: {one.value}", one.lowest, one.highest) for one in found.stakes()]
-        columns = [label("protected value"), share("lowest twin"), share("highest twin")]
-        yield Fold("Whose score is lowest and highest, where twins differ", [TableBlock(columns, stakes)])
+        stakes = [(f"{one.attribute}: {one.value}", one.lowest, one.highest) for one in measured.stakes]
+        yield Fold(
+            "Whose score is lowest and highest, where twins differ",
+            [TableBlock([label("protected value"), share("lowest twin"), share("highest twin")], stakes)],
+        )
         yield from bound_blocks(measured)
     # What twins leave out is a note of the subject.
     limits = [one.text for one in found.limits if one.limit == "support"]
@@ -92,12 +86,10 @@ def measure_look(subject: Subject, found: Measurement, groups: Sequence[GroupTab
 
 
 def people_of(found: Measurement, top: int) -> list[PersonCard]:
-    """Those treated most differently."""
-    people = []
-    for rank, one in enumerate(found.worst(top) if top else (), 1):
-        alike = f", {one.rows} rows alike" if one.rows > 1 else ""
-        people.append(card_of(one, rank, f"{found.table.place(one.position)}{alike}"))
-    return people
+    worst = found.worst(top) if top else []
+    alike = [f", {one.rows} rows alike" if one.rows > 1 else "" for one in worst]
+    places = [f"{found.table.place(one.position)}{more}" for one, more in zip(worst, alike, strict=True)]
+    return [card_of(one, rank, place) for rank, (one, place) in enumerate(zip(worst, places, strict=True), 1)]
 
 
 def titled(title: str, lines: Iterable[str], blocks: Iterable[Block]) -> Iterator[Block]:
@@ -108,7 +100,6 @@ def titled(title: str, lines: Iterable[str], blocks: Iterable[Block]) -> Iterato
 
 
 def cases_look(run: Run, found: Sequence[Case], where: str | None) -> Iterator[Block]:
-    """The cases of a run that were asked for, the worst first."""
     title = f"Treated most differently{' that fit' if where else ''}, of {len(run):,} cases"
     if not found:
         title = f"Of the {len(run):,} cases, none fits {where!r}." if where else "The run has no cases."
@@ -117,7 +108,6 @@ def cases_look(run: Run, found: Sequence[Case], where: str | None) -> Iterator[B
 
 
 def study_look(subject: Subject, document: Mapping[str, Any]) -> Iterator[Block]:
-    """A study of proxies: what the score tells, and what groups get."""
     kind = "scores only" if subject.scores_only else "its scores"
     yield Paragraph(Strong(f"{subject.name}: {number(document['rows'])} people, {kind}"))
     yield from study_blocks(document, subject.lines())
@@ -126,16 +116,16 @@ def study_look(subject: Subject, document: Mapping[str, Any]) -> Iterator[Block]
 
 def search_look(run: Run, *, top: int, lines: tuple[str, ...], notes: Sequence[str] = ()) -> Iterator[Block]:
     """A search: what it found, the largest k by distance to real rows, the people treated most differently."""
-    figures = run.summary or {}
+    figures, bits = run.summary or {}, max((case.q_inf for case in run.worst(1)), default=0.0)
     names = joined([shortened(name, 60) for name in run.schema.protected])
-    bits = max((case.q_inf for case in run.worst(1)), default=0.0)
-    used = f"decisions that use {number(bits, 2)} of {number(figures['bits_limit'], 2)} bits of {names}"
-    yield Paragraph(Strong(f"{figures['subject']}: {f'found {used}' if figures['cases'] else 'no case was found'}."))
+    used = f"found decisions that use {number(bits, 2)} of {number(figures['bits_limit'], 2)} bits of {names}"
+    yield Paragraph(Strong(f"{figures['subject']}: {used if figures['cases'] else 'no case was found'}."))
     if run.status == "interrupted":
         yield Paragraph(f"Ended early; go on with: fairbits search --resume {run.folder}", tone="warning")
     yield from paragraphs(run.warnings(), "warning")
-    near = near_of(figures, rows_k_max=0, rows_exact=False)
-    yield from search_blocks(run, near, top=top, lines=(*quality_lines(figures), *lines))
+    yield from search_blocks(
+        run, near_of(figures, rows_k_max=0, rows_exact=False), top=top, lines=(*quality_lines(figures), *lines)
+    )
     yield from paragraphs((f"Note: {note}" for note in notes), "note")
 
 
@@ -168,11 +158,10 @@ def audit_look(
 
 
 def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
-    about, measured = data.about, data.measured
+    about, measured, quality = data.about, data.measured, data.about.quality.lines()
     rows = [] if about.blind else flip_rows(measured)
     if len(rows) > 1:
-        alone = [f"{percent(value)} if {what} differed" for what, value, *_ in rows[: len(about.protected)]]
-        yield "people", f"{', '.join(alone)}"
+        yield "people", ", ".join(f"{percent(row[1])} if {row[0]} differed" for row in rows[: len(about.protected)])
     person = next((one for one in data.people if one.k > 1), None)
     if person is not None:
         own = f" ({shortened(', '.join(person.own.values()), 40)})" if person.own else ""
@@ -184,26 +173,22 @@ def _pairs(data: ReportData) -> Iterator[tuple[str, str]]:
     ]
     if ratios:
         yield "groups", f"lowest impact ratio {', '.join(ratios)}"
-    quality = about.quality.lines()
     yield "accuracy", quality[1]
     mean = f"Mean on real rows {number(measured.figures['q_inf_mean'], 2)}"
     largest = [f"{one.k} {'on ' * (i == 0)}{one.people}" for i, one in enumerate(data.near) if one.k is not None]
     both = ", ".join(dict.fromkeys((largest[0], largest[-1])))
     yield "bits", data.direct if about.blind else f"{data.direct} {mean}; largest k {both}."
     if data.debugged is not None:
-        yield "cause", "; ".join(_causes(data))
+        yield "cause", "; ".join(_causes(data.debugged))
     if data.repaired is not None:
         yield "repair", cost_words(data.repaired).removeprefix("Recommended: ")
     yield "certain", _certain(data)
     yield "decision", quality[0]
 
 
-def _causes(data: ReportData) -> Iterator[str]:
-    found = data.debugged
-    assert found is not None  # noqa: S101 - asked by the caller
+def _causes(found: DebugResult) -> Iterator[str]:
     if found.attribution is not None:
-        bits = found.attribution.q_inf
-        total = sum(bits.values()) or 1.0
+        bits, total = found.attribution.q_inf, sum(found.attribution.q_inf.values()) or 1.0
         ranked = sorted(bits, key=lambda name: -bits[name])[:5]
         yield ", ".join(f"{shortened(name, 20)} {percent(bits[name] / total, 0)}" for name in ranked)
     if found.suspect is not None:
@@ -233,6 +218,7 @@ def _certain(data: ReportData) -> str:
     ]
     best = min(known, key=lambda one: (one.kind == "statistical", one.share), default=None)
     said = [] if best is None else [f"{best.population}: {best.sentence().removesuffix('.')}"]
-    proof = data.repaired.chosen.proof if data.repaired is not None and data.repaired.chosen is not None else None
-    said += [] if proof is None else [f"repaired: k ≤ {proof.bound} for everybody (proved)"]
+    chosen = None if data.repaired is None else data.repaired.chosen
+    if chosen is not None and chosen.proof is not None:
+        said.append(f"repaired: k ≤ {chosen.proof.bound} for everybody (proved)")
     return "; ".join(said) or "nothing beyond the people examined"

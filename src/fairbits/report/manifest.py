@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,6 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileHash:
-    """One file of a run."""
-
     path: str
     bytes: int
     sha256: str
@@ -60,14 +59,11 @@ class Verification:
         return not (self.changed or self.missing or self.added or self.signature)
 
     def document(self) -> dict[str, Any]:
-        """The content as a dictionary that JSON can hold."""
         return {"good": self.good, **asdict(self)}
 
     def faults(self) -> Iterator[str]:
-        """What is wrong, file by file."""
         for what, names in (("changed", self.changed), ("missing", self.missing), ("not in the manifest", self.added)):
-            for name in names:
-                yield f"{what}: {name}"
+            yield from (f"{what}: {name}" for name in names)
         if self.signature:
             yield f"signature: {self.signature}"
 
@@ -88,8 +84,11 @@ def hash_file(path: Path) -> tuple[int, str]:
 def files_of(folder: Path, *, leave_out: Iterable[str] = (), hashed: Iterable[FileHash] = ()) -> tuple[FileHash, ...]:
     """All files of a folder with their hashes, by path; half-written and hidden ones do not count."""
     skipped, known = {MANIFEST, SIGNATURE, *leave_out}, {one.path: one for one in hashed}
-    there = [(name, path) for name, path in sorted(_paths(folder)) if name not in skipped]
-    return tuple(known.get(name) or FileHash(name, *hash_file(path)) for name, path in there)
+    return tuple(
+        known.get(name) or FileHash(name, *hash_file(path))
+        for name, path in sorted(_paths(folder))
+        if name not in skipped
+    )
 
 
 def write_manifest(folder: Path, *, about: Mapping[str, Any], hashed: Iterable[FileHash] = ()) -> Path:
@@ -113,10 +112,8 @@ def verify(folder: Path, *, key: Path | None = None) -> Verification:
     added = tuple(sorted(name for name in here if name not in stated and name not in (MANIFEST, SIGNATURE)))
     missing = tuple(sorted(name for name in stated if name not in here))
     signed = (folder / SIGNATURE).is_file()
-    fault, fingerprint = "", None
-    if signed or key is not None:
-        fault, fingerprint = check_signature(path, folder / SIGNATURE, key=key)
-    return Verification(len(stated), changed, missing, added, signed, fault, fingerprint)
+    found = check_signature(path, folder / SIGNATURE, key=key) if signed or key is not None else ("", None)
+    return Verification(len(stated), changed, missing, added, signed, *found)
 
 
 def open_key(path: Path) -> Path:
@@ -152,8 +149,8 @@ def check_signature(manifest: Path, signature: Path, *, key: Path | None = None)
     with tempfile.TemporaryDirectory() as folder:  # ours may lie in a store of objects
         local = Path(folder) / SIGNATURE
         local.write_bytes(signature.read_bytes())
-        words = ("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(local))
-        done = _ssh_keygen(*words, content=manifest.read_bytes())
+        content = manifest.read_bytes()
+        done = _ssh_keygen("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(local), content=content)
     if done.returncode:
         if b"incorrect signature" in done.stderr:
             return f"{manifest.name} was changed after it was signed, or the signature is of another one", None
@@ -212,36 +209,24 @@ STAGES = {
 def check_stages(folder: Path, here: Identity) -> None:
     """Refuse a stage's file that is about another model, schema or table, naming what differs."""
     for name, command in STAGES.items():
-        path = folder / name
-        if path.is_file():
-            _check(path, command, here)
+        path, document = folder / name, None
+        with suppress(OptionError):  # whoever reads it says what is wrong with it
+            document = json_of(path) if path.is_file() else None
+        for entry in document if isinstance(document, list) else [document]:
+            if isinstance(entry, dict):
+                _check(entry, path, command, here)
 
 
-def _check(path: Path, command: str, here: Identity) -> None:
-    try:
-        document = json_of(path)
-    except OptionError:
-        return  # whoever reads it says what is wrong with it
-    for entry in document if isinstance(document, list) else [document]:
-        if not isinstance(entry, dict):
-            continue
-        stored = stored_identity(entry)
-        if isinstance(stored, Mapping):
-            if path.name == "proxies.json":
-                stored = _but_protected(stored, here)
-            check_identity({"identity": stored}, here, what=f"{str(path)!r}")
-        elif isinstance(stored, str) and stored and stored != here.id:
-            raise OptionError(
-                f"{str(path)!r} is about another model, schema or table (identity {stored[:40]}, this run's is "
-                f"{here.id}); delete it, or make it again with: {command}"
-            )
-
-
-def _but_protected(stored: Mapping[str, Any], here: Identity) -> dict[str, Any]:
-    """The same identity, whatever was protected: a study of proxies looks at all protected attributes of a subject."""
-    return {**stored, "ingredients": {**stored.get("ingredients", {}), "protected": here.ingredients["protected"]}}
-
-
-def stored_identity(entry: Mapping[str, Any]) -> Any:
-    """The identity in a stage's document: with its ingredients where they are kept, else its short name."""
-    return entry.get("made_with") or entry.get("identity")
+def _check(entry: Mapping[str, Any], path: Path, command: str, here: Identity) -> None:
+    """The identity with its ingredients where they are kept, else its short name."""
+    stored = entry.get("made_with") or entry.get("identity")
+    if isinstance(stored, Mapping):
+        if path.name == "proxies.json":  # a study looks at all protected attributes, whatever was protected
+            own = {"protected": here.ingredients["protected"]}
+            stored = {**stored, "ingredients": {**stored.get("ingredients", {}), **own}}
+        check_identity({"identity": stored}, here, what=f"{str(path)!r}")
+    elif isinstance(stored, str) and stored and stored != here.id:
+        raise OptionError(
+            f"{str(path)!r} is about another model, schema or table (identity {stored[:40]}, this run's is "
+            f"{here.id}); delete it, or make it again with: {command}"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
 from fairbits import blocks as b
@@ -81,11 +81,11 @@ def _inline(found: b.Text, most: int = 1000) -> str:  # noqa: PLR0911 - one for 
             return ""
 
 
-def _table(heads: list[str], rows: Iterable[list[str]], right: list[bool]) -> Iterator[str]:
-    yield "| " + " | ".join(heads) + " |"
-    yield "| " + " | ".join("---:" if one else "---" for one in right) + " |"
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
+def _table(heads: list[str], rows: Iterable[list[str]], right: Sequence[bool] = ()) -> Iterator[str]:
+    yield from (
+        f"| {' | '.join(row)} |"
+        for row in (heads, ["---:" if one else "---" for one in right or [False] * len(heads)], *rows)
+    )
 
 
 def _lines(found: Iterable[b.Block], rows: int) -> list[str]:
@@ -115,7 +115,7 @@ def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one f
             return [*caption, *_table(heads, rows, [block.columns[i].right for i in kept]), *left]
         case b.Cards():
             rows = [[one.what, one.value, text(one.small, 200), one.kind] for one in block.cards]
-            return _table(["figure", "value", "", "kind of figure"], rows, [False] * 4)
+            return _table(["figure", "value", "", "kind of figure"], rows)
         case b.Facts():
             return [" · ".join(f"{text(name, 80)}: {_inline(value, 220)}" for name, value in block.pairs)]
         case b.Drawing():
@@ -134,8 +134,7 @@ def _block(block: b.Block, most: int) -> Iterable[str]:  # noqa: PLR0911 - one f
             return _people(block)
         case b.Form():
             heads = [*block.fields, block.choice]
-            blank = [*[""] * len(block.fields), " / ".join(block.options)]
-            return _table(heads, [blank], [False] * len(heads))
+            return _table(heads, [[*[""] * len(block.fields), " / ".join(block.options)]])
 
 
 def _says(block: b.Block) -> bool:
@@ -144,11 +143,10 @@ def _says(block: b.Block) -> bool:
 
 
 def _drawn(block: b.TableBlock, i: int) -> bool:
-    """Whether a column holds bars only, which are for pages."""
     return bool(block.rows) and all(isinstance(row[i], b.Bar | None) for row in block.rows)
 
 
-def _people(block: b.People) -> Iterator[str]:
+def _people(block: b.People) -> Iterable[str]:
     heads = ["", "own values", "k", "bits", "lowest and highest", *(["flips"] if block.decides else []), "who"]
     rows = []
     for one in block.people:
@@ -157,4 +155,4 @@ def _people(block: b.People) -> Iterator[str]:
         flips = [", ".join(one.tags) or "no"] if block.decides else []
         own = value_text(one.own) if one.own else "–"
         rows.append([str(one.rank), own, one.k, one.bits, ends, *flips, f"{text(one.place)}: {who}"])
-    yield from _table(heads, rows, [False] * len(heads))
+    return _table(heads, rows)

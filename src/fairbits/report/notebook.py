@@ -6,11 +6,10 @@ front of the package for this module when a notebook asks it; what a result look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,14 +19,12 @@ from fairbits.debug import DebugResult
 from fairbits.errors import OptionError
 from fairbits.measure import Measurement
 from fairbits.repair import RepairResult
-from fairbits.report import words
-from fairbits.report.evidence import measured_now
+from fairbits.report.compute import measured_now, people_sentence
 from fairbits.report.html import render_fragment
 from fairbits.report.looks import people_of, search_look
-from fairbits.report.sections.certainty import certificate_blocks
-from fairbits.report.sections.inside import debug_blocks
+from fairbits.report.sections.details import debug_blocks
 from fairbits.report.sections.repairs import points, repair_blocks
-from fairbits.report.sections.summary import flip_blocks
+from fairbits.report.sections.summary import certificate_blocks, flip_blocks
 from fairbits.report.sections.treatment import bits_table
 from fairbits.store import Run
 from fairbits.text import number
@@ -36,34 +33,28 @@ from fairbits.text import number
 PEOPLE = 3
 #: Libraries of frames, in the order in which they are taken where the user's table was of neither.
 LIBRARIES = ("pandas", "polars")
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """What a result looks like: its blocks, its figure by the name in ``fairbits.plot``, and its rows by column."""
-
-    blocks: Callable[[Any], Iterator[Block]]
-    figure: str
-    columns: Callable[[Any], Mapping[str, Any]]
+#: What a result looks like: its blocks, its figure by the name in ``fairbits.plot``, and its rows by column.
+_View: TypeAlias = tuple[Callable[[Any], Iterator[Block]], str, Callable[[Any], Mapping[str, Any]]]
 
 
 def html_of(result: Any) -> str:
     """A result as a part of a page, with its style."""
-    return render_fragment(_view(result).blocks(result))
+    return render_fragment(_view(result)[0](result))
 
 
 def figure_of(result: Any) -> Any:
     """A result as a matplotlib figure, made without pyplot."""
     from fairbits.report import plots
 
-    return getattr(plots, _view(result).figure)(result)
+    return getattr(plots, _view(result)[1])(result)
 
 
 def frame_of(result: Any) -> Any:
-    """A result as a data frame: of the user's library, else of pandas, else of polars."""
-    columns = dict(_view(result).columns(result))
-    wanted = _library(result)
-    library = wanted or next((name for name in LIBRARIES if find_spec(name) is not None), None)
+    """A result as a data frame: of the library that the user's own table came from, else of pandas, else of polars."""
+    columns = dict(_view(result)[2](result))
+    # A table stands in a measurement, and in the subject that a run was started with.
+    own = getattr(result, "table", None) or getattr(getattr(result, "_given", None), "table", None)
+    library = getattr(own, "library", None) or next((name for name in LIBRARIES if find_spec(name) is not None), None)
     if library is None:
         raise OptionError(
             "a frame needs pandas or polars, and neither is here; install one, such as: pip install pandas"
@@ -81,17 +72,10 @@ def _view(result: Any) -> _View:
     return next(_VIEWS[kind] for kind in type(result).__mro__ if kind in _VIEWS)
 
 
-def _library(result: Any) -> str | None:
-    """Where the user's own table came from, if it was a frame."""
-    subject = vars(result).get("_given") if isinstance(result, Run) else None
-    table = result.table if isinstance(result, Measurement) else getattr(subject, "table", None)
-    return getattr(table, "library", None)
-
-
 def _measurement(found: Measurement) -> Iterator[Block]:
     measured = measured_now(found)
     twins = f"{number(len(found))} people, {number(found.evaluator.m)} twins each; ε = {found.evaluator.epsilon:g}."
-    yield Paragraph(Strong(words.people_sentence(measured)), kind=measured.kind)
+    yield Paragraph(Strong(people_sentence(measured)), kind=measured.kind)
     yield Paragraph(twins, tone="small")
     yield from flip_blocks(measured)
     yield bits_table(measured)
@@ -119,46 +103,34 @@ def _cases(run: Run) -> dict[str, Any]:
 
 def _repairs(found: RepairResult) -> dict[str, Any]:
     """As held-out evidence has it, the model as it is first."""
-    rows = [("as it is", found.before_held_out, None), *((one.name, one.held_out, one) for one in found.repairs)]
+    figures = [found.before_held_out, *(one.held_out for one in found.repairs)]
     return {
-        "repair": [name for name, _, _ in rows],
-        **{
-            name: [getattr(figures, name) for _, figures, _ in rows]
-            for name in ("accuracy", "k_mean", "k_mean_rows", "id_rate", "id_rate_rows")
-        },
-        "accuracy_change_95": [None if one is None else points(one) or None for _, _, one in rows],
-        "k_max_proved": [None if one is None or one.proof is None else one.proof.bound for _, _, one in rows],
-        "within_budget": [one is None or one.within_budget for _, _, one in rows],
-        "chosen": [one is not None and one is found.chosen for _, _, one in rows],
+        "repair": ["as it is", *(one.name for one in found.repairs)],
+        **_columns(figures, "accuracy", "k_mean", "k_mean_rows", "id_rate", "id_rate_rows"),
+        "accuracy_change_95": [None, *(points(one) or None for one in found.repairs)],
+        "k_max_proved": [None, *(None if one.proof is None else one.proof.bound for one in found.repairs)],
+        "within_budget": [True, *(one.within_budget for one in found.repairs)],
+        "chosen": [False, *(one is found.chosen for one in found.repairs)],
     }
 
 
 def _statements(found: Certificate) -> dict[str, Any]:
-    names = (
-        "kind",
-        "property",
-        "model",
-        "population",
-        "people",
-        "certified",
-        "falsified",
-        "open",
-        "bound",
-        "confidence",
-    )
-    columns = {name: [getattr(one, name) for one in found.statements] for name in names}
-    return {**columns, "statement": [one.sentence() for one in found.statements]}
+    names = ("kind", "property", "model", "population", "people", "certified", "falsified", "open", "bound")
+    return {
+        **_columns(found.statements, *names, "confidence"),
+        "statement": [one.sentence() for one in found.statements],
+    }
 
 
-def _neurons(found: DebugResult) -> dict[str, Any]:
-    names = ("layer", "neuron", "acd", "acd_low", "acd_high", "label")
-    return {name: [getattr(one, name) for one in found.neurons] for name in names}
+def _columns(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:
+    return {name: [getattr(one, name) for one in rows] for name in names}
 
 
+_NEURONS = ("layer", "neuron", "acd", "acd_low", "acd_high", "label")
 _VIEWS: dict[type[Any], _View] = {
-    Measurement: _View(_measurement, "severity", _figures),
-    Run: _View(_run, "severity", _cases),
-    DebugResult: _View(debug_blocks, "shapley", _neurons),
-    RepairResult: _View(repair_blocks, "pareto", _repairs),
-    Certificate: _View(certificate_blocks, "statements", _statements),
+    Measurement: (_measurement, "severity", _figures),
+    Run: (_run, "severity", _cases),
+    DebugResult: (debug_blocks, "shapley", lambda found: _columns(found.neurons, *_NEURONS)),
+    RepairResult: (repair_blocks, "pareto", _repairs),
+    Certificate: (certificate_blocks, "statements", _statements),
 }

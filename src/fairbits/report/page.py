@@ -2,13 +2,17 @@
 
 A part of the page is a function of ``sections/`` and a line here; HTML and Markdown draw the same blocks.
 
+The record as JSON: the search's figures under their fixed names, and a section for every other stage.
+
 The report of a table of scores: groups and indirect bits, in the same three formats as any other report.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,18 +21,24 @@ from fairbits._version import __version__
 from fairbits.blocks import Block, Cards, Commands, Facts, Fold, Page, PagePart, Paragraph, Strong, Text, paragraphs
 from fairbits.errors import FairbitsError, OptionError, choose_from
 from fairbits.options import AuditOptions, flag_words
+from fairbits.repair import RepairCandidate, RepairResult
 from fairbits.report.forms import FORMS, FormMaker
-from fairbits.report.html import render_page
+from fairbits.report.html import render_page, template
 from fairbits.report.manifest import FILING, FORMATS, files_of, write_manifest
 from fairbits.report.markdown import render_markdown_page
-from fairbits.report.record import Opening, ReportData
-from fairbits.report.sections.affected import affected_blocks, who_blocks
-from fairbits.report.sections.certainty import certainty_blocks, limitation_blocks
+from fairbits.report.record import Opening, Portrait, ReportData
 from fairbits.report.sections.details import detail_blocks
-from fairbits.report.sections.paperwork import file_blocks, filing_page, regulation_blocks, sign_off_blocks
-from fairbits.report.sections.people import people_blocks
-from fairbits.report.sections.repairs import repair_blocks
-from fairbits.report.sections.summary import facts, quality_cards, sources_of, summary_blocks
+from fairbits.report.sections.paperwork import file_blocks, filing_page, regulations_fold, sign_off_blocks
+from fairbits.report.sections.people import affected_blocks, people_blocks, who_blocks
+from fairbits.report.sections.repairs import changes, repair_blocks, shown_repairs, words_of
+from fairbits.report.sections.summary import (
+    certainty_blocks,
+    facts,
+    limitation_blocks,
+    quality_cards,
+    sources_of,
+    summary_blocks,
+)
 from fairbits.report.sections.texts import wording_blocks
 from fairbits.report.sections.treatment import (
     impact_blocks,
@@ -39,17 +49,11 @@ from fairbits.report.sections.treatment import (
     summary,
     treatment_blocks,
 )
-from fairbits.report.summary import FORMAT, summary_of
-from fairbits.store import plain, write_json, write_whole
+from fairbits.store import plain, record_to_json, write_json, write_whole
 from fairbits.subject import Subject
 from fairbits.text import shortened
 
 HTML, MARKDOWN, SUMMARY = FORMATS
-
-
-def _repairs(data: ReportData) -> Iterable[Block]:
-    return () if data.repaired is None else repair_blocks(data.repaired)
-
 
 #: Name, title and blocks of each part; one without blocks is left out. The last ones are folded.
 PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
@@ -63,7 +67,7 @@ PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
         "People treated most differently",
         lambda data: people_blocks(data) if data.people and not data.about.blind else (),
     ),
-    ("repairs", "What to do", _repairs),
+    ("repairs", "What to do", lambda data: () if data.repaired is None else repair_blocks(data.repaired)),
     ("certainty", "How certain", certainty_blocks),
     ("limitations", "Limitations", limitation_blocks),
     ("sign-off", "Sign-off", sign_off_blocks),
@@ -73,31 +77,29 @@ PARTS: tuple[tuple[str, str, Callable[[ReportData], Iterable[Block]]], ...] = (
 def write_report(data: ReportData, folder: Path, *, forms: Iterable[str] = (), run: Path | None = None) -> Path:
     """Write report.html, report.md, summary.json, forms that are asked for, and the manifest of the folder; an older
     signature is removed."""
-    makers = _makers(forms)
-    return _write(data, _drawn_page(data), summary_of(data), folder, makers, run or folder)
+    return _write(data, _makers(forms), _drawn_page(data), summary_of(data), folder, run or folder)
 
 
 def _makers(forms: Iterable[str]) -> list[tuple[str, FormMaker]]:
     """Files and what makes them, of forms that there are: asked before anything is drawn."""
     names = list(forms)
-    strange = next((name for name in names if name not in FORMS), None)
-    if strange is not None:
-        raise OptionError(f"{strange!r} is no form; {choose_from(strange, FORMS)}")
+    for name in names:
+        if name not in FORMS:
+            raise OptionError(f"{name!r} is no form; {choose_from(name, FORMS)}")
     return [FORMS[name] for name in names]
 
 
 def _write(
     data: ReportData,
+    makers: Iterable[tuple[str, FormMaker]],
     page: Page,
     summary: Mapping[str, Any],
     folder: Path,
-    makers: Iterable[tuple[str, FormMaker]],
     run: Path,
 ) -> Path:
     """Write a report in its formats, each there whole or not at all, and the manifest of its folder last."""
-    content = {name: make(data, page, run) for name, make in makers}
+    content, made = {name: make(data, page, run) for name, make in makers}, data.reproduction
     content |= {HTML: render_page(page).encode(), MARKDOWN: render_markdown_page(page).encode()}
-    made = data.reproduction
     if data.proxies is not None and (data.proxies.get("filing") or {}).get("distributed"):
         content[FILING] = render_page(filing_page(data.proxies, made.created)).encode()
     try:
@@ -105,8 +107,11 @@ def _write(
         for name, written in content.items():
             write_whole(folder / name, written)
         write_json(folder / SUMMARY, summary)
-        about = {"subject": data.about.subject, "identity": made.identity, "run": made.created}
-        write_manifest(folder, about=about, hashed=data.files if data.folder == folder else ())
+        write_manifest(
+            folder,
+            about={"subject": data.about.subject, "identity": made.identity, "run": made.created},
+            hashed=data.files if data.folder == folder else (),
+        )
     except OSError as error:
         raise OptionError(
             f"cannot write to {str(folder)!r}: {error.strerror or error}; choose another --out."
@@ -115,7 +120,6 @@ def _write(
 
 
 def render_html(data: ReportData) -> str:
-    """The record as one HTML file."""
     return render_page(_drawn_page(data))
 
 
@@ -126,21 +130,19 @@ def _drawn_page(data: ReportData) -> Page:
 
 
 def render_markdown(data: ReportData) -> str:
-    """The record as Markdown."""
     return render_markdown_page(page_of(data))
 
 
 def page_of(data: ReportData, drawn: dict[str, str] | None = None) -> Page:
     """Everything that the page says, with its pictures as SVG where there are any."""
-    about = data.about
-    bits = f"{data.bits:.2f} of {about.bits_limit:.2f} bits"
+    bits = f"{data.bits:.2f} of {data.about.bits_limit:.2f} bits"
     first, second = _sentences(data, bits)
-    told = "what its score tells" if about.blind and data.proxies else bits
+    told = "what its score tells" if data.about.blind and data.proxies else bits
     return Page(
-        subject=about.subject,
+        subject=data.about.subject,
         command=f"audit · {data.reproduction.created[:10]}",
-        title=f"{about.subject}: {told}",
-        heading=f"{about.subject}: fairbits audit",
+        title=f"{data.about.subject}: {told}",
+        heading=f"{data.about.subject}: fairbits audit",
         sentence=first,
         opening=tuple(_opening(data, second)),
         parts=parts_of(data),
@@ -152,15 +154,14 @@ def page_of(data: ReportData, drawn: dict[str, str] | None = None) -> Page:
 
 def parts_of(data: ReportData) -> list[PagePart]:
     """The parts that this report has, in order; where one cannot be written, its title is in the message."""
-    parts = []
+    parts: list[PagePart] = []
     title = ""
     try:
         for name, title, blocks in PARTS:
             found = tuple(blocks(data))
             parts += [PagePart(name, title, found)] if found else []
         title = "Details"
-        there = {part.name: part.title for part in parts}
-        return [*parts, PagePart("details", title, tuple(detail_blocks(data, there)))]
+        return [*parts, PagePart("details", title, detail_blocks(data, parts))]
     except FairbitsError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -210,26 +211,22 @@ def write_scores_report(
 ) -> Path:
     """Write report.html, report.md, summary.json, forms that are asked for and manifest.json of a table of scores."""
     makers = _makers(forms)
-    sentence = lead(document, blind=True).strip() or _unknown(document)
-    data = _data(document, subject, folder, record, sentence)
-    summary_part: list[Block] = [
-        Cards(tuple(quality_cards(data.about.quality))),
-        Facts([*data.opening.about.items(), *facts(data)]),
+    # Where nothing can be known about any attribute, the reason is the finding.
+    reasons = [
+        f"What the score tells cannot be known: {one['reason']}" for one in document["attributes"] if one["reason"]
     ]
+    sentence = lead(document, blind=True).strip() or [*reasons, "Nothing was found."][0]
+    data = _data(document, subject, folder, record, sentence)
+    cards = Cards(tuple(quality_cards(data.about.quality)))
     parts = [
-        PagePart("summary", "Summary", summary_part),
+        PagePart("summary", "Summary", [cards, Facts([*data.opening.about.items(), *facts(data)])]),
         PagePart("treatment", "Proxies", tuple(proxy_blocks(document)), "statistical"),
         PagePart("impact", "Impact", tuple(impact_blocks(document)), "statistical"),
         PagePart("sign-off", "Sign-off", tuple(sign_off_blocks(data))),
     ]
-    made = Fold(
-        "Reproduce",
-        [Commands(_commands(record, subject)), Facts(list((record.get("versions") or {}).items()))],
-        name="reproduce",
-    )
-    folds = [made, Fold("Files", tuple(file_blocks(data)), name="files")]
-    titles = {part.name: part.title for part in parts} | {str(fold.name): str(fold.title) for fold in folds}
-    folds.append(Fold("Regulations", tuple(regulation_blocks(titles)), name="regulations"))
+    again: list[Block] = [Commands([_command(record, subject)]), Facts(list((record.get("versions") or {}).items()))]
+    folds = [Fold("Reproduce", again, name="reproduce"), Fold("Files", tuple(file_blocks(data)), name="files")]
+    details = PagePart("details", "Details", [*folds, regulations_fold(parts, folds)])
     page = Page(
         subject=subject.name,
         command=f"audit of scores · {data.reproduction.created[:10]}",
@@ -241,16 +238,16 @@ def write_scores_report(
             *paragraphs((f"{document['rows']:,} people, their scores only.", LIMITS), "lead"),
             *paragraphs((f"Note: {note}" for note in subject.notes), "note"),
         ),
-        parts=[*parts, PagePart("details", "Details", folds)],
+        parts=[*parts, details],
         pictures=pictures(document),
         made_from="the table's own scores",
         glossary=True,
     )
-    figures = {} if subject.quality is None else subject.quality.figures()
     about = {"subject": subject.name, "rows": document["rows"], "scores_only": True, "fairbits": __version__}
-    about["identity"] = data.reproduction.identity
-    whole = plain({**about, "format": FORMAT, **figures, "sentence": sentence, "proxies": summary(document)})
-    return _write(data, page, whole, folder, makers, run or folder)
+    about |= {"identity": data.reproduction.identity, "format": FORMAT}
+    figures = {} if subject.quality is None else subject.quality.figures()
+    whole = plain({**about, **figures, "sentence": sentence, "proxies": summary(document)})
+    return _write(data, makers, page, whole, folder, run or folder)
 
 
 def _data(
@@ -291,17 +288,114 @@ def _data(
     return cast(ReportData, found)
 
 
-def _commands(record: Mapping[str, Any], subject: Subject) -> tuple[str, ...]:
-    """The commands that make the audit again."""
+def _command(record: Mapping[str, Any], subject: Subject) -> str:
     stated: dict[str, Any] = {name: record.get(name) for name in ("seed", "by", "data_source", "distributed")}
-    asked = AuditOptions(**stated)
+    flags = flag_words(AuditOptions(**stated))
     name = Path(str(record.get("source") or "SUBJECT")).name
-    return (
-        shlex.join(["fairbits", "audit", name, *flag_words(asked), "--out", "again", *subject.options.typed_grants()]),
-    )
+    return shlex.join(["fairbits", "audit", name, *flags, "--out", "again", *subject.options.typed_grants()])
 
 
-def _unknown(document: Mapping[str, Any]) -> str:
-    """Where nothing can be known about any attribute, the reason is the finding."""
-    reasons = [one["reason"] for one in document["attributes"] if one["reason"]]
-    return f"What the score tells cannot be known: {reasons[0]}" if reasons else "Nothing was found."
+#: Raised when a key changes its meaning or goes; new keys do not raise it.
+FORMAT = 1
+SCHEMA = "summary.schema.json"
+SECTIONS = ("format", "report", "measure", "debug", "repair", "certify", "proxies", "gate")
+#: What only the pictures of a person take.
+_DRAWN = ("scores", "classes", "own_twin")
+
+
+def summary_of(data: ReportData) -> dict[str, Any]:
+    """The content of summary.json; a stage that was not run is null."""
+    search = {name: value for name, value in data.searched.figures.items() if name not in SECTIONS}
+    measured = data.measured
+    document = {
+        **search,
+        **data.about.quality.figures(),
+        "format": FORMAT,
+        "report": {
+            "fairbits": __version__,
+            "sentence": data.sentence,
+            "direct": data.direct,
+            "by_structure": data.about.blind,
+            "people": data.opening.people,
+            "people_kind": data.opening.kind,
+            "bits": data.bits,
+            "protected": list(data.about.protected),
+            "near": [asdict(one) for one in data.near],
+            "worst": [
+                {name: getattr(one, name) for name in Portrait.__slots__ if name not in _DRAWN} for one in data.people
+            ],
+            "examined": list(data.examined),
+            "not_examined": list(data.not_examined),
+            "identity": data.reproduction.identity,
+            "commands": list(data.reproduction.commands),
+            "versions": dict(data.reproduction.versions),
+            "status": data.reproduction.status,
+            "made_by": data.opening.made_by,
+            "about": dict(data.opening.about),
+            "sources": [asdict(one) for one in data.opening.sources],
+            "warnings": list(data.warnings),
+            "contradictions": [one.document() for one in data.contradictions],
+        },
+        "measure": {
+            **measured.figures,
+            **data.about.quality.figures(),
+            "rows_total": measured.rows_total,
+            "noise": None if measured.noise is None else measured.noise.document(),
+            "bound": dict(measured.bound),
+            "histogram": [{"k": k, "people": people} for k, people in measured.histogram],
+            "stakes": [asdict(stake) for stake in measured.stakes],
+            "harms": [asdict(harm) for harm in measured.harms],
+            "harmed_people": measured.harmed_people,
+        },
+        "debug": None if data.debugged is None else data.debugged.summary(),
+        "repair": None if data.repaired is None else _repair(data.repaired),
+        "certify": [one.document() for one in data.certified] or None,
+        "proxies": summary(data.proxies),
+        "gate": None if data.gate is None else dict(data.gate),
+        **({} if data.words is None else {"words": record_to_json(data.words)}),
+    }
+    return dict(plain(document))
+
+
+def json_schema() -> dict[str, Any]:
+    return dict(json.loads(template(SCHEMA, folder="")))
+
+
+def _repair(found: RepairResult) -> dict[str, Any]:
+    """Headline figures and every repair; the groups and both halves in full are in repair.json."""
+    evidence, proof = found.evidence, None if found.chosen is None else found.chosen.proof
+    names = ("selection", "equal_opportunity", "average_odds")
+    return {
+        "chosen": "" if found.chosen is None else found.chosen.name,
+        "k_max_proved": None if proof is None else proof.bound,
+        "proof": "" if proof is None else proof.text,
+        "max_accuracy_loss": found.max_accuracy_loss,
+        "held_out_cases": evidence.held_out_cases,
+        "held_out_rows": evidence.held_out_rows,
+        "rows_unseen_by_model": evidence.rows_unseen_by_model,
+        "changes": changes(found),
+        "repairs": [_candidate(one, found) for one in shown_repairs(found)],
+        "groups": [
+            {
+                "attributes": before.attributes,
+                **{name: (getattr(before, name), getattr(after, name)) for name in names},
+            }
+            for before, after in zip(found.groups_before, found.groups_after, strict=True)
+        ],
+        "files": [path.name for path in found.files],
+        "warnings": [*evidence.notes, *found.warnings],
+    }
+
+
+def _candidate(one: RepairCandidate, found: RepairResult) -> dict[str, Any]:
+    low, high = one.held_out_loss_low, one.held_out_loss_high
+    return {
+        "name": one.name,
+        "words": words_of(one),
+        **{name: getattr(one.held_out, name) for name in ("accuracy", "k_mean", "id_rate", "id_rate_rows")},
+        **{name: getattr(one, name) for name in ("within_budget", "yardstick", "k_max_proved", "raises")},
+        "on_front": not one.dominated,
+        "chosen": one is found.chosen,
+        "change_low": None if high is None else -high,
+        "change_high": None if low is None else -low,
+    }

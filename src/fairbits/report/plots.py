@@ -5,27 +5,20 @@ A figure is an ordinary matplotlib figure, made without pyplot: global settings 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
-
-import numpy as np
 
 from fairbits.certify import Certificate
 from fairbits.debug import DebugResult, read_debug
 from fairbits.errors import OptionError
 from fairbits.measure import Evaluator, Measurement, Person
 from fairbits.repair import RepairResult, read_repair
-from fairbits.report.compute import evaluator_of_run
-from fairbits.report.evidence import searched_of, summary_of_run
+from fairbits.report.compute import evaluator_of_run, searched_of, summary_of_run
 from fairbits.report.figures import charts, portraits
-from fairbits.report.figures import network as insides
 from fairbits.report.figures.svg import Picture
 from fairbits.report.record import Axes, Portrait
 from fairbits.report.sections.people import axes_of, portrait_of
 from fairbits.store import Case, Run, subject_of
-
-if TYPE_CHECKING:
-    from fairbits.domain import Codes
 
 #: What knows the model that the twins of a person are scored with.
 Source = Run | Measurement | Evaluator
@@ -44,16 +37,9 @@ def twins(case: Case | Person | dict[str, str], source: Source) -> Picture:
         One of ``run.worst()`` or ``measurement.worst()``, or a person as names and labels.
     source
         The run, measurement or evaluator that it belongs to.
-
-    Returns
-    -------
-    Picture
-        The picture.
     """
-    evaluator = _evaluator(source)
-    person = portrait_of(evaluator, _codes(case, evaluator))
-    axes = axes_of(evaluator)
-    return portraits.heat_map(person, axes) or portraits.line(person, axes) or portraits.staircase(person, axes)
+    drawn = _person(case, source)
+    return portraits.heat_map(*drawn) or portraits.line(*drawn) or portraits.staircase(*drawn)
 
 
 def steps(case: Case | Person | dict[str, str], source: Source) -> Picture:
@@ -65,14 +51,8 @@ def steps(case: Case | Person | dict[str, str], source: Source) -> Picture:
         One of ``run.worst()`` or ``measurement.worst()``, or a person as names and labels.
     source
         The run, measurement or evaluator that it belongs to.
-
-    Returns
-    -------
-    Picture
-        The picture.
     """
-    evaluator = _evaluator(source)
-    return portraits.staircase(portrait_of(evaluator, _codes(case, evaluator)), axes_of(evaluator))
+    return portraits.staircase(*_person(case, source))
 
 
 def severity(of: Run | Measurement) -> Picture:
@@ -82,11 +62,6 @@ def severity(of: Run | Measurement) -> Picture:
     ----------
     of
         The run or measurement.
-
-    Returns
-    -------
-    Picture
-        The picture.
     """
     if isinstance(of, Measurement):
         return charts.severity([(k, people, None) for k, people in of.histogram().items()], "rows")
@@ -112,11 +87,6 @@ def shapley(of: Run | DebugResult) -> Picture:
     of
         The run, or the result of debugging.
 
-    Returns
-    -------
-    Picture
-        The picture.
-
     Raises
     ------
     OptionError
@@ -136,11 +106,6 @@ def network(run: Run) -> Picture:
     run
         The run.
 
-    Returns
-    -------
-    Picture
-        The picture.
-
     Raises
     ------
     OptionError
@@ -148,9 +113,7 @@ def network(run: Run) -> Picture:
     """
     found = _debugged(run)
     _filled(found.layers, run)
-    if found.units == "trees":
-        return insides.trees(found)
-    return insides.network(found)[0]
+    return charts.trees(found) if found.units == "trees" else charts.network(found)[0]
 
 
 def curves(run: Run) -> Picture:
@@ -160,11 +123,6 @@ def curves(run: Run) -> Picture:
     ----------
     run
         The run.
-
-    Returns
-    -------
-    Picture
-        The picture.
 
     Raises
     ------
@@ -185,19 +143,12 @@ def pareto(of: Run | RepairResult) -> Picture:
     of
         The run, or the result of a repair.
 
-    Returns
-    -------
-    Picture
-        The picture.
-
     Raises
     ------
     OptionError
         If the run was not repaired.
     """
-    if isinstance(of, RepairResult):
-        return charts.pareto(of)
-    found = read_repair(of.folder)
+    found = of if isinstance(of, RepairResult) else read_repair(of.folder)
     if found is None:
         raise OptionError(f"the run in {str(of.folder)!r} was not repaired; call run.repair() first.")
     return charts.pareto(found)
@@ -210,11 +161,6 @@ def statements(of: Certificate) -> Picture:
     ----------
     of
         The certificate.
-
-    Returns
-    -------
-    Picture
-        The picture.
 
     Raises
     ------
@@ -238,14 +184,13 @@ def _evaluator(source: Source) -> Evaluator:
     return _EVALUATORS[source]
 
 
-def _codes(case: Any, evaluator: Evaluator) -> Codes:
-    """Codes of a person; protected values do not matter, so they may be missing."""
+def _person(case: Any, source: Source) -> tuple[Portrait, Axes]:
+    """A portrait; protected values do not matter, so they may be missing."""
+    evaluator = _evaluator(source)
     schema = evaluator.schema
-    person = dict(case if isinstance(case, dict) else case.attributes)
-    for i in schema.protected_columns:
-        attribute = schema.attributes[i]
-        person.setdefault(attribute.name, attribute.read(attribute.low))
-    return np.atleast_2d(schema.codes_of(person))
+    own = case if isinstance(case, dict) else case.attributes
+    person = {**{name: schema[name].read(schema[name].low) for name in schema.protected}, **own}
+    return portrait_of(evaluator, schema.codes_of(person)), axes_of(evaluator)
 
 
 def _debugged(run: Run) -> DebugResult:

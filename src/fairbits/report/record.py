@@ -18,8 +18,6 @@ from fairbits.subject import Quality
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The subject that was examined, and how."""
-
     subject: str
     protected: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -41,8 +39,6 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """How to get the same figures again."""
-
     commands: tuple[str, ...]
     seed: int
     identity: str
@@ -63,7 +59,6 @@ class Near:
 
     @property
     def kind(self) -> str:
-        """What kind of figure it is."""
         return "exact" if self.exact else "lower bound"
 
 
@@ -98,14 +93,11 @@ class Measured:
 
     @property
     def kind(self) -> str:
-        """What kind of figures about the rows they are."""
         return "statistical" if not self.complete or self.noise else "lower bound" if self.bounded else "exact"
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The search so far, at one moment."""
-
     seconds: float
     cases: int
     id_cases: int
@@ -114,8 +106,6 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What the search found."""
-
     figures: Mapping[str, Any]
     histogram: tuple[tuple[int, int, int], ...]
     progress: tuple[Moment, ...]
@@ -157,8 +147,6 @@ class Axes:
 
 @dataclass(frozen=True, slots=True)
 class DecisionSource:
-    """A file that the figures rest on."""
-
     what: str
     name: str
     sha256: str | None = None

@@ -5,26 +5,33 @@ Pictures of debugging: the share of data and training, how k goes over a neuron'
 Indirect bits and group rates over time, one picture.
 
 Pictures of a comparison: the pace of each strategy, its single runs, and how it stands against the yardstick.
+
+The network as layers: how much each widens the distance between twins, and the neurons of the suspect layer. A tree
+ensemble: how far apart each tree puts twins, and which splits do it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes as Frame
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fairbits.certify import Statement
-from fairbits.debug import Attribution, DebugResult, NeuronEffect
+from fairbits.debug import Attribution, DebugResult, LayerEffect, NeuronEffect
+from fairbits.measure import symbol_of
 from fairbits.repair import RepairResult
-from fairbits.report.figures.palette import BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
+from fairbits.report.figures.palette import BAND, BLUE, GREY, GROUND, INK, MUTED, ORANGE, RULE
 from fairbits.report.figures.svg import SMALL, Picture, frame, name_axes, picture, say, ticks
 from fairbits.report.record import Moment
-from fairbits.report.sections.inside import mean_reported, suspects_of
+from fairbits.report.sections.details import mean_reported, suspects_of
 from fairbits.report.sections.repairs import shown_repairs
-from fairbits.text import percent, shortened
+from fairbits.text import number, percent, shortened, signed
 
 #: Bars of a histogram; neighbouring severities share one where there are more.
 MAX_BARS = 45
@@ -55,23 +62,18 @@ def severity(counts: Sequence[tuple[int, int, int | None]], what: str) -> Pictur
 def progress(moments: Sequence[Moment]) -> Picture:
     """The largest k so far and, below it, the cases so far, over the seconds of the search."""
     made = picture(420, 250)
-    seconds = [moment.seconds for moment in moments]
-    upper = frame(made, (58, 138, 412, 214))
-    upper.step(seconds, [moment.k_max for moment in moments], where="post", color=ORANGE, linewidth=2)
-    upper.set_ylim(0, max(moment.k_max for moment in moments) * 1.12 + 1)
-    upper.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    seconds, k, cases = zip(*((one.seconds, one.k_max, one.cases) for one in moments), strict=True)
+    upper, lower = frame(made, (58, 138, 412, 214)), frame(made, (58, 46, 412, 106))
+    upper.step(seconds, k, where="post", color=ORANGE, linewidth=2)
     upper.tick_params(labelbottom=False)
-    name_axes(upper, y="largest k so far")
-    lower = frame(made, (58, 46, 412, 106))
-    cases = [moment.cases for moment in moments]
     lower.fill_between(seconds, cases, color=BLUE, alpha=0.22, linewidth=0)
     lower.plot(seconds, cases, color=BLUE, linewidth=2)
-    lower.set_ylim(0, max(cases) * 1.12 + 1)
-    lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-    lower.yaxis.set_major_formatter(_COUNTS)
-    name_axes(lower, "seconds of search", "distinct cases so far")
-    for ax in (upper, lower):
+    for ax, values, what in ((upper, k, "largest k so far"), (lower, cases, "distinct cases so far")):
         ax.set_xlim(0, seconds[-1] or 1)
+        ax.set_ylim(0, max(values) * 1.12 + 1)
+        ax.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        ax.yaxis.set_major_formatter(_COUNTS)
+        name_axes(ax, "seconds of search" if ax is lower else "", what)
     return made
 
 
@@ -80,11 +82,8 @@ def shapley(found: Attribution) -> Picture:
     alone = {subset.attributes[0]: subset.q_inf for subset in found.subsets if len(subset.attributes) == 1}
     total = sum(found.q_inf.values()) or 1.0
     ranked = sorted(found.attributes, key=lambda name: -found.q_inf[name])
-    values = [found.q_inf[name] for name in ranked]
-    height = 64 + 38 * len(ranked)
-    made = picture(420, height)
-    ax = frame(made, (118, 44, 404, height - 24), grid="x")
-    places = np.arange(len(ranked))
+    values, places = [found.q_inf[name] for name in ranked], np.arange(len(ranked))
+    made, ax = _rows(ranked, (420, 64 + 38 * len(ranked)), (118, 44, 404, 24))
     ax.barh(places, values, 0.56, color=BLUE)
     ax.plot([alone[name] for name in ranked], places, "|", color=INK, markersize=19, markeredgewidth=2)
     ax.axvline(0, color=RULE, linewidth=1)
@@ -95,31 +94,24 @@ def shapley(found: Attribution) -> Picture:
         colour = {"color": GROUND, "ha": "right", "weight": "bold"} if inside else {"color": INK, "ha": "left"}
         say(ax, where, place, f"{value:.2f} ({percent(value / total, 0)})", va="center", **colour)
     ax.set_xlim(min(0, *values), reach * 1.12 if values[-1] > 0.3 * reach else reach * 1.3)
-    ax.set_ylim(len(ranked) - 0.4, -0.6)
-    ticks(ax, "y", places, ranked)
     name_axes(ax, "bits (Q∞), mean over the cases looked at")
     return made
 
 
 def statements(found: Sequence[Statement]) -> Picture:
     """A bar for each statement: certified, open, falsified."""
-    height = 70 + 34 * len(found)
-    made = picture(640, height)
-    ax = frame(made, (250, 44, 616, height - 26), grid="x")
-    places = np.arange(len(found))
+    made, ax = _rows([""] * len(found), (640, 70 + 34 * len(found)), (250, 44, 616, 26))
     left = np.zeros(len(found))
     for name, colour in (("certified", BLUE), ("open", GREY), ("falsified", ORANGE)):
         shares = np.array([getattr(one, name) / max(one.people, 1) for one in found])
-        ax.barh(places, shares, 0.6, left=left, color=colour)
+        ax.barh(np.arange(len(found)), shares, 0.6, left=left, color=colour)
         left += shares
     ax.set_xlim(0, 1)
-    ax.set_ylim(len(found) - 0.4, -0.6)
-    ax.set_yticks([])
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share, 0)))
     for place, one in enumerate(found):
         words = "no flip" if one.property == "flips" else f"k ≤ {one.bound:g}"
-        where = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "center"}
-        say(ax, -0.02, place, f"{shortened(one.population, 26)}: {words}", **where)
+        named = f"{shortened(one.population, 26)}: {words}"
+        say(ax, -0.02, place, named, transform=ax.get_yaxis_transform(), ha="right", va="center")
     name_axes(ax, "certified (blue), open (grey), falsified (orange)")
     return made
 
@@ -135,13 +127,11 @@ def pareto(found: RepairResult) -> Picture:
     say(ax, 0.995, allowed, words, transform=ax.get_yaxis_transform(), ha="right", va="bottom", color=MUTED)
     points = [(before.k_mean, before.accuracy, "as it is")]
     ax.plot(before.k_mean, before.accuracy, "D", ms=9, color=INK, zorder=4)
-    repairs = shown_repairs(found)
-    for one in sorted(repairs, key=lambda one: (one is not found.chosen, one.dominated)):
+    for one in sorted(shown_repairs(found), key=lambda one: (one is not found.chosen, one.dominated)):
         chosen, after = one is found.chosen, one.held_out
         fill = ORANGE if chosen else GREY if one.dominated else BLUE
-        inner = GROUND if one.yardstick else fill
-        size, above = (12, 4) if chosen else (7, 3)
-        ax.plot(after.k_mean, after.accuracy, "o", ms=size, color=inner, mec=fill, mew=1.6, zorder=above)
+        how: Any = {"ms": 12, "zorder": 4} if chosen else {"ms": 7, "zorder": 3}
+        ax.plot(after.k_mean, after.accuracy, "o", color=GROUND if one.yardstick else fill, mec=fill, mew=1.6, **how)
         points.append((after.k_mean, after.accuracy, one.name))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share)))
     ax.margins(0.12, 0.14)
@@ -153,7 +143,6 @@ def pareto(found: RepairResult) -> Picture:
 def _name_points(ax: Frame, points: Sequence[tuple[float, float, str]]) -> None:
     """A name beside each dot, the first ones first, wherever there is room for it; the table has all names."""
     ax.autoscale_view()
-    left, right = ax.bbox.x0, ax.bbox.x1
     dots = ax.transData.transform([(x, y) for x, y, _ in points])
     taken = [(across - 5, up - 5, across + 5, up + 5) for across, up in dots]
     for (x, y, name), (across, up) in zip(points, dots, strict=True):
@@ -162,7 +151,7 @@ def _name_points(ax: Frame, points: Sequence[tuple[float, float, str]]) -> None:
         for aside, above in ((9, -4), (-9 - wide, -4), (-wide / 2, 9), (-wide / 2, -18)):
             box = (across + aside, up + above, across + aside + wide, up + above + SMALL)
             free = all(box[2] < a or box[0] > c or box[3] < b or box[1] > d for a, b, c, d in taken)
-            if free and left <= box[0] and box[2] <= right:
+            if free and ax.bbox.x0 <= box[0] and box[2] <= ax.bbox.x1:
                 taken.append(box)
                 how: Any = {"textcoords": "offset pixels", "fontsize": SMALL, "parse_math": False}
                 ax.annotate(words, (x, y), xytext=(aside, above), color=INK, **how)
@@ -189,20 +178,16 @@ def curves(found: DebugResult) -> Picture | None:
     if not shown:
         return None
     columns = min(3, len(shown))
-    rows = -(-len(shown) // columns)
-    width, height = 640, 34 + 148 * rows
-    made = picture(width, height)
-    before = mean_reported(found)
+    wide, height = 586 / columns, 34 + 148 * -(-len(shown) // columns)
+    made, before = picture(640, height), mean_reported(found)
     every = [held.reported for one in shown for held in one.curve] + [before]
     low, high = min(every), max(every)
     room = 0.08 * (high - low or 1.0)
-    for number, one in enumerate(shown):
-        column, row = number % columns, number // columns
-        left = 54 + column * (width - 54) / columns
-        bottom = height - 148 * (row + 1) + 24
-        ax = frame(made, (left, bottom, left + (width - 54) / columns - 26, bottom + 88))
+    for i, one in enumerate(shown):
+        left, bottom = 54 + i % columns * wide, height - 148 * (i // columns + 1) + 24
+        ax = frame(made, (left, bottom, left + wide - 26, bottom + 88))
         values, means = [held.value for held in one.curve], [held.reported for held in one.curve]
-        colour = BLUE if (one.acd or 0.0) < 0 else ORANGE
+        colour, goes = (BLUE, "lowers") if (one.acd or 0.0) < 0 else (ORANGE, "raises")
         ax.axhline(before, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
         ax.plot(values, means, color=colour, linewidth=1.6)
         for held in one.curve:
@@ -210,10 +195,7 @@ def curves(found: DebugResult) -> Picture | None:
         ax.set_ylim(low - room, high + room)
         ax.xaxis.set_major_locator(MaxNLocator(3))
         ax.yaxis.set_major_locator(MaxNLocator(4))
-        lowers = "lowers" if (one.acd or 0.0) < 0 else "raises"
-        what = "Q1" if found.measure == "q_1" else "k"
-        words = f"neuron {one.neuron}: {lowers} {what}"
-        say(ax, 0.0, 1.04, words, transform=ax.transAxes, ha="left", va="bottom", weight="bold")
+        _title(ax, f"neuron {one.neuron}: {goes} {'Q1' if found.measure == 'q_1' else 'k'}")
     return made
 
 
@@ -222,28 +204,22 @@ COLOURS = (BLUE, ORANGE, GREY, INK)
 NAME_LETTERS, AXIS_LETTERS = 10, 66
 
 
-def over_periods(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture | None:
+def over_periods(periods: Sequence[Mapping[str, Any]], attribute: str) -> Picture:
     """What the score tells about each attribute above, the rates of one attribute's groups below."""
-    if len(periods) < 2:
-        return None
     made = picture(640, 360)
     places = np.arange(len(periods))
     upper, lower = frame(made, (62, 214, 520, 330)), frame(made, (62, 54, 520, 176))
-    names = [one["attribute"] for one in periods[0]["bits"]][: len(COLOURS)]
-    for name, colour in zip(names, COLOURS, strict=False):
-        found: list[Mapping[str, Any]] = [
-            next((one for one in period["bits"] if one["attribute"] == name), {}) for period in periods
-        ]
+    for name, colour in zip([one["attribute"] for one in periods[0]["bits"]], COLOURS, strict=False):
+        found = [_named(period["bits"], "attribute", name) for period in periods]
         _line(upper, [(one.get("bits"), one.get("low"), one.get("bits")) for one in found], name, colour)
     name_axes(upper, y="bits that the score tells (shade: at least)")
     key = "selection_rate" if any(one["selection_rate"] is not None for one in periods) else "scoring_rate"
-    tables = [next((one for one in period["groups"] if one["attribute"] == attribute), None) for period in periods]
-    people: dict[str, int] = {}
-    for one in (one for table in tables if table for one in table["groups"]):
-        people[one["group"]] = people.get(one["group"], 0) + (0 if one["small"] else one["people"])
-    groups = [group for group in sorted(people, key=lambda group: -people[group]) if people[group]][: len(COLOURS)]
-    for group, colour in zip(groups, COLOURS, strict=False):
-        rows = [_row(table, group) for table in tables]
+    tables = [_named(period["groups"], "attribute", attribute).get("groups", ()) for period in periods]
+    people = Counter[str]()
+    for one in (one for table in tables for one in table if not one["small"]):
+        people[one["group"]] += one["people"]
+    for (group, _), colour in zip(people.most_common(), COLOURS, strict=False):
+        rows = [_named(table, "group", group) for table in tables]
         ends = [(one.get(key), one.get(f"{key}_low"), one.get(f"{key}_high")) for one in rows]
         _line(lower, ends, group, colour)
     below = [shortened(one["period"], NAME_LETTERS) for one in periods]
@@ -260,8 +236,8 @@ def over_periods(periods: Sequence[Mapping[str, Any]], attribute: str) -> Pictur
     return made
 
 
-def _row(table: Mapping[str, Any] | None, group: str) -> Mapping[str, Any]:
-    return {} if table is None else next((one for one in table["groups"] if one["group"] == group), {})
+def _named(found: Sequence[Mapping[str, Any]], key: str, name: str) -> Mapping[str, Any]:
+    return next((one for one in found if one[key] == name), {})
 
 
 def _line(ax: Frame, ends: Sequence[tuple[float | None, ...]], name: str, colour: str) -> None:
@@ -282,17 +258,12 @@ def _spread_names(ax: Frame) -> None:
     named = sorted(
         (text for text in ax.texts if text.get_transform() == ax.transData), key=lambda one: one.get_position()[1]
     )
-    gap = 0.11 * (ax.get_ylim()[1] - ax.get_ylim()[0])
-    top = -np.inf
-    for text in named:
-        x, y = text.get_position()
-        top = max(y, top + gap)
-        text.set_position((x, top))
-    over = top - ax.get_ylim()[1] if named else 0.0
-    if over > 0:
-        for text in named:
-            x, y = text.get_position()
-            text.set_position((x, y - over))
+    low, high = ax.get_ylim()
+    steps = 0.11 * (high - low) * np.arange(len(named))
+    heights = np.maximum.accumulate(np.array([text.get_position()[1] for text in named]) - steps) + steps
+    over = max(0.0, heights.max(initial=high) - high)
+    for text, height in zip(named, heights, strict=True):
+        text.set_position((text.get_position()[0], height - over))
 
 
 #: Panels side by side, and the height of each.
@@ -305,21 +276,18 @@ _SHORT = FuncFormatter(
 def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yardstick: str) -> Picture:
     """A panel per strategy: its ID cases so far in blue, the yardstick's in orange, all others in grey."""
     across = min(ACROSS, len(paces))
-    down = -(-len(paces) // across)
-    width, height = 640, 34 + PANEL * down
-    made = picture(width, height)
-    step = (width - 46) / across
+    step, height = 594 / across, 34 + PANEL * -(-len(paces) // across)
+    made = picture(640, height)
     highest = max(pace[-1] for _, pace in paces) * 1.08
-    for number, (name, pace) in enumerate(paces):
-        row, column = divmod(number, across)
+    for i, (name, pace) in enumerate(paces):
+        row, column = divmod(i, across)
         left, top = 46 + column * step, height - 24 - row * PANEL
         ax = frame(made, (left, top - PANEL + 40, left + step - 16, top))
         time = np.linspace(0, seconds, len(pace))
         for other, theirs in paces:
-            if other not in (name, yardstick):
-                ax.plot(time, theirs, color=GREY, linewidth=0.7, alpha=0.5)
-            elif other != name:
-                ax.plot(time, theirs, color=ORANGE, linewidth=1.2)
+            if other != name:
+                grey: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "alpha": 0.5}
+                ax.plot(time, theirs, **({"color": ORANGE, "linewidth": 1.2} if other == yardstick else grey))
         ax.plot(time, pace, color=ORANGE if name == yardstick else BLUE, linewidth=2.4)
         ax.set_xlim(0, seconds)
         ax.set_ylim(0, highest)
@@ -330,14 +298,14 @@ def over_time(paces: Sequence[tuple[str, Sequence[float]]], seconds: float, yard
         first, last = ax.get_xticklabels()
         first.set_horizontalalignment("left")
         last.set_horizontalalignment("right")
-        ax.tick_params(labelleft=column == 0, labelbottom=number + across >= len(paces))
+        ax.tick_params(labelleft=column == 0, labelbottom=i + across >= len(paces))
         _title(ax, name, f"{pace[-1]:,.0f}")
     return made
 
 
 def dots(names: Sequence[str], values: Sequence[Sequence[float]], what: str) -> Picture:
     """A row per strategy with a dot for each run, and a bar at their mean."""
-    made, ax = _rows(names)
+    made, ax = _rows(names, (420, 60 + 25 * len(names)), (92, 48, 408, 8))
     for place, some in enumerate(values):
         ax.plot(some, [place] * len(some), "o", color=BLUE, markersize=7, alpha=0.45, markeredgewidth=0)
         ax.plot(np.mean(some), place, "|", color=INK, markersize=15, markeredgewidth=2)
@@ -348,16 +316,133 @@ def dots(names: Sequence[str], values: Sequence[Sequence[float]], what: str) -> 
     return made
 
 
-def _rows(names: Sequence[str]) -> tuple[Picture, Frame]:
-    height = 60 + 25 * len(names)
-    made = picture(420, height)
-    ax = frame(made, (92, 48, 408, height - 8), grid="x")
+def _rows(
+    names: Sequence[str], size: tuple[float, float], box: tuple[float, float, float, float]
+) -> tuple[Picture, Frame]:
+    """A row for each name; the box is left, bottom, right and, from the picture's own, top."""
+    made = picture(*size)
+    ax = frame(made, (*box[:3], size[1] - box[3]), grid="x")
     ax.set_ylim(len(names) - 0.4, -0.6)
     ticks(ax, "y", range(len(names)), list(names), max_labels=40)
     return made, ax
 
 
-def _title(ax: Frame, name: str, figure: str) -> None:
+def _title(ax: Frame, name: str, figure: str = "") -> None:
     how: Any = {"transform": ax.transAxes, "va": "bottom"}
     say(ax, 0.0, 1.04, name, ha="left", weight="bold", **how)
     say(ax, 1.0, 1.04, figure, ha="right", color=MUTED, **how)
+
+
+#: Neurons drawn in one column; the others are in the table.
+MAX_NEURONS = 64
+_HEIGHT, _FOOT, _HEAD = 420, 92, 16
+
+
+def network(found: DebugResult) -> tuple[Picture, dict[str, str]]:
+    """The network as layers, with the neurons of the suspect layer."""
+    layers = found.layers
+    width = max(420, min(860, 130 * len(layers)))
+    made = picture(width, _HEIGHT)
+    ax = frame(made, (0, 0, width, _HEIGHT), grid=None)
+    ax.set_xlim(0, width)
+    ax.set_ylim(0, _HEIGHT)
+    ax.axis("off")
+    places = np.linspace(width / len(layers) / 2, width - width / len(layers) / 2, len(layers))
+    total, middle, halo = (
+        sum(layer.votes for layer in layers) or 1,
+        _FOOT + (_HEIGHT - _FOOT) / 2,
+        "round,pad=2,rounding_size=12",
+    )
+    words: dict[str, str] = {}
+    before: list[tuple[float, float]] = []  # the right side of the column before
+    for place, layer in zip(places, layers, strict=True):
+        heights, radius, reach = _column(layer)
+        suspect = layer.layer == found.suspect
+        sides = [[(place + aside, middle + reach), (place + aside, middle - reach)] for aside in (-12, 12)]
+        if before:
+            ax.add_patch(
+                Polygon([before[0], *sides[0], before[1]], closed=True, facecolor=BAND, edgecolor="none", zorder=0)
+            )
+        before = sides[1]
+        if suspect:
+            box = FancyBboxPatch((place - 13, middle - reach - 11), 26, 2 * reach + 22, boxstyle=halo)
+            box.set(facecolor="none", edgecolor=ORANGE, linewidth=1.6)
+            ax.add_patch(box)
+            words |= _suspects(ax, place, layer, found)
+        else:
+            for height in heights:
+                ax.add_patch(Circle((place, height), radius, facecolor=GREY, edgecolor="none"))
+        _foot(ax, place, layer, total, last=layer is layers[-1], suspect=suspect)
+    return made, words
+
+
+def _column(layer: LayerEffect) -> tuple[np.ndarray, float, float]:
+    """The heights of the neurons of a layer, their radius, and half the height of all."""
+    shown = min(layer.width, MAX_NEURONS)
+    reach = min((_HEIGHT - _FOOT - 2 * _HEAD) / 2, 11.0 * (shown - 1) / 2 + 1)
+    radius = float(np.clip(reach / max(shown - 1, 1) * 0.86, 1.6, 7.0)) if shown > 1 else 6.0
+    return _FOOT + (_HEIGHT - _FOOT) / 2 + np.linspace(reach, -reach, shown) * (shown > 1), radius, reach
+
+
+def _suspects(ax: Frame, place: float, layer: LayerEffect, found: DebugResult) -> dict[str, str]:
+    """Blue is positive (activating it lowers k), orange negative, pale does neither; without an ACD a ring is left."""
+    neurons, k, before = suspects_of(found), symbol_of(found.measure), mean_reported(found)
+    known = {neuron.neuron: neuron for neuron in neurons}
+    largest = max((abs(neuron.acd) for neuron in neurons if neuron.acd is not None), default=0.0) or 1.0
+    words = {}
+    heights, radius, _ = _column(layer)
+    for index, height in enumerate(heights):
+        neuron = known.get(index)
+        dot = Circle((place, height), max(radius, 3.0), facecolor="none", edgecolor=MUTED, linewidth=1)
+        if neuron is not None and neuron.acd is not None:
+            colour = to_rgba(ORANGE if neuron.acd > 0 else BLUE, 0.1 + 0.9 * abs(neuron.acd) / largest)
+            dot.set(facecolor=colour, linewidth=0.8)
+        dot.set_gid(f"neuron-{index}")
+        words[f"neuron-{index}"] = neuron_words(layer.layer, index, neuron, before, k)
+        ax.add_patch(dot)
+    return words
+
+
+def neuron_words(layer: int, index: int, neuron: NeuronEffect | None, k_mean: float, k: str = "k") -> str:
+    start = f"Layer {layer}, neuron {index}"
+    if neuron is None:
+        return f"{start}: not studied."
+    acd, best = "no ACD within the loss allowed", neuron.best
+    if neuron.acd is not None:
+        what = f"positive: activating it lowers {k}" if neuron.acd < 0 else f"negative: activating it raises {k}"
+        acd = f"ACD {signed(neuron.acd, 3)}" + (f" ({what})" if neuron.acd != 0 else "")
+    if best is None:
+        return f"{start}: {acd}."
+    accuracy = "" if best.accuracy is None else f" at {percent(best.accuracy)} accuracy"
+    goes = f"mean {k} goes from {number(k_mean, 2)} to {number(best.reported, 2)}"
+    return f"{start}: {acd}; held at {best.value:.3g}, {goes}{accuracy}."
+
+
+def _foot(ax: Frame, place: float, layer: LayerEffect, total: int, *, last: bool, suspect: bool) -> None:
+    name = "protected input" if layer.layer == 0 else f"layer {layer.layer}" + (" (output)" if last else "")
+    how = {"ha": "center", "va": "center"}
+    say(ax, place, 62, name, weight="bold", color=ORANGE if suspect else INK, **how)
+    say(ax, place, 45, f"{layer.width} wide", color=MUTED, **how)
+    if layer.rho is not None:
+        say(ax, place, 28, f"ρ {signed(layer.rho)}", color=INK, **how)
+        say(ax, place, 11, f"{percent(layer.votes / total, 0)} of cases", color=MUTED, fontsize=SMALL, **how)
+    if layer.width > MAX_NEURONS:
+        say(ax, place, _HEIGHT - 8, f"first {MAX_NEURONS}", color=MUTED, **how)
+    ax.plot([place - 30, place + 30], [74, 74], color=RULE, linewidth=1)
+
+
+_WIDTH, _UPPER = 640, 190
+
+
+def trees(found: DebugResult) -> Picture:
+    """A bar per tree in the order of the ensemble, the suspect in orange."""
+    made = picture(_WIDTH, _UPPER)
+    ax = frame(made, (64, 46, _WIDTH - 12, _UPPER - 16))
+    numbers = np.array([tree.layer for tree in found.layers])
+    colours = [ORANGE if tree.layer == found.suspect else BLUE if tree.votes else GREY for tree in found.layers]
+    ax.bar(numbers, [tree.delta for tree in found.layers], 0.8 if len(numbers) < 120 else 1.0, color=colours)
+    ax.set_xlim(0.3, len(numbers) + 0.7)
+    ax.xaxis.set_major_locator(MaxNLocator(9, integer=True, min_n_ticks=1))
+    ax.yaxis.set_major_locator(MaxNLocator(4))
+    name_axes(ax, "tree", "δ: largest difference it makes between two twins")
+    return made

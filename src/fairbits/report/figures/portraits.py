@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from matplotlib.ticker import MaxNLocator
 from fairbits.report.figures.palette import BAND, BLUE, INK, MUTED, ON_DEEP, ON_PALE, ORANGE
 from fairbits.report.figures.svg import (
     SCORE_COLOURS,
-    SMALL,
     Picture,
     across,
     along,
@@ -54,23 +54,20 @@ class Numbers(Artist):
         self._places = ax.transData
 
     def draw(self, renderer: Any) -> None:
-        """Draw every word."""
         if not self._words:  # whole vectors are compared: no cell has a class by its score
             return
         prop = FontProperties(family=["DejaVu Sans"], size=self._size)
         up = renderer.points_to_pixels(self._size) * _HEIGHT / 2
         flip = renderer.flipy()
-        widths: dict[str, float] = {}
+        width = cache(lambda word: renderer.get_text_width_height_descent(word, prop, False)[0])
         pen = renderer.new_gc()
         for (x, y), (left, bottom, word, colour) in zip(
             self._places.transform([(x, y) for x, y, *_ in self._words]), self._words, strict=True
         ):
-            if word not in widths:
-                widths[word] = renderer.get_text_width_height_descent(word, prop, False)[0]
             pen.set_foreground(colour)
             self._anchor.set_position((left, bottom))
             high = renderer.height - y + up if flip else y - up
-            renderer.draw_text(pen, x - widths[word] / 2, high, word, prop, 0, ismath=False, mtext=self._anchor)
+            renderer.draw_text(pen, x - width(word) / 2, high, word, prop, 0, ismath=False, mtext=self._anchor)
         pen.restore()
         self.stale = False
 
@@ -101,15 +98,11 @@ class Grid:
 
 def grid_of(person: Portrait, axes: Axes) -> Grid | None:
     """Scores as a grid: the longest attribute across, the next one down, the shortest as facets."""
-    sizes = [len(values) for values in axes.values]
-    if not 1 <= len(sizes) <= 3:
-        return None
+    sizes, count = [len(values) for values in axes.values], len(person.scores)
     order = sorted(range(len(sizes)), key=lambda i: (sizes[i], i))
-    shape = [sizes[i] for i in order]
-    padded = [1] * (3 - len(order)) + shape
-    if padded[0] > MAX_FACETS or max(padded[1:]) > MAX_SIDE:
+    padded = [1] * (3 - len(order)) + [sizes[i] for i in order]
+    if not 1 <= len(sizes) <= 3 or padded[0] > MAX_FACETS or max(padded[1:]) > MAX_SIDE:
         return None
-    count = len(person.scores)
     given = (person.scores, person.classes or [-1] * count, np.arange(count) == person.own_twin)
     scores, classes, own = (np.asarray(values).reshape(sizes).transpose(order).reshape(padded) for values in given)
     words: list[Any] = [None] * (3 - len(order)) + [(axes.names[i], axes.values[i]) for i in order]
@@ -128,13 +121,10 @@ def heat_map(person: Portrait, axes: Axes) -> Picture | None:
     if grid is None or grid.row is None:
         return None
     facets, rows, columns = grid.scores.shape
-    side = _ROW if rows <= 12 else max(6, 324 // rows)
-    tall = rows * side
-    height = facets * (tall + 26) + 62
-    made = picture(_WIDTH, height)
-    top = height - 2.0
+    tall = rows * (_ROW if rows <= 12 else max(6, 324 // rows))
+    made = picture(_WIDTH, facets * (tall + 26) + 62)
     for i in range(facets):
-        top -= 24
+        top = (facets - i) * (tall + 26) + 36.0
         ax = bare(made, (_LEFT, top - tall, _WIDTH - 4, top))
         _cells(ax, grid.scores[i], grid.classes[i], axes.threshold, person)
         for row, column in np.argwhere(grid.own[i]):
@@ -144,16 +134,15 @@ def heat_map(person: Portrait, axes: Axes) -> Picture | None:
             say(ax, 0, 1.03, f"{grid.facet[0]}: {grid.facet[1][i]}", transform=ax.transAxes, va="bottom", weight="bold")
         across(ax, range(rows), grid.row[1])
         if i == facets - 1:
-            turned = columns > 5 or max(len(v) for v in grid.column[1]) > 9
-            along(ax, range(columns), grid.column[1], turned=turned)
-        top -= tall + 2
+            along(ax, range(columns), grid.column[1], turned=(columns > 5 or max(len(v) for v in grid.column[1]) > 9))
     return made
 
 
 def _cells(
     ax: Frame, scores: Floats, classes: npt.NDArray[np.int64], threshold: float | None, person: Portrait
 ) -> None:
-    norm = _norm(person, threshold)
+    above = person.high if person.high > person.low else person.low + 1
+    norm = Normalize(person.low, above) if threshold is None else TwoSlopeNorm(threshold, 0.0, 1.0)
     rows, columns = scores.shape
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(rows - 0.5, -0.5)
@@ -173,23 +162,11 @@ def _cells(
         )
     if threshold is not None:
         side = np.where(np.isnan(scores), np.nan, np.where(_below(scores, threshold), -1.0, 1.0))
-        ax.add_collection(LineCollection(_border(side), colors=ON_PALE, linewidths=2.6))
-
-
-def _norm(person: Portrait, threshold: float | None) -> Normalize:
-    if threshold is None:
-        return Normalize(person.low, person.high if person.high > person.low else person.low + 1)
-    return TwoSlopeNorm(threshold, 0.0, 1.0)
-
-
-def _border(side: Floats) -> list[list[tuple[float, float]]]:
-    """Pieces of line between neighbouring cells with different decisions, where both exist."""
-    pieces: list[list[tuple[float, float]]] = []
-    for row, column in np.argwhere(side[:, 1:] * side[:, :-1] < 0):
-        pieces.append([(column + 0.5, row - 0.5), (column + 0.5, row + 0.5)])
-    for row, column in np.argwhere(side[1:] * side[:-1] < 0):
-        pieces.append([(column - 0.5, row + 0.5), (column + 0.5, row + 0.5)])
-    return pieces
+        # Pieces of line between neighbouring cells with different decisions, where both exist.
+        upright, flat = np.argwhere(side[:, 1:] * side[:, :-1] < 0), np.argwhere(side[1:] * side[:-1] < 0)
+        pieces = [[(column + 0.5, row - 0.5), (column + 0.5, row + 0.5)] for row, column in upright]
+        pieces += [[(column - 0.5, row + 0.5), (column + 0.5, row + 0.5)] for row, column in flat]
+        ax.add_collection(LineCollection(pieces, colors=ON_PALE, linewidths=2.6))
 
 
 def line(person: Portrait, axes: Axes) -> Picture | None:
@@ -198,12 +175,9 @@ def line(person: Portrait, axes: Axes) -> Picture | None:
         return None
     made = picture(_WIDTH, 300)
     ax = frame(made, (46, 62, _WIDTH - 10, 268))
-    scores = np.asarray(person.scores)
-    _bands(ax, scores, np.asarray(person.classes) if person.classes else None)
-    places = np.arange(len(scores))
-    ax.plot(places, scores, color=BLUE, linewidth=1.6, marker="o" if len(places) <= 80 else "", markersize=5)
-    _threshold(ax, axes.threshold)
-    _limits(ax, person, axes)
+    places = np.arange(len(person.scores))
+    ax.plot(places, person.scores, color=BLUE, linewidth=1.6, marker="o" if len(places) <= 80 else "", markersize=5)
+    _backdrop(ax, person, axes)
     ticks(ax, "x", places, list(axes.values[0]), max_labels=14, turned=len(places) > 5)
     name_axes(ax, y="score")
     return made
@@ -216,31 +190,47 @@ def staircase(person: Portrait, axes: Axes) -> Picture:
     given = np.asarray(person.scores)
     order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]  # twins that cannot exist come last
     scores = given[order]
-    _bands(ax, scores, np.asarray(person.classes)[order] if person.classes else None)
     places = np.unique(np.linspace(0, len(scores) - 1, min(len(scores), MAX_DOTS)).round().astype(int))
     low = _below(scores[places], axes.threshold)
     for which, colour in ((low, ORANGE if axes.threshold is not None else BLUE), (~low, BLUE)):
         ax.plot(places[which] + 1, scores[places][which], "o", color=colour, markersize=4.2, markeredgewidth=0)
-    _threshold(ax, axes.threshold)
-    _limits(ax, person, axes)
+    _backdrop(ax, person, axes)
     ax.set_xlim(0, len(scores) + 1)
     _scale(ax)
-    below = f"the {len(scores):,} twins, by score"
-    say(ax, 0.5, -0.09, below, transform=ax.transAxes, ha="center", va="top", color=MUTED)
+    say(
+        ax,
+        0.5,
+        -0.09,
+        f"the {len(scores):,} twins, by score",
+        transform=ax.transAxes,
+        ha="center",
+        va="top",
+        color=MUTED,
+    )
     name_axes(ax, y=f"score, in {person.k} classes" + (" (bands)" if person.classes else ""))
     return made
 
 
-def _bands(ax: Frame, scores: Floats, classes: npt.NDArray[np.int64] | None) -> None:
-    """Every other class is shaded, from its lowest score to the lowest of the next one."""
-    if classes is None:
-        return
-    lows = [float(scores[classes == number].min()) for number in range(int(classes.max()) + 1)]
-    ends = [*lows[1:], float(np.nanmax(scores))]
-    spans = list(zip(lows, ends, strict=True))[::2]
-    bands = [[(0, low), (1, low), (1, end), (0, end)] for low, end in spans]
-    where = ax.get_yaxis_transform()
-    ax.add_collection(PolyCollection(bands, facecolors=BAND, linewidths=0, zorder=0, transform=where))
+def _backdrop(ax: Frame, person: Portrait, axes: Axes) -> None:
+    """Every other class is shaded, from its lowest score to that of the next one; a line where decisions change."""
+    scores, classes, where = np.asarray(person.scores), np.array(person.classes, dtype=int), ax.get_yaxis_transform()
+    lows = [float(scores[classes == number].min()) for number in range(classes.max(initial=-1) + 1)]
+    spans = list(zip(lows, [*lows[1:], float(np.nanmax(scores))], strict=False))[::2]
+    ax.add_collection(
+        PolyCollection(
+            [[(0, low), (1, low), (1, end), (0, end)] for low, end in spans],
+            facecolors=BAND,
+            linewidths=0,
+            zorder=0,
+            transform=where,
+        )
+    )
+    room = 0.05 * (person.high - person.low or 1.0)
+    ax.set_ylim(person.low - room, person.high + room)
+    if axes.threshold is not None:
+        ax.axhline(axes.threshold, color=INK, linewidth=1.1, linestyle=(0, (5, 3)))
+        say(ax, 0.01, axes.threshold, "decision", transform=where, va="bottom", color=MUTED)
+        ax.set_ylim(-0.02, 1.02)
 
 
 def _scale(ax: Frame) -> None:
@@ -249,9 +239,8 @@ def _scale(ax: Frame) -> None:
     upwards = [value for value in MaxNLocator(6, steps=_STEPS).tick_values(low, high) if low <= value <= high]
     digits = max(0, -int(np.floor(np.log10(np.diff(upwards).min() * 1.001)))) if len(upwards) > 1 else 2
     across(ax, upwards, [f"{value:,.{digits}f}" for value in upwards], rules=True)
-    sideways = [
-        value for value in MaxNLocator(6, steps=_STEPS, integer=True).tick_values(left, right) if left <= value <= right
-    ]
+    whole = MaxNLocator(6, steps=_STEPS, integer=True)
+    sideways = [value for value in whole.tick_values(left, right) if left <= value <= right]
     along(ax, sideways, [f"{value:,.0f}" for value in sideways])
 
 
@@ -259,18 +248,3 @@ def _below(scores: Floats, threshold: float | None) -> npt.NDArray[np.bool_]:
     """Which scores are no favourable decision, as the rule has it: both sides as float32. All, without a threshold."""
     cut = np.float32(np.inf if threshold is None else threshold)
     return np.asarray(scores, dtype=np.float32) < cut
-
-
-def _threshold(ax: Frame, threshold: float | None) -> None:
-    if threshold is None:
-        return
-    ax.axhline(threshold, color=INK, linewidth=1.1, linestyle=(0, (5, 3)))
-    say(ax, 0.01, threshold, "decision", transform=ax.get_yaxis_transform(), va="bottom", color=MUTED, fontsize=SMALL)
-
-
-def _limits(ax: Frame, person: Portrait, axes: Axes) -> None:
-    if axes.threshold is not None:
-        ax.set_ylim(-0.02, 1.02)
-    else:
-        room = 0.05 * (person.high - person.low or 1.0)
-        ax.set_ylim(person.low - room, person.high + room)

@@ -14,7 +14,6 @@ from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
 from matplotlib.axes import Axes as Frame
-from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
@@ -38,7 +37,8 @@ _HEX = re.compile("|".join(LIGHT.values()), re.IGNORECASE)
 _NAMES = {colour: name for name, colour in LIGHT.items()}
 _LONG = re.compile(r"(\d+\.\d{2})\d+")
 _FONT = re.compile(r"font: (?:(\w+) )?([\d.]+)px [^;]*;?")
-_REFERENCE = re.compile(r"#([\w-]+)")
+#: Ids in `url(#id)` and `#id`; a colour among other styles is not one.
+_REFERENCE = re.compile(r"(?:^|(?<=url\())#([\w-]+)(?=\)|$)")
 
 
 def plain_svg(figure: Figure) -> str:
@@ -53,59 +53,38 @@ def plain_svg(figure: Figure) -> str:
 def inline_svg(
     figure: Figure, name: str, title: str, description: str, *, parts: Mapping[str, str] | None = None
 ) -> str:
-    """A figure as SVG for a page, in the page's colours."""
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", LINK)
     root = ET.fromstring(plain_svg(figure))  # noqa: S314 - our own output
     _tidy(root, name, parts or {})
     _describe(root, name, title, description)
-    text = ET.tostring(root, encoding="unicode")
-    return _LONG.sub(r"\1", text)
+    return _LONG.sub(r"\1", ET.tostring(root, encoding="unicode"))
 
 
 def _tidy(root: ET.Element, name: str, parts: Mapping[str, str]) -> None:
-    used = {found for element in root.iter() for value in element.attrib.values() for found in _referred(value)}
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag == f"{{{SVG}}}metadata":
-                parent.remove(child)
+    """No ids but those that something refers to, after the picture's name; the page's letters and colours."""
+    used = {
+        found for element in root.iter() for value in element.attrib.values() for found in _REFERENCE.findall(value)
+    }
     for element in root.iter():
-        own = element.get("id")
-        if own is not None:
-            if own in parts:
-                _pointable(element, parts[own])
-            if own in used:
-                element.set("id", f"{name}-{own}")
-            else:
-                del element.attrib["id"]
-        for key, value in list(element.attrib.items()):
-            if _referred(value):
-                element.set(key, _REFERENCE.sub(rf"#{name}-\1", value))
-            if key == "style":
-                element.set(key, _styled(value))
-
-
-def _referred(value: str) -> list[str]:
-    """Ids in `url(#id)` and `#id`; a colour is not one."""
-    if value.startswith("#") and " " not in value:
-        return [value[1:]]
-    return re.findall(r"url\(#([\w-]+)\)", value)
+        own = element.get("id", "")
+        if own in parts:
+            words = shortened(parts[own], MAX_WORDS)
+            element.attrib |= {"class": "part", "tabindex": "0", "role": "img", "aria-label": words}
+            _say(element, 0, "title", words)
+        for key, value in element.attrib.items():
+            element.set(key, _REFERENCE.sub(rf"#{name}-\1", value))
+        if own in used:
+            element.set("id", f"{name}-{own}")
+        else:
+            element.attrib.pop("id", None)
+        if "style" in element.attrib:
+            element.set("style", _styled(element.attrib["style"]))
 
 
 def _styled(style: str) -> str:
     style = _FONT.sub(lambda m: (f"font-weight: {m[1]};" if m[1] else "") + f"font-size: {m[2]}px;", style)
     return _HEX.sub(lambda m: f"var(--{_NAMES[m[0].lower()]})", style)
-
-
-def _pointable(element: ET.Element, words: str) -> None:
-    words = shortened(words, MAX_WORDS)
-    element.set("class", "part")
-    element.set("tabindex", "0")
-    element.set("role", "img")
-    element.set("aria-label", words)
-    title = ET.Element(f"{{{SVG}}}title")
-    title.text = words
-    element.insert(0, title)
 
 
 def _describe(root: ET.Element, name: str, title: str, description: str) -> None:
@@ -115,13 +94,18 @@ def _describe(root: ET.Element, name: str, title: str, description: str) -> None
     root.set("role", "group" if root.find(f".//{{{SVG}}}g[@class='part']") is not None else "img")
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
-        element = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
-        element.text = shortened(text, MAX_WORDS)
-        root.insert(position, element)
+        _say(root, position, tag, shortened(text, MAX_WORDS), id=f"{name}-{tag}")
+
+
+def _say(parent: ET.Element, position: int, tag: str, text: str, **about: str) -> None:
+    element = ET.Element(f"{{{SVG}}}{tag}", about)
+    element.text = text
+    parent.insert(position, element)
 
 
 _UNITS = 72
-SMALL, MIDDLE = 11, 12
+SMALL = 11
+_TURNED: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
 SCORE_COLOURS = LinearSegmentedColormap.from_list("scores", SCORES)
 
 
@@ -163,32 +147,36 @@ def bare(made: Figure, box: tuple[float, float, float, float]) -> Frame:
     return ax
 
 
-def along(
-    ax: Frame, places: Sequence[float], labels: Sequence[str], *, max_labels: int = 16, turned: bool = False
-) -> None:
-    """Labels below a bare frame."""
-    step = max(1, -(-len(labels) // max_labels))
-    how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {"ha": "center"}
+def along(ax: Frame, places: Sequence[float], labels: Sequence[str], *, turned: bool = False) -> None:
     where = ax.get_xaxis_transform() + _moved(ax, 0, -5)
-    for place, label in list(zip(places, labels, strict=True))[::step]:
-        words = shortened(label, 13 if turned else 20)
-        say(ax, place, 0, words, transform=where, va="top", color=MUTED, **how)
-
-
-def across(
-    ax: Frame, places: Sequence[float], labels: Sequence[str], *, max_labels: int = 16, rules: bool = False
-) -> None:
-    """Labels to the left of a bare frame."""
-    step = max(1, -(-len(labels) // max_labels))
-    chosen = list(zip(places, labels, strict=True))[::step]
-    where = ax.get_yaxis_transform() + _moved(ax, -5, 0)
-    for place, label in chosen:
-        say(ax, 0, place, shortened(label, 20), transform=where, ha="right", va="center_baseline", color=MUTED)
-    if rules:
-        lines = [[(0, place), (1, place)] for place, _ in chosen]
-        ax.add_collection(
-            LineCollection(lines, colors=RULE, linewidths=0.8, transform=ax.get_yaxis_transform(), zorder=0.5)
+    for place, words in _some(places, labels, turned):
+        say(
+            ax,
+            place,
+            0,
+            words,
+            transform=where,
+            va="top",
+            color=MUTED,
+            **{"ha": "center", **(_TURNED if turned else {})},
         )
+
+
+def across(ax: Frame, places: Sequence[float], labels: Sequence[str], *, rules: bool = False) -> None:
+    where, flat = ax.get_yaxis_transform() + _moved(ax, -5, 0), ax.get_yaxis_transform()
+    for place, words in _some(places, labels):
+        say(ax, 0, place, words, transform=where, ha="right", va="center_baseline", color=MUTED)
+        if rules:
+            ax.plot([0, 1], [place, place], color=RULE, linewidth=0.8, transform=flat, zorder=0.5)
+
+
+def _some(places: Any, labels: Sequence[str], turned: bool = False, most: int = 16) -> list[tuple[float, str]]:
+    """Places with their labels; where there are many, some are left out."""
+    step = max(1, -(-len(labels) // most))
+    return [
+        (place, shortened(label, 13 if turned else 20))
+        for place, label in list(zip(places, labels, strict=True))[::step]
+    ]
 
 
 def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
@@ -199,8 +187,7 @@ def _moved(ax: Frame, right: float, up: float) -> ScaledTranslation:
 
 def say(ax: Frame, x: float, y: float, text: str, **how: Any) -> Any:
     """Text on a picture; labels are shortened, and never read as mathematics."""
-    how = {"fontsize": SMALL, "color": INK, "parse_math": False, **how}
-    return ax.text(x, y, shortened(text, 60), **how)
+    return ax.text(x, y, shortened(text, 60), **{"fontsize": SMALL, "color": INK, "parse_math": False, **how})
 
 
 def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
@@ -208,14 +195,10 @@ def name_axes(ax: Frame, x: str = "", y: str = "") -> None:
     if x:
         ax.set_xlabel(shortened(x, 60), fontsize=SMALL, color=MUTED, parse_math=False, labelpad=6)
     if y:
-        where: Any = {"transform": ax.transAxes, "ha": "left", "va": "bottom"}
-        say(ax, 0.0, 1.03, y, color=MUTED, **where)
+        say(ax, 0.0, 1.03, y, color=MUTED, transform=ax.transAxes, ha="left", va="bottom")
 
 
 def ticks(ax: Frame, axis: str, places: Any, labels: list[str], *, max_labels: int = 16, turned: bool = False) -> None:
-    """Labelled ticks; where there are many, some are left out."""
-    step = max(1, -(-len(labels) // max_labels))
-    words = [shortened(label, 13 if turned else 20) for label in labels[::step]]
-    how: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-    setter = ax.set_xticks if axis == "x" else ax.set_yticks
-    setter(list(places)[::step], words, parse_math=False, **how)
+    kept = zip(*_some(places, labels, turned, max_labels), strict=True)
+    setter: Any = ax.set_xticks if axis == "x" else ax.set_yticks
+    setter(*kept, parse_math=False, **(_TURNED if turned else {}))

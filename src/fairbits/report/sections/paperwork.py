@@ -6,7 +6,7 @@ The commands that make a run and its stages again: options records of what its f
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,9 @@ from fairbits.blocks import (
     Code,
     Commands,
     Facts,
+    Fold,
     Form,
     Heading,
-    Inline,
     Link,
     Page,
     PagePart,
@@ -28,6 +28,7 @@ from fairbits.blocks import (
     Text,
     figure,
     label,
+    listed,
     share,
     shown,
 )
@@ -122,15 +123,11 @@ NOTE = (
 
 def sign_off_blocks(_: ReportData) -> Iterator[Block]:
     """Lines to sign: name, role, date, decision. They print."""
-    yield Paragraph(
-        (
-            "Whoever decides about this model on the grounds of this page signs here, on paper; a signature under the "
-            "files is made with ",
-            Code("fairbits report RUN --sign KEY"),
-            ".",
-        ),
-        tone="lead",
+    said = (
+        "Whoever decides about this model on the grounds of this page signs here, on paper; a signature under the "
+        "files is made with "
     )
+    yield Paragraph((said, Code("fairbits report RUN --sign KEY"), "."), tone="lead")
     yield Form(FIELDS, "Decision", DECISIONS, "Conditions, and until when")
 
 
@@ -143,15 +140,13 @@ def reproduction_blocks(data: ReportData) -> Iterator[Block]:
         tone="lead",
     )
     yield Commands(made.commands)
-    favourable = f": {about.favourable}" if about.favourable else ""
-    target = (
-        [("target, favourable value" if favourable else "target", about.target + favourable)] if about.target else []
-    )
+    favourable = ", favourable value" if about.favourable else ""
+    target = f"{about.target}: {about.favourable}" if about.favourable else about.target
     yield Facts(
         [
             ("identity", Code(made.identity)),
             ("model", about.model),
-            *target,
+            *([(f"target{favourable}", target)] if about.target and target else []),
             ("protected inputs", joined(list(about.protected)) or "none"),
             ("tolerance ε", f"{about.epsilon:g}"),
             ("partition", about.partition),
@@ -184,43 +179,45 @@ def file_blocks(data: ReportData) -> Iterator[Block]:
         tone="lead",
     )
     rows = [(one.path, one.bytes, Code(one.sha256)) for one in data.files]
-    columns = [label("file"), figure("bytes"), label("SHA-256")]
-    yield TableBlock(columns, rows, f"{number(len(rows))} files that the page was made from")
+    yield TableBlock(
+        [label("file"), figure("bytes"), label("SHA-256")],
+        rows,
+        f"{number(len(rows))} files that the page was made from",
+    )
 
 
-def regulation_blocks(there: Mapping[str, str]) -> Iterator[Block]:
-    """The texts, with links to the parts of the page that are there, by name and title."""
-    yield Paragraph(NOTE, tone="lead")
+def regulations_fold(parts: Iterable[PagePart], folds: Iterable[Fold]) -> Fold:
+    """The texts, with links to the parts of the page that are there."""
+    there = {part.name: part.title.lower() for part in parts} | {fold.name: str(fold.title).lower() for fold in folds}
     rows = []
     for one in POINTERS:
-        here: list[Inline] = []
-        for name in one.sections:
-            if name in there:
-                here += [", "] if here else []
-                here.append(Link(there[name].lower(), f"#{name}"))
-        rows.append(((Link(one.text, one.address), Small(one.place)), one.asks, tuple(here) or "nothing on this page"))
-    yield TableBlock([label("text"), label("asks for"), label("here")], rows, stacked=True)
+        here = listed(Link(there[name], f"#{name}") for name in one.sections if name in there)
+        rows.append(((Link(one.text, one.address), Small(one.place)), one.asks, here or "nothing on this page"))
+    return Fold(
+        "Regulations",
+        [
+            Paragraph(NOTE, tone="lead"),
+            TableBlock([label("text"), label("asks for"), label("here")], rows, stacked=True),
+        ],
+        name="regulations",
+    )
 
 
 def filing_page(document: Mapping[str, Any], date: str) -> Page:
     """The tables of New York City's Local Law 144 (6 RCNY § 5-301) from proxies.json, as a page of their own."""
     stated, subject = document.get("filing") or {}, str(document["subject"])
-    facts: list[Block] = [
-        Paragraph(f"New York City, Local Law 144 of 2021 (6 RCNY § 5-301). {LAW}", tone="lead"),
-        Facts(
-            [
-                ("date of the audit", date[:10]),
-                ("data source", str(stated.get("data_source") or subject)),
-                ("distribution date of the tool", str(stated.get("distributed") or "not given (--in-use-since)")),
-            ]
-        ),
+    facts = [
+        ("date of the audit", date[:10]),
+        ("data source", str(stated.get("data_source") or subject)),
+        ("distribution date of the tool", str(stated.get("distributed") or "not given (--in-use-since)")),
     ]
+    law = f"New York City, Local Law 144 of 2021 (6 RCNY § 5-301). {LAW}"
     return Page(
         subject=subject,
         command=f"proxies · {date[:10]}",
         title=f"{subject}: impact ratios",
         sentence="Selection rates and impact ratios, by category",
-        opening=facts,
+        opening=[Paragraph(law, tone="lead"), Facts(facts)],
         parts=[PagePart("filing", "Tables to file", tuple(_filings(document)), "exact")],
         made_from="the rows of the table",
     )
@@ -230,12 +227,12 @@ def _filings(document: Mapping[str, Any]) -> Iterator[Block]:
     for one in document["groups"]:
         decides = any(group["selection_rate"] is not None for group in one["groups"])
         rate, ratio = ("selection_rate", "impact_ratio") if decides else ("scoring_rate", "scoring_ratio")
-        known = [group for group in one["groups"] if not group.get("missing")]
         yield Heading(f"By {one['attribute']}: {number(one['people'])} people")
         columns = [label("category"), figure("people"), share("rate"), shown("impact ratio")]
         rows = [
             ((group["group"], Small(_few(group))), group["people"], group[rate], _ratio(group, ratio))
-            for group in known
+            for group in one["groups"]
+            if not group.get("missing")
         ]
         yield TableBlock(columns, [*rows, (("unknown", Small("in no ratio")), one["unknown"], None, "–")])
     yield Paragraph(
@@ -246,8 +243,8 @@ def _filings(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _few(group: Mapping[str, Any]) -> str:
-    small = ["fewer than 30 people: no ratio"] if group["small"] else []
-    return "; ".join([*small, *(["under 2 % of the data"] if group["under_two_percent"] else [])])
+    said = (("small", "fewer than 30 people: no ratio"), ("under_two_percent", "under 2 % of the data"))
+    return "; ".join(words for name, words in said if group[name])
 
 
 def _ratio(group: Mapping[str, Any], name: str) -> Text:
@@ -268,20 +265,14 @@ def commands(
 ) -> tuple[str, ...]:
     """Commands that give the same cases and figures: by evaluations, because seconds depend on the machine."""
     name = shortened(Path(str(manifest.get("source") or manifest["subject"])).name, 100)
-    found = [_typed("search", name, *_search_words(manifest, summary), "--out", "again", *grants)]
-    if manifest.get("own_strategy"):
-        found = [
-            f"# strategy {manifest['strategy']!r} was an object: search with it from Python, into the folder again"
-        ]
+    typed = [["search", name, *_search_words(manifest, summary), "--out", "again"]]
     for stage, document in stages.items():
         if document is not None:
             place = (name, "--out", "again") if stage == "proxies" else ("again",)
-            found.append(_typed(stage, *place, *flag_words(_STAGES[stage](document), stated=_STATED), *grants))
-    return (*found, _typed("report", "again", *grants))
-
-
-def _typed(*words: str) -> str:
-    return shlex.join(["fairbits", *words])
+            typed.append([stage, *place, *flag_words(_STAGES[stage](document), stated=_STATED)])
+    found = [shlex.join(["fairbits", *words, *grants]) for words in (*typed, ["report", "again"])]
+    own = f"# strategy {manifest['strategy']!r} was an object: search with it from Python, into the folder again"
+    return (own if manifest.get("own_strategy") else found[0], *found[1:])
 
 
 def _search_words(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:

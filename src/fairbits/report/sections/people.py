@@ -1,4 +1,8 @@
-"""The worst people, real ones and found ones, with the scores of all their twins."""
+"""The worst people, real ones and found ones, with the scores of all their twins.
+
+Who is affected: which protected values cost a score or a decision, how often and by how much; and rules that tell whose
+decision flips, in words.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairbits.blocks import Block, Code, Drawing, Fold, Heading, Paragraph, People, PersonCard
+from fairbits.blocks import (
+    Bar,
+    Block,
+    Code,
+    Drawing,
+    Fold,
+    Heading,
+    Paragraph,
+    People,
+    PersonCard,
+    TableBlock,
+    TableColumn,
+    between,
+    change,
+    figure,
+    label,
+    share,
+    table_of,
+    whole_percent,
+)
+from fairbits.debug import Description
 from fairbits.domain import Codes, Table
 from fairbits.measure import Evaluator, Person, assign, check_partition
 from fairbits.report.record import Axes, Portrait, ReportData
 from fairbits.store import Case, Run
-from fairbits.text import number
+from fairbits.text import number, percent
 
 #: Found people with a portrait in the report.
 FOUND = 6
 
 
 def axes_of(evaluator: Evaluator) -> Axes:
-    """The protected attributes and their values."""
     twins = evaluator.twins
     return Axes(
         names=tuple(evaluator.schema.attributes[i].name for i in twins.columns),
@@ -31,14 +54,12 @@ def axes_of(evaluator: Evaluator) -> Axes:
 
 
 def real_people(evaluator: Evaluator, table: Table, rows: list[int]) -> list[Portrait]:
-    """Portraits of rows of the table."""
     if not rows:
         return []
     return _portraits(evaluator, table.codes[rows], [row_words(table, row) for row in rows], real=True)
 
 
 def row_words(table: Table, row: int) -> str:
-    """The name of a row."""
     return table.place(row) + (" of the table" if table.file is None else "")
 
 
@@ -48,12 +69,12 @@ def found_people(evaluator: Evaluator, run: Run) -> list[Portrait]:
     if not table.num_rows:
         return []
     codes = np.concatenate([run.layout.codes_of(batch) for batch in table.to_batches()])
-    places = [distance_words(changed) for changed in table["changed"].to_pylist()]
-    return _portraits(evaluator, codes, places, real=False)
+    return _portraits(
+        evaluator, codes, [distance_words(changed) for changed in table["changed"].to_pylist()], real=False
+    )
 
 
 def portrait_of(evaluator: Evaluator, codes: Codes, place: str = "as given") -> Portrait:
-    """The portrait of one person."""
     return _portraits(evaluator, np.atleast_2d(codes), [place], real=False)[0]
 
 
@@ -67,10 +88,8 @@ def distance_words(changed: int) -> str:
 
 
 def _portraits(evaluator: Evaluator, codes: Codes, places: list[str], *, real: bool) -> list[Portrait]:
-    schema, twins = evaluator.schema, evaluator.twins
-    table = evaluator.scores(codes)[:, twins.grid]
-    valid = evaluator.valid_twins(codes)
-    figures = evaluator.evaluate(codes)
+    schema, twins, figures = evaluator.schema, evaluator.twins, evaluator.evaluate(codes)
+    table, valid = evaluator.scores(codes)[:, twins.grid], evaluator.valid_twins(codes)
     own = np.argsort(twins.grid)[twins.place_of(codes)]
     found = []
     for i, place in enumerate(places):
@@ -142,8 +161,8 @@ def portrait_card(one: Portrait, data: ReportData, *, opened: bool = False) -> P
     name = f"{'row' if one.real else 'case'}-{one.rank}"
     line = "" if data.axes.threshold is None else " Dashed: the decision threshold."
     bands = f" Shaded bands: every other ε-class.{line}"
-    decides = not data.about.regression
-    small = f"{number(one.favourable)} of {number(one.twins)} twins get a favourable decision." if decides else ""
+    favourable = f"{number(one.favourable)} of {number(one.twins)} twins get a favourable decision."
+    small = "" if data.about.regression else favourable
     if one.twins < data.about.m:
         small += f" {number(data.about.m - one.twins)} twins cannot exist under the rules and are left out."
     cells = "One cell per twin, coloured by score; the number is its ε-class, 1 the lowest."
@@ -179,7 +198,78 @@ def people_blocks(data: ReportData) -> Iterator[Block]:
         yield Heading("Rows of the table", data.measured.kind)
         yield People([portrait_card(one, data, opened=i == 0) for i, one in enumerate(real)], decides)
     if found:
-        cards = [portrait_card(one, data) for one in found]
-        yield Fold("Found by the search, not in the table", [People(cards, decides)], kind="lower bound")
+        yield Fold(
+            "Found by the search, not in the table",
+            [People([portrait_card(one, data) for one in found], decides)],
+            kind="lower bound",
+        )
     cases = f"All {number(data.searched.figures['cases'])} cases: "
     yield Paragraph((cases, Code("fairbits cases RUN"), ", with the folder of this report as RUN."), tone="small")
+
+
+def affected_blocks(data: ReportData) -> Iterator[Block]:
+    """How much each protected value costs, how often, and the rows by the number of their classes."""
+    stakes, cases = data.measured.stakes, data.searched.stakes
+    if not any(stake.lowest or stake.highest for stake in (*stakes, *cases)):
+        yield Paragraph("Nobody examined is treated differently.", tone="lead")
+        return
+    harms = {(harm.attribute, harm.value): harm for harm in data.measured.harms}
+    decides = any(harm.lost is not None for harm in harms.values())
+    widest = max((abs(harm.gap) for harm in harms.values()), default=0.0) or 1.0
+    lost = (
+        "; and the share of people who would get a favourable decision under another value, but lose it under this one"
+    )
+    yield Paragraph(
+        f"How much: over {number(data.measured.harmed_people)} rows, the score under a protected value minus the mean "
+        f"over all values of that attribute{lost if decides else ''}. The other protected attributes take all their "
+        "values.",
+        kind="exact" if data.measured.harmed_people == data.measured.rows_total else "statistical",
+        tone="lead",
+    )
+    lines = []
+    for row in stakes:
+        harm = harms.get((row.attribute, row.value))
+        bar = (None, None, None) if harm is None else (harm.gap, Bar(harm.gap / widest, middle=True), harm.lost)
+        lines.append((f"{row.attribute}: {row.value}", *bar, row.lowest, row.highest))
+    columns: list[TableColumn | None] = [label("protected value"), change("mean score gap", 3), label("")]
+    columns += [share("decisions lost") if decides else None, share("lowest twin"), share("highest twin")]
+    yield table_of(columns, lines)
+    yield Paragraph(
+        "Lowest and highest twin: among the rows with more than one class, how often this value is part of the twin "
+        "with the lowest score, and of the one with the highest.",
+        tone="small",
+    )
+    rows = [
+        (f"{one.attribute}: {one.value}", one.lowest, Bar(one.lowest), one.highest, Bar(one.highest)) for one in cases
+    ]
+    yield Fold(
+        "How often, among the cases of the search",
+        [TableBlock([label("protected value"), share("lowest"), label(""), share("highest"), label("")], rows)],
+    )
+
+
+def who_blocks(found: Description | None) -> Iterator[Block]:
+    """The rules as a table, beside the base rate, and the command that restricts a search to the first of them."""
+    if found is None:
+        return
+    yield Paragraph(found.words, kind="statistical" if found.base is not None else "")
+    if not found.rules or found.base is None or found.together is None:
+        return
+    together = [("any of these", found.together)] if len(found.rules) > 1 else []
+    rows = []
+    for words, one in (*((one.text, one) for one in found.rules), *together):
+        precision, coverage = ((some.value, (some.low, some.high)) for some in (one.precision, one.coverage))
+        rows.append((words, one.people, one.share.value, *precision, *coverage))
+    such = "flip" if found.target == "flips" else f"k above {found.above}"
+    shares = [piece for head in (such, "coverage") for piece in (share(head, 0), between("95 %", whole_percent))]
+    columns = [label("people with"), figure("rows"), share("of all", 0), *shares]
+    caption = (
+        f"Learned on {number(found.learned)} rows, judged on {number(found.judged)} others, of whom "
+        f"{percent(found.base.value, 0)} are people {found.what}; coverage is the share of these"
+    )
+    yield TableBlock(columns, rows, caption)
+    command = found.command("search", found.rules[0])
+    if command is not None:
+        yield Paragraph(
+            (Code(command), " looks at the first of them alone; so do measure, certify and repair."), tone="small"
+        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairbits.blocks import (
@@ -20,9 +21,11 @@ from fairbits.blocks import (
     Tag,
     figure,
     label,
+    listed,
     paragraphs,
     share,
     shown,
+    table_of,
 )
 from fairbits.measure import symbol_of
 from fairbits.text import number, percent, signed
@@ -59,13 +62,18 @@ def repair_blocks(result: RepairResult) -> Iterator[Block]:
     yield Paragraph(cost_words(result), tone="verdict" if result.chosen else "")
     if result.chosen is not None and result.chosen.proof is not None:
         proof = result.chosen.proof
-        rest = f" {proof.text} Attributes that stand in for protected ones stay."
-        yield Paragraph((Strong(f"k ≤ {proof.bound}"), " ", Tag("proved"), rest), tone="proved")
+        yield Paragraph(
+            (
+                Strong(f"k ≤ {proof.bound}"),
+                " ",
+                Tag("proved"),
+                f" {proof.text} Attributes that stand in for protected ones stay.",
+            ),
+            tone="proved",
+        )
     if result.files:
-        named: list[Inline] = ["Written, loaded again and compared: "]
-        for i, file in enumerate(result.files):
-            named += [", "] * bool(i) + [Code(file.name)]
-        yield Paragraph((*named, "."), tone="small")
+        named = listed(Code(file.name) for file in result.files)
+        yield Paragraph(("Written, loaded again and compared: ", *named, "."), tone="small")
     if result.repairs:
         yield table(result)
     evidence = result.evidence
@@ -96,15 +104,11 @@ def cost_words(result: RepairResult) -> str:
     if chosen is None:
         return f"No repair is recommended: {result.reason.rstrip('.')}."
     before, after = result.before_held_out, chosen.held_out
-    parts = []
-    if before.id_rate_rows is not None:
-        parts.append(
-            f"decisions flip for {percent(after.id_rate_rows)} of held-out rows (now {percent(before.id_rate_rows)})"
-        )
-    k = symbol_of(result.measure)
-    parts.append(
-        f"mean {k} of cases goes from {number(before.lowered(result.measure), 2)} to {number(after.lowered(result.measure), 2)}"
-    )
+    now = percent(before.id_rate_rows)
+    flips = f"decisions flip for {percent(after.id_rate_rows)} of held-out rows (now {now})"
+    parts = [] if before.id_rate_rows is None else [flips]
+    means = " to ".join(number(one.lowered(result.measure), 2) for one in (before, after))
+    parts.append(f"mean {symbol_of(result.measure)} of cases goes from {means}")
     ends = points(chosen)
     cost = f"{result.quality} changes by {signed(100 * (after.accuracy - before.accuracy), 1)} points"
     parts.append(cost + (f" (95 %: {ends})" if ends else ""))
@@ -134,16 +138,10 @@ def shown_repairs(result: RepairResult) -> list[RepairCandidate]:
 
 
 def table(result: RepairResult) -> Block:
-    """The model as it is first, then every repair."""
     k, compared = symbol_of(result.measure), bool(result.options.get("also"))
-    columns: list[TableColumn] = [
-        label("repair"),
-        share(result.quality),
-        shown("change, 95 %"),
-        share("rows that flip"),
-    ]
-    columns += [figure(f"mean {k}", 2), shown("proved"), figure("impact ratio", 2), figure("indirect bits", 2)]
-    columns.append(label("what was done"))
+    columns: list[TableColumn | None] = [label("repair"), share(result.quality), shown("change, 95 %")]
+    columns += [None if result.regression else share("rows that flip"), figure(f"mean {k}", 2), shown("proved")]
+    columns += [figure(head, 2) if compared else None for head in ("impact ratio", "indirect bits")]
     repairs = shown_repairs(result)
     rows = [("as it is", *_row(result.before_held_out, "", "", result), "")]
     for one in repairs:
@@ -151,37 +149,42 @@ def table(result: RepairResult) -> Block:
         done += [] if one.within_budget else [" ", Tag("may cost more than allowed")]
         done += [" ", Tag("for comparison only")] if one.yardstick else []
         done += [Small(f"raises {one.worse}")] if one.worse else []
-        proved = "" if one.proof is None else f"k ≤ {one.proof.bound}"
-        rows.append((one.name, *_row(one.held_out, points(one), proved, result), tuple(done)))
-    left = {3} if result.regression else set()
-    kept = [i for i in range(len(columns)) if i not in left | (set() if compared else {6, 7})]
-    chosen = frozenset(i + 1 for i, one in enumerate(repairs) if one is result.chosen)
-    return TableBlock([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], marked=chosen)
+        rows.append(
+            (
+                one.name,
+                *_row(one.held_out, points(one), ("" if one.proof is None else f"k ≤ {one.proof.bound}"), result),
+                tuple(done),
+            )
+        )
+    return table_of(
+        [*columns, label("what was done")],
+        rows,
+        marked=frozenset(i + 1 for i, one in enumerate(repairs) if one is result.chosen),
+    )
 
 
-def _row(figures: Figures, ends: str, proved: str, result: RepairResult) -> tuple[Any, ...]:
-    mean = figures.lowered(result.measure)
+def _row(one: Figures, ends: str, proved: str, result: RepairResult) -> tuple[Any, ...]:
     return (
-        *(figures.accuracy, ends, figures.id_rate_rows, mean, proved),
-        *(figures.impact_ratio, figures.indirect_bits),
+        *(one.accuracy, ends, one.id_rate_rows, one.lowered(result.measure), proved),
+        one.impact_ratio,
+        one.indirect_bits,
     )
 
 
 def _changes(result: RepairResult) -> Block:
-    rows = [(one["name"], *(_shown(one[when], one["kind"]) for when in ("before", "after"))) for one in changes(result)]
-    columns = [label("figure"), shown("before"), shown("after")]
-    return TableBlock(columns, rows, "Before and after, held-out evidence")
+    show: dict[str, Callable[[Any], str]] = {"share": percent, "whole": number, "number": partial(number, digits=2)}
+    rows = [(one["name"], *(show[one["kind"]](one[when]) for when in ("before", "after"))) for one in changes(result)]
+    return TableBlock([label("figure"), shown("before"), shown("after")], rows, "Before and after, held-out evidence")
 
 
 def changes(result: RepairResult) -> list[dict[str, Any]]:
     """Each figure before and after the chosen repair; nothing where none was chosen."""
     if result.chosen is None:
         return []
-    pairs: list[tuple[Sequence[tuple[str, str, str]], Any, Any]] = [
-        (_FIGURES, result.before_held_out, result.chosen.held_out)
-    ]
-    if result.attack_before and result.attack_after:
-        pairs.append((_ATTACK, result.attack_before, result.attack_after))
+    pairs: tuple[tuple[Sequence[tuple[str, str, str]], Any, Any], ...] = (
+        (_FIGURES, result.before_held_out, result.chosen.held_out),
+        (_ATTACK, result.attack_before, result.attack_after),
+    )
     return [
         {
             "name": words.format(quality=result.quality),
@@ -190,13 +193,10 @@ def changes(result: RepairResult) -> list[dict[str, Any]]:
             "kind": kind,
         }
         for figures, before, after in pairs
+        if before and after
         for name, words, kind in figures
         if getattr(before, name) is not None
     ]
-
-
-def _shown(value: float | None, kind: str) -> str:
-    return percent(value) if kind == "share" else number(value, 0 if kind == "whole" else 2)
 
 
 def _groups(result: RepairResult) -> Block:

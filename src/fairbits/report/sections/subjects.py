@@ -14,7 +14,7 @@ from fairbits.text import number, percent
 if TYPE_CHECKING:
     from fairbits.data import BuiltIn
     from fairbits.domain import Attribute, Schema
-    from fairbits.subject import Draft, Subject
+    from fairbits.subject import Draft
 
 
 def built_in_blocks(entry: BuiltIn, about: Mapping[str, Any]) -> Iterator[Block]:
@@ -40,18 +40,11 @@ def built_in_blocks(entry: BuiltIn, about: Mapping[str, Any]) -> Iterator[Block]
 
 
 def built_in_list(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
-    """All built-in subjects, and whether their data are on this machine."""
-    columns = [
-        label("subject"),
-        figure("rows"),
-        figure("attributes"),
-        figure("twins"),
-        label("protected"),
-        label("data"),
-    ]
+    columns = [label("subject"), figure("rows"), figure("attributes"), figure("twins"), label("protected")]
     names = ("name", "rows", "attributes", "m")
     yield TableBlock(
-        columns, [(*(row[name] for name in names), ", ".join(row["protected"]), row["data"]) for row in rows]
+        [*columns, label("data")],
+        [(*(row[name] for name in names), ", ".join(row["protected"]), row["data"]) for row in rows],
     )
 
 
@@ -65,17 +58,20 @@ def draft_blocks(draft: Draft, rows: int) -> Iterator[Block]:
         unseen = ", ".join(one.name for one in schema.observed)
         each = f"no twins: the model does not take {unseen}; what its score tells about them is measured instead"
     yield Paragraph(Strong(f"{number(rows)} people, {each}."))
-    outputs = "" if subject is None else _outputs(subject)
+    # Which class a single output was taken to speak of.
+    single = None if subject is None else speaks_of(subject.model, subject.schema)
+    outputs = "" if single in (None, schema.favourable) else f" (the model puts out that of {single})"
     decided = f"one of {', '.join(schema.classes)}; the score is the probability of {schema.favourable}{outputs}"
     yield Paragraph(f"{schema.target}: {decided if schema.classes else 'a number'}.")
     yield from paragraphs(() if subject is None else subject.lines())
     yield attribute_table(schema)
-    notes = (*draft.notes, *(() if subject is None else subject.notes))
-    proposed = draft.proposed
-    if proposed:
-        count = f"{len(proposed)} rule{'s' * (len(proposed) > 1)}"
-        yield Paragraph(f"{count} for plausible twins, from pairs of values that hardly ever meet: see the file.")
-    yield from paragraphs((f"Note: {note}" for note in notes), "note")
+    count = len(draft.proposed)
+    if count:
+        rules = f"{count} rule{'s' * (count > 1)}"
+        yield Paragraph(f"{rules} for plausible twins, from pairs of values that hardly ever meet: see the file.")
+    yield from paragraphs(
+        (f"Note: {note}" for note in (*draft.notes, *(() if subject is None else subject.notes))), "note"
+    )
     if draft.trouble is not None:
         yield Paragraph("The model does not fit yet; the file says why, where it is to be mended.", tone="warning")
     elif subject is None:
@@ -83,7 +79,6 @@ def draft_blocks(draft: Draft, rows: int) -> Iterator[Block]:
 
 
 def draft_document(draft: Draft, out: str) -> dict[str, Any]:
-    """A drafted subject for JSON."""
     subject = draft.subject
     schema = draft.schema if subject is None else subject.schema
     quality = {} if subject is None or subject.quality is None else subject.quality.figures()
@@ -108,17 +103,18 @@ def draft_document(draft: Draft, out: str) -> dict[str, Any]:
 
 
 def attribute_table(schema: Schema) -> Block:
-    """Every attribute with its kind and values; protected ones stand out."""
     rows: list[tuple[Text, str, str]] = []
     for one in (*schema.attributes, *schema.observed):
         mark = "observed, no input" if one in schema.observed else "protected" if one.protected else ""
         rows.append(((one.name, " ", Tag(mark)) if mark else one.name, one.kind, values_of(one)))
-    marked = frozenset(i for i, row in enumerate(rows) if isinstance(row[0], tuple))
-    return TableBlock([label("attribute"), label("kind"), label("values")], rows, marked=marked)
+    return TableBlock(
+        [label("attribute"), label("kind"), label("values")],
+        rows,
+        marked=frozenset(i for i, row in enumerate(rows) if isinstance(row[0], tuple)),
+    )
 
 
 def values_of(attribute: Attribute, *, most: int = 4) -> str:
-    """The values of an attribute, or some of them."""
     if attribute.ranges:
         return f"twins: {', '.join(f'{name} (at {attribute.read(code)})' for name, code in attribute.ranges)}"
     labels = attribute.labels
@@ -127,9 +123,3 @@ def values_of(attribute: Attribute, *, most: int = 4) -> str:
     some = f"{len(labels)} values: {', '.join(labels[: most - 1])}, … {labels[-1]}"
     shown = ", ".join(labels) if len(labels) <= most + 1 else some
     return shown + (f" (from {len(attribute.own_columns)} columns)" if attribute.columns else "")
-
-
-def _outputs(subject: Subject) -> str:
-    """Which class a single output was taken to speak of."""
-    single = speaks_of(subject.model, subject.schema)
-    return "" if single is None or single == subject.schema.favourable else f" (the model puts out that of {single})"

@@ -1,9 +1,12 @@
-"""The summary: the verdict, who would get a different decision, groups, bits, accuracy and the repair to take."""
+"""The summary: the verdict, who would get a different decision, groups, bits, accuracy and the repair to take.
+
+How certain the figures are: what was examined, what is exact, proved or statistical, and what they cannot say.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +22,9 @@ from fairbits.blocks import (
     Heading,
     Link,
     Paragraph,
+    Small,
     TableBlock,
+    TableColumn,
     Tag,
     Text,
     between,
@@ -27,6 +32,7 @@ from fairbits.blocks import (
     paragraphs,
     share,
     shown,
+    table_of,
 )
 from fairbits.errors import OptionError
 from fairbits.report.manifest import hash_file
@@ -39,6 +45,7 @@ from fairbits.subject import Quality
 from fairbits.text import joined, number, percent, shortened
 
 if TYPE_CHECKING:
+    from fairbits.certify import Certificate, Statement
     from fairbits.report.record import Measured, ReportData
     from fairbits.subject import Subject
 
@@ -54,14 +61,10 @@ NO_LIMITS = "No limits set: nothing on this page was judged against a policy."
 
 
 def summary_blocks(data: ReportData) -> Iterator[Block]:
-    """Everything that a reviewer decides by."""
-    if data.gate is not None:
-        yield from gate_blocks(data.gate)
-    else:
-        how: Text = (f"{NO_LIMITS} ", Code("fairbits gate RUN"), " judges it, and its verdict stands here.")
-        yield Paragraph(data.gate_of_another or how, tone="lead")
+    how = (f"{NO_LIMITS} ", Code("fairbits gate RUN"), " judges it, and its verdict stands here.")
+    yield from [Paragraph(data.gate_of_another or how, tone="lead")] if data.gate is None else gate_blocks(data.gate)
     yield from () if data.about.blind else flip_blocks(data.measured)
-    yield Cards(cards(data))
+    yield Cards(tuple(cards(data)))
     if data.repaired is not None:
         yield Paragraph((cost_words(data.repaired), " ", Link("All repairs", "#repairs"), "."))
     if data.opening.about:
@@ -70,31 +73,27 @@ def summary_blocks(data: ReportData) -> Iterator[Block]:
     yield Fold("Model, table, and who ran this when", [Facts(facts(data))])
 
 
-def cards(data: ReportData) -> list[FigureCard]:
+def cards(data: ReportData) -> Iterator[FigureCard]:
     """The first figures: people, groups, bits, accuracy."""
-    about, measured = data.about, data.measured
-    found = []
+    about, measured, rate = data.about, data.measured, data.measured.split_rate
     if about.blind and about.protected:
         small = f"of {number(measured.rows)} rows, nor would anybody else, by the way the model is made"
-        found.append(FigureCard("Would get a different decision", "0", "proved", small))
+        yield FigureCard("Would get a different decision", "0", "proved", small)
     elif about.protected and measured.flip_rate is None:  # otherwise a table has its share
-        rate = measured.split_rate
         small = f"95 % interval {percent(rate.low)} to {percent(rate.high)}"
-        found.append(FigureCard("Rows with more than one class", percent(rate.value), data.opening.kind, small))
+        yield FigureCard("Rows with more than one class", percent(rate.value), data.opening.kind, small)
     ratios = lowest_ratios(data.proxies)
     if ratios:
         attribute, group = min(ratios, key=lambda one: float(one[1]["impact_ratio"]))
         small = f"{shortened(group['group'], 40)}, by {shortened(attribute, 40)}"
-        found.append(FigureCard("Lowest impact ratio", number(group["impact_ratio"], 2), "statistical", small))
+        yield FigureCard("Lowest impact ratio", number(group["impact_ratio"], 2), "statistical", small)
     if about.protected and not about.blind:
         small = f"of {number(about.bits_limit, 2)} bits of {joined([shortened(n, 40) for n in about.protected])}"
-        mean = number(measured.figures["q_inf_mean"], 2)
-        found.append(FigureCard("Mean bits, real rows", mean, measured.kind, small))
-    return [*found, *quality_cards(about.quality)]
+        yield FigureCard("Mean bits, real rows", number(measured.figures["q_inf_mean"], 2), measured.kind, small)
+    yield from quality_cards(about.quality)
 
 
 def quality_cards(quality: Quality) -> Iterator[FigureCard]:
-    """How well the model agrees with the labels."""
     area = "" if quality.auc is None else f"; AUC {number(quality.auc, 3)}"
     if quality.accuracy is not None:
         yield FigureCard("Accuracy", percent(quality.accuracy), "statistical", f"{quality.judged_words}{area}")
@@ -107,15 +106,16 @@ def quality_cards(quality: Quality) -> Iterator[FigureCard]:
 
 def flip_blocks(measured: Measured) -> Iterator[Block]:
     """Who would get a different decision, as a table; nothing for a regression."""
-    if measured.flip_rate is not None:
-        head = [label("if this differed"), share("different decision"), between("95 % interval", percent)]
-        rows, among = flip_rows(measured), "among all twins, and among plausible ones"
-        if measured.figures.get("plausible") or any(row[1] != row[3] for row in rows):
-            head += [share("plausible twins"), between("95 % interval", percent)]
-        else:
-            rows, among = [row[:3] for row in rows], "no rule says which twins are plausible"
+    rows = flip_rows(measured)
+    if rows:
+        differ = bool(measured.figures.get("plausible") or any(row[1] != row[3] for row in rows))
+        among = "among all twins, and among plausible ones" if differ else "no rule says which twins are plausible"
         caption = ("Who would get a different decision: the share ", Tag(measured.kind), ", its interval ")
-        yield TableBlock(head, rows, (*caption, Tag("statistical"), f"; {among}"))
+        columns = [label("if this differed"), share("different decision"), between("95 % interval", percent)]
+        plausible: list[TableColumn | None] = (
+            [share("plausible twins"), between("95 % interval", percent)] if differ else [None, None]
+        )
+        yield table_of([*columns, *plausible], rows, (*caption, Tag("statistical"), f"; {among}"))
 
 
 def flip_rows(measured: Measured) -> list[tuple[Any, ...]]:
@@ -172,30 +172,36 @@ def gate_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def check_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
-    """What was judged against what and when, and every check."""
     yield from paragraphs([_against(document)], "small")
-    columns = [label("check"), label("verdict"), shown("value"), shown("limit"), shown("95 % interval")]
-    yield TableBlock(columns, list(_checks(document)))
-    yield from paragraphs([f"{more}." for more in (_more(document),) if more], "lead")
+    yield TableBlock(
+        [label("check"), label("verdict"), shown("value"), shown("limit"), shown("95 % interval")],
+        list(_checks(document)),
+    )
+    yield from paragraphs(_more(document), "lead")
 
 
 def gate_look(document: Mapping[str, Any]) -> Iterator[Block]:
     """A gate by itself: the verdict, the checks, who is new, who answers for what, and what must be known."""
-    head = f"{document['headline'].upper()}  {document['subject']} · model {document['identity']}"
-    yield Paragraph(head, tone=f"verdict {document['verdict']}")
+    yield Paragraph(
+        f"{document['headline'].upper()}  {document['subject']} · model {document['identity']}",
+        tone=f"verdict {document['verdict']}",
+    )
     if document["quality"] is not None:
         yield from paragraphs(Quality.of_figures(document["quality"]).lines(), "small")
     yield from check_blocks(document)
     for check in document["checks"]:
-        said = [check["reason"] or "", check["detail"], _broken_by(check["findings"])]
-        words = "; ".join(part for part in said if part)
+        people = check["findings"]
+        broken = "1 person breaks it" if people == 1 else f"{number(people)} people break it" if people else ""
+        words = "; ".join(part for part in (check["reason"], check["detail"], broken) if part)
         if words and check["verdict"] != "pass":
             yield Paragraph(f"{check['name']}: {words}", tone="small")
     for title, people in (("New cases", document["new_cases"]), ("Proposed for the suite", document["proposed"])):
         if people:
             yield Heading(f"{title}: {number(len(people))}")
             yield Bullets([_person(one) for one in people[:MAX_NAMED]])
-    yield from paragraphs((f"Waived: {_waiver(one)}" for one in document["waived"][:MAX_NAMED]), "note")
+    yield from paragraphs(
+        (f"Waived: {_waiver(one)}: {one['reason']}" for one in document["waived"][:MAX_NAMED]), "note"
+    )
     for one in document["expired"][:MAX_NAMED]:
         whose = f"The waiver of {_waived(one)} by {one['owner']} expired on {one['expires']}"
         yield Paragraph(f"{whose}, so what it covered counts again ({one['reason']}).", tone="warning")
@@ -203,7 +209,6 @@ def gate_look(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def waiver_blocks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
-    """Who answers for what, until when."""
     if not rows:
         yield Paragraph("The policy has no waivers.")
         return
@@ -214,17 +219,13 @@ def waiver_blocks(rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     yield TableBlock([label(name) for name in ("about", "until", "", "owner", "reason")], lines)
 
 
-def _broken_by(people: int) -> str:
-    return "" if not people else "1 person breaks it" if people == 1 else f"{number(people)} people break it"
-
-
 def _person(one: Mapping[str, Any]) -> str:
     words = ", ".join(f"{name} {value}" for name, value in one["attributes"].items())
     return f"{one.get('fingerprint', '')} k = {one['k']}: {words}".strip()
 
 
 def _waiver(one: Mapping[str, Any]) -> str:
-    return f"{_waived(one)} by {one['owner']} until {one['expires']}: {one['reason']}"
+    return f"{_waived(one)} by {one['owner']} until {one['expires']}"
 
 
 def _waived(one: Mapping[str, Any]) -> str:
@@ -246,8 +247,8 @@ def _checks(document: Mapping[str, Any]) -> Iterator[tuple[str, Tag, str, str, s
         low, high = check.get("low"), check.get("high")
         ends = "" if low is None or high is None or low == high else f"{show(low)} to {show(high)}"
         limit = f"{'≥' if check.get('direction') == 'min' else '≤'} {show(check.get('threshold'))}"
-        verdict = "waived" if check.get("waived") else check["verdict"]
-        yield check["name"], Tag(verdict), show(check.get("value")), limit, ends
+        verdict = Tag("waived" if check.get("waived") else check["verdict"])
+        yield check["name"], verdict, show(check.get("value")), limit, ends
     for name in (document.get("pending") or ())[:MAX_CHECKS]:
         yield name, Tag("no baseline yet"), "–", "–", ""
 
@@ -256,26 +257,25 @@ def _four_digits(value: float | None) -> str:
     return "–" if value is None else f"{value:,.4g}".replace("-", "−")
 
 
-def _more(document: Mapping[str, Any]) -> str:
+def _more(document: Mapping[str, Any]) -> list[str]:
     said = []
     for name, words in (("new_cases", "New cases"), ("waived", "waived"), ("expired", "waivers that expired")):
         entries = document.get(name) or []
-        signed = [f"{_waived(one)} by {one['owner']} until {one['expires']}" for one in entries if "owner" in one]
+        signed = [_waiver(one) for one in entries if "owner" in one]
         whose = f" ({shortened(', '.join(signed[:MAX_NAMED]), 400)})" if signed else ""
         said += [f"{words}: {number(len(entries))}{whose}"] if entries else []
-    return "; ".join(said)
+    return [f"{'; '.join(said)}."] if said else []
 
 
 def facts(data: ReportData) -> list[tuple[str, Text]]:
     """The decision rule, the files with their hashes, and who ran the audit when."""
-    quality, made = data.about.quality, data.reproduction
-    rule = f"{quality.rule[:1].upper()}{quality.rule[1:]}"
+    made, rule = data.reproduction, data.about.quality.rule
     sources: list[tuple[str, Text]] = [
         (one.what, one.name if one.sha256 is None else (f"{one.name} ", Code(f"sha256 {one.sha256}")))
         for one in data.opening.sources
     ]
     return [
-        ("decision rule", rule),
+        ("decision rule", f"{rule[:1].upper()}{rule[1:]}"),
         *sources,
         ("run on", f"{made.created[:16].replace('T', ' ')} UTC"),
         ("run by", data.opening.made_by),
@@ -288,17 +288,14 @@ def sources_of(subject: Subject) -> tuple[DecisionSource, ...]:
     parts = subject.identity.ingredients
     where = "built in" if subject.source is not None else "from memory"
     rows = f"{len(subject.table):,} rows, {where} ({parts['table']})"
-    found = [
-        DecisionSource("model", "not at hand: the table holds its scores")
-        if subject.scores_only
-        else _source("model", subject.original, _origin_words(subject, parts["model"])),
-        _source("table", subject.table.file, rows),
+    held = DecisionSource("model", "not at hand: the table holds its scores")
+    model = held if subject.scores_only else _source("model", subject.original, _origin_words(subject, parts["model"]))
+    tested = None if subject.test is None else subject.test.file
+    audited = subject.source if subject.source is not None and Path(subject.source).is_file() else None
+    more = [
+        _source(what, file, "") for what, file in (("test table", tested), ("audit file", audited)) if file is not None
     ]
-    if subject.test is not None and subject.test.file is not None:
-        found.append(_source("test table", subject.test.file, ""))
-    if subject.source is not None and Path(subject.source).is_file():
-        found.append(_source("audit file", subject.source, ""))
-    return tuple(found)
+    return (model, _source("table", subject.table.file, rows), *more)
 
 
 def _origin_words(subject: Subject, digest: str) -> str:
@@ -312,3 +309,72 @@ def _source(what: str, origin: Any, otherwise: str) -> DecisionSource:
     if isinstance(origin, str | Path) and origin and Path(origin).is_file():
         return DecisionSource(what, Path(origin).name, hash_file(Path(origin))[1])
     return DecisionSource(what, otherwise)
+
+
+#: What the word beside a figure means.
+KINDS = {
+    "exact": "everybody that the figure speaks of was asked, or it has reached its limit.",
+    "proved": "it holds for everybody, asked or not: by the way the model is made, or by bounds over sets of people.",
+    "statistical": "an estimate from a sample: it would move with other people drawn in the same way.",
+    "lower bound": "what a search found: there may be more.",
+}
+_SEARCH = (
+    "A search finds what it finds: its largest k is a lower bound, unless it has reached its limit. Only figures "
+    "called exact rest on everybody they speak of."
+)
+LIMITS = (
+    "Twins are the same person with other protected values. Some of them may be people who could not exist; the "
+    "further a person is from a real row, the likelier that is.",
+    _SEARCH,
+    "Bits count the direct use of protected attributes. A decision that uses none of them may still use attributes "
+    "that stand in for them (proxies).",
+    "Scores closer than ε count as the same. A smaller ε gives more classes, a larger one fewer; compare figures only "
+    "at the same ε and partition.",
+    "Intervals say how much a figure would move with other rows drawn like these. They do not cover a table that "
+    "misses some people altogether.",
+    "Equal scores for all twins do not make a decision right, lawful or just; they say that these attributes did not "
+    "move it.",
+)
+
+
+def certainty_blocks(data: ReportData) -> Iterator[Block]:
+    """What was examined, the statements, and what each kind of figure means."""
+    yield Bullets(data.examined)
+    # Nobody can have more classes than twins.
+    certain = [one for one in data.certified if one.is_certain() and (one.property != "k" or one.bound < data.about.m)]
+    yield (
+        statements_table(certain)
+        if certain
+        else Paragraph("Nothing is proved beyond the people examined.", tone="lead")
+    )
+    kinds = [(Tag(name), f" {meaning}") for name, meaning in KINDS.items()]
+    yield Bullets([one for one in kinds if not data.about.blind or one[0].text != "lower bound"])
+
+
+def limitation_blocks(data: ReportData) -> Iterator[Block]:
+    """What the figures say nothing about; those of a model that is blind to protected attributes are exact."""
+    yield Bullets([*data.not_examined, *(line for line in LIMITS if not data.about.blind or line is not _SEARCH)])
+
+
+def statements_table(statements: Iterable[Statement]) -> Block:
+    rows = []
+    for one in statements:
+        kind = "withdrawn" if one.withdrawn else one.kind if one.is_certain() else "open"
+        whose = one.population if one.model == "model" else f"{one.population} ({one.model} model)"
+        rows.append((whose, Tag(kind), (one.sentence(), Small(one.reason))))
+    return TableBlock([label("about"), label("kind"), label("statement")], rows, stacked=True)
+
+
+def certificate_blocks(found: Certificate) -> Iterator[Block]:
+    """A certificate by itself: errors of ours, statements, and what could not be proved and why."""
+    yield from paragraphs(
+        (f"Error: {one.words()}: withdrawn, an error of ours." for one in found.contradictions), "warning"
+    )
+    if found.statements:
+        yield statements_table(found.statements)
+    elif not found.rates:
+        yield Paragraph("Nothing could be said in this time.")
+    yield from (Paragraph(rate.sentence(), kind="statistical") for rate in found.rates)
+    yield from paragraphs((f"Note: {note}" for note in found.notes), "note")
+    if found.stopped:
+        yield Paragraph("Ended early: what was certain by then is above.", tone="warning")

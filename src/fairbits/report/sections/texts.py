@@ -46,10 +46,19 @@ def words_of(folder: Path, subject: Subject) -> WordStudy | None:
 def wording_blocks(study: WordStudy) -> Iterator[Block]:
     """Claims, bits and nulls by family, words side by side, and one prompt in full."""
     yield from (Paragraph(f"{one[:1].upper()}{one[1:]}", kind="statistical") for one in study.sentences())
-    nulls = [null.null for null in study.families[0].found.nulls]
-    columns = [label("family"), figure("bits", 2), *(figure(one, 2) for one in nulls), figure("tolerance", 3)]
+    columns = [
+        label("family"),
+        figure("bits", 2),
+        *[figure(one.null, 2) for one in study.families[0].found.nulls],
+        figure("tolerance", 3),
+    ]
     columns += [figure("above", 2), between("99 % interval", lambda one: number(one, 2)), label("")]
-    yield TableBlock(columns, [_row(one) for one in study.families], _caption(study))
+    sizes = [f"{one.family}: {one.people} people × {one.twins} × {one.realisations} words" for one in study.families]
+    caption = (
+        f"Mean bits and their three nulls at ε = {study.epsilon:g}; bits above the largest null, at a tolerance that "
+        f"words alone hardly reach ({'; '.join(sizes)})"
+    )
+    yield TableBlock(columns, [_row(one) for one in study.families], caption)
     for family in study.families:
         yield from _pair(family)
     means = [(family.family, values, score) for family in study.families for values, score in family.means.items()]
@@ -57,40 +66,29 @@ def wording_blocks(study: WordStudy) -> Iterator[Block]:
         "Mean scores by family", [TableBlock([label("family"), label("values"), figure("mean score", 3)], means)]
     )
     yield Heading("What was asked")
-    yield from paragraphs([f"One text in full{', after what the system says' if study.system else ''}:"])
-    said = [*study.system.splitlines(), *study.prompt.splitlines()]
-    yield from (Paragraph(Code(line)) for line in said if line.strip())
+    yield Paragraph(f"One text in full{', after what the system says' if study.system else ''}:")
+    yield from (
+        Paragraph(Code(line)) for line in [*study.system.splitlines(), *study.prompt.splitlines()] if line.strip()
+    )
     yield from paragraphs((f"Note: {note}" for note in study.notes), "note")
     lacking = {null.reason for one in study.families for null in one.found.nulls if null.reason}
     yield from paragraphs((f"Where a null has no figure: {reason}." for reason in sorted(lacking)), "small")
 
 
-def _caption(study: WordStudy) -> str:
-    sizes = [f"{one.family}: {one.people} people × {one.twins} × {one.realisations} words" for one in study.families]
-    return (
-        f"Mean bits and their three nulls at ε = {study.epsilon:g}; bits above the largest null, at a tolerance that "
-        f"words alone hardly reach ({'; '.join(sizes)})"
-    )
-
-
 def _row(family: FamilyBits) -> tuple[object, ...]:
-    found = family.found
-    above = found.above
-    ends = None if above is None else (above.low, above.high)
+    found, above = family.found, family.found.above
+    rest = (None, None) if above is None else (above.value, (above.low, above.high))
     verdict = Strong("claimed") if found.claimed else "not claimed"
-    nulls = [null.bits for null in found.nulls]
-    value = None if above is None else above.value
-    return (family.family, found.bits.value, *nulls, found.tolerance, value, ends, verdict)
+    return (family.family, found.bits.value, *[null.bits for null in found.nulls], found.tolerance, *rest, verdict)
 
 
 def _pair(family: FamilyBits) -> Iterator[Block]:
     """The same person in the words of two combinations; what changed stands out."""
-    pair = family.pair
+    pair, parts = family.pair, []
     yield Heading(f"{family.family}: the twins furthest apart")
-    parts = []
+    mean = "the mean of all realisations" if family.realisations > 1 else "one realisation"
     for values, score, pieces in zip(pair.values, pair.scores, marked(*pair.texts), strict=True):
         text: tuple[Inline, ...] = tuple(Strong(piece) if changed else piece for piece, changed in pieces)
-        mean = "the mean of all realisations" if family.realisations > 1 else "one realisation"
-        said = f"as {values}: {number(score, 3)}, {mean}"
-        parts.append([Paragraph((Strong(said),), tone="small"), Paragraph(text)])
+        said = Strong(f"as {values}: {number(score, 3)}, {mean}")
+        parts.append([Paragraph((said,), tone="small"), Paragraph(text)])
     yield Columns(parts)

@@ -5,7 +5,6 @@ Everything but the direct bits is what proxies.json says.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -87,34 +86,21 @@ def proxies_of(folder: Path, subject: Subject) -> dict[str, Any] | None:
     if not fits or "attributes" not in document:
         return None
     with reading(path, "delete it, and run fairbits proxies again"):  # everything that the page takes from it
-        pieces: tuple[Callable[[Mapping[str, Any]], Iterable[Any] | None], ...]
-        pieces = (
-            proxy_blocks,
-            impact_blocks,
-            lambda found: lead(found, blind=True),
-            lambda found: plainly(found, blind=True),
-            summary,
-        )
-        for take in pieces:
-            deque(take(document) or (), maxlen=0)
+        _ = (*study_blocks(document, plainly(document, blind=True)), lead(document, blind=True), summary(document))
     return document
 
 
 def lead(document: Mapping[str, Any] | None, blind: bool) -> str:
-    """The first sentence of the page for a model that takes no protected attribute."""
-    found = _strongest(document) if document is not None and blind else None
+    found = _strongest(document, blind)
     return "" if found is None else f"{_full(sentence_of(found))} "
 
 
 def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
     """What :func:`lead` says in everyday words: who is decided about how, and how well the score tells groups apart."""
-    found = _strongest(document) if document is not None and blind else None
+    found = _strongest(document, blind)
     if document is None or found is None:
         return ()
-    lines: list[str] = []
-    for one in document["groups"]:
-        if one["attribute"] == found["attribute"]:
-            lines += _rates(one)
+    lines = [line for one in document["groups"] if one["attribute"] == found["attribute"] for line in _rates(one)]
     pair = found.get("guess_pair")
     if pair is not None and found["bits_low"] > 0:
         lines.append(
@@ -124,25 +110,27 @@ def plainly(document: Mapping[str, Any] | None, blind: bool) -> tuple[str, ...]:
     return tuple(line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
 
 
-def _strongest(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The single attribute that the score tells most about."""
-    known = [one for one in document["attributes"] if one["bits"] is not None and is_single(one)]
+def _strongest(document: Mapping[str, Any] | None, blind: bool) -> Mapping[str, Any] | None:
+    """The single attribute that the score of a model that takes none tells most about."""
+    known = _known(document) if document is not None and blind else []
     return max(known, key=lambda one: (one["bits_low"], one["bits"]), default=None)
 
 
+def _known(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in document["attributes"] if one["bits"] is not None and is_single(one)]
+
+
 def _rates(table: Mapping[str, Any]) -> Iterator[str]:
-    """Rates of the groups that are large enough, the highest first."""
     large = [one for one in table["groups"] if not one["small"]]
     decided = any(one["selection_rate"] is not None for one in large)
     rate = "selection_rate" if decided else "scoring_rate"
     ordered = sorted((one for one in large if one[rate] is not None), key=lambda one: -one[rate])
-    if len(ordered) < 2:
-        return
     parts = [f"{shortened(one['group'], 40)} {percent(one[rate])}" for one in ordered]
     if len(parts) > MAX_RATES:
         parts = [*parts[: MAX_RATES // 2], "…", *parts[-MAX_RATES // 2 :]]
     what = "Decided favourably" if decided else "Scored above the median of everybody"
-    yield f"{what}, by {shortened(table['attribute'], 40)}: {'; '.join(parts)}."
+    if len(parts) > 1:
+        yield f"{what}, by {shortened(table['attribute'], 40)}: {'; '.join(parts)}."
 
 
 def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
@@ -152,16 +140,12 @@ def pictures(document: Mapping[str, Any] | None) -> dict[str, str]:
     from fairbits.report.figures.charts import over_periods
     from fairbits.report.figures.svg import inline_svg
 
-    known = [one for one in document["attributes"] if one["bits"] is not None and is_single(one)]
-    named = [table["attribute"] for table in document["groups"]]
-    about = max(known, key=lambda one: one["bits"])["attribute"] if known else named[0]
-    made = over_periods(document["periods"], about)
-    if made is None:
-        return {}
+    about = max(_known(document), key=lambda one: one["bits"], default=None) or document["groups"][0]
     parts = []
     for period in document["periods"]:
         bits = [f"{one['attribute']} {one['bits']:.2f} bits" for one in period["bits"] if "bits" in one]
         parts.append(f"{period['period']}: {', '.join(bits) or 'too few people'}")
+    made = over_periods(document["periods"], about["attribute"])
     return {"periods": inline_svg(made, "pic-periods", f"Over {document['by']}", "; ".join(parts))}
 
 
@@ -196,13 +180,12 @@ def treatment_blocks(data: ReportData) -> Iterator[Block]:
     yield from direct_blocks(data.about, data.measured, data.near, data.direct)
     if data.proxies is None:
         yield Heading("Proxies and impact")
-        how: Text = ("Not run: ", Code("fairbits proxies SUBJECT --out RUN"), " adds them to this page.")
-        yield Paragraph(how, tone="lead")
-        return
-    yield Heading("Proxies: what the score tells without the columns", "statistical")
-    yield from proxy_blocks(data.proxies)
-    yield Heading("Impact: what groups get", "statistical")
-    yield from impact_blocks(data.proxies)
+        yield Paragraph(
+            ("Not run: ", Code("fairbits proxies SUBJECT --out RUN"), " adds them to this page."), tone="lead"
+        )
+    else:
+        yield Heading("Proxies: what the score tells without the columns", "statistical")
+        yield from study_blocks(data.proxies, ())
 
 
 def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct: str) -> Iterator[Block]:
@@ -221,23 +204,20 @@ def direct_blocks(about: About, measured: Measured, near: Sequence[Near], direct
     tail = tuple(tail_blocks(measured.tail, measured.kind))
     if tail:
         yield Fold("The tail: the worst few, and people rarer than any who were asked", tail)
-    for limit in measured.limits:
-        yield Paragraph(limit.text, tone="small")
+    yield from paragraphs((limit.text for limit in measured.limits), "small")
     yield from bound_blocks(measured)
 
 
 def bound_blocks(measured: Measured) -> Iterator[Block]:
     """What nobody examined exceeds, and how many others do at most; nothing where there are no more bits."""
     bound = measured.bound
-    if bound["bits"] >= measured.figures["bits_limit"]:
-        return
     rate = percent(bound["rate"], 1 if bound["rate"] >= 0.01 else 4)
-    yield Paragraph(
+    said = (
         f"None of the {number(measured.rows)} rows exceeds {number(bound['bits'], 2)} bits; with "
-        f"{percent(bound['confidence'], 0)} confidence, at most {rate} of people drawn like them do.",
-        kind="statistical",
-        tone="small",
+        f"{percent(bound['confidence'], 0)} confidence, at most {rate} of people drawn like them do."
     )
+    if bound["bits"] < measured.figures["bits_limit"]:
+        yield Paragraph(said, kind="statistical", tone="small")
 
 
 def bits_table(measured: Measured) -> Block:
@@ -253,49 +233,48 @@ def bits_table(measured: Measured) -> Block:
         alone, most = (number(figures[f"null_q_inf_{end}"], 2) for end in ("mean", "max"))
         rows.append(("one twin asked again", alone, ("", ""), most))
     interval = between("95 % interval", lambda end: str(end or "–"))
-    columns = [label("per row"), shown("mean"), interval, shown("largest")]
     caption = (f"The {number(measured.rows)} rows examined ", Tag(measured.kind), ", the interval ", Tag("statistical"))
-    return TableBlock(columns, rows, caption)
+    return TableBlock([label("per row"), shown("mean"), interval, shown("largest")], rows, caption)
 
 
 def near_table(near: Sequence[Near], bits_limit: float, *, varies: bool = False) -> Block:
     """The largest k by distance from real rows, and whether that is all there can be."""
-    rows = []
-    for one in near:
-        full = one.exact and one.bits is not None and one.bits >= bits_limit and not varies
-        rows.append((one.people, one.k, one.bits, (Tag(one.kind), ": it cannot be more" if full else "")))
-    columns = [label("people"), figure("largest k"), figure("bits", 2), label("kind of figure")]
-    return TableBlock(columns, rows, "Largest k by distance to real rows")
+    full = [one.exact and one.bits is not None and one.bits >= bits_limit and not varies for one in near]
+    rows = [
+        (one.people, one.k, one.bits, (Tag(one.kind), ": it cannot be more" if limit else ""))
+        for one, limit in zip(near, full, strict=True)
+    ]
+    return TableBlock(
+        [label("people"), figure("largest k"), figure("bits", 2), label("kind of figure")],
+        rows,
+        "Largest k by distance to real rows",
+    )
 
 
 def tail_blocks(found: Tail | None, kind: str = "exact") -> Iterator[Block]:
     """Upper quantiles of the gap between twins' scores with their intervals, the largest, and what lies beyond."""
     if found is None or found.largest <= 0:
         return
+    estimate, said = Tag("statistical"), found.why
     rows: list[tuple[object, ...]] = [
-        (f"{100 * one.level:g} % of people", one.value, (one.low, one.high), "statistical") for one in found.quantiles
+        (f"{100 * one.level:g} % of people", one.value, (one.low, one.high), estimate) for one in found.quantiles
     ]
-    rows.append((f"all {number(found.people)}", found.largest, None, kind))
+    rows.append((f"all {number(found.people)}", found.largest, None, Tag(kind)))
     if found.extreme is not None:
-        gap = found.extreme.gap
-        beyond = f"all but one in {number(found.extreme.one_in)}, extrapolated"
-        rows.append((beyond, gap.value, (gap.low, gap.high), "statistical"))
+        one, gap = found.extreme, found.extreme.gap
+        rows.append((f"all but one in {number(one.one_in)}, extrapolated", gap.value, (gap.low, gap.high), estimate))
+        ends = "has no end" if one.end is None else f"ends at {number(one.end, 2)}"
+        said = (
+            f"Extrapolated by a generalised Pareto distribution fitted to the {number(one.people)} people above "
+            f"{number(one.threshold, DIGITS)} (shape {number(one.shape, 2)}, it {ends}; test of fit p = {number(one.p, 2)})."
+        )
     columns = [
         label("below it"),
         figure("gap", DIGITS),
         between("95 % interval", lambda end: number(end, DIGITS)),
         label("kind of figure"),
     ]
-    caption = "The tail: a person's highest score minus the lowest, among twins"
-    yield TableBlock(columns, [(*row[:3], Tag(str(row[3]))) for row in rows], caption)
-    said = found.why
-    if found.extreme is not None:
-        one = found.extreme
-        ends = "has no end" if one.end is None else f"ends at {number(one.end, 2)}"
-        said = (
-            f"Extrapolated by a generalised Pareto distribution fitted to the {number(one.people)} people above "
-            f"{number(one.threshold, DIGITS)} (shape {number(one.shape, 2)}, it {ends}; test of fit p = {number(one.p, 2)})."
-        )
+    yield TableBlock(columns, rows, "The tail: a person's highest score minus the lowest, among twins")
     yield Paragraph(f"Quantiles: intervals by order statistics, whatever the gaps are like. {said}", tone="small")
 
 
@@ -303,11 +282,10 @@ def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     """What the score tells about protected attributes, and through which columns."""
     crossed: list[Block] = []
     for entry in document["attributes"]:
-        more = tuple(_full(line) for line in details(entry))
-        single = is_single(entry)
-        said: list[Block] = [Paragraph(Strong(_full(sentence_of(entry))), tone="" if single else "small")]
-        said += [Bullets(more)] if more else []
-        if single:
+        more = [_full(line) for line in details(entry)]
+        sentence = Paragraph(Strong(_full(sentence_of(entry))), tone="" if is_single(entry) else "small")
+        said: list[Block] = [sentence, Bullets(more)] if more else [sentence]
+        if is_single(entry):
             yield from said
         else:
             crossed += said
@@ -320,11 +298,10 @@ def proxy_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     for entry in document["attributes"]:
         # Only where groups are scored further apart than people of one group are: other pairs show no group.
         matched = entry["matched"]
-        pairs = [] if matched is None or matched["excess"]["low"] <= 0 else matched["pairs"][:MAX_PAIRS]
-        if pairs:
+        if matched is not None and matched["excess"]["low"] > 0 and matched["pairs"]:
             yield Paragraph(Strong(f"Alike on the justified attributes, not in {entry['attribute']}"))
-        for rank, pair in enumerate(pairs, 1):
-            yield _pair_fold(rank, pair, document["justified"])
+            for rank, pair in enumerate(matched["pairs"][:MAX_PAIRS], 1):
+                yield _pair_fold(rank, pair, document["justified"])
     yield from _periods(document)
     yield from paragraphs((f"Note: {line}" for line in document["notes"]), "note")
 
@@ -344,11 +321,13 @@ def impact_blocks(document: Mapping[str, Any]) -> Iterator[Block]:
     for one in document["groups"]:
         if not is_single(one):
             large = [group for group in one["groups"] if not group["small"]]
-            left = len(one["groups"]) - len(large)
-            all_small = f"All {number(left)} groups have fewer than 30 people; proxies.json has them."
-            some = f"{number(left)} groups of fewer than 30 people are left out here; proxies.json has them."
-            said = [Paragraph(some if large else all_small, tone="small")] if left else []
-            yield Fold(f"By {one['attribute']}", [*([_groups([{**one, "groups": large}])] if large else []), *said])
+            blocks = [_groups([{**one, "groups": large}])] if large else []
+            if len(large) < len(one["groups"]):
+                left = number(len(one["groups"]) - len(large))
+                some = f"{left} groups of fewer than 30 people are left out here"
+                said = some if large else f"All {left} groups have fewer than 30 people"
+                blocks.append(Paragraph(f"{said}; proxies.json has them.", tone="small"))
+            yield Fold(f"By {one['attribute']}", blocks)
 
 
 def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
@@ -356,9 +335,9 @@ def _probable(table: Mapping[str, Any]) -> Iterator[Block]:
     name, bits, groups = table["attribute"], table["bits"], table["groups"]
     rates, ratios = [], []
     for one in groups:
-        rate, ratio, likely = one["selection_rate"], one["impact_ratio"], one["likely_rate"]
-        said = None if likely is None else likely["value"]
-        rates.append((one["group"], one["people"], rate["value"], (rate["low"], rate["high"]), one["bounds"], said))
+        rate, ratio, likely = one["selection_rate"], one["impact_ratio"], one["likely_rate"] or {"value": None}
+        ends = (rate["low"], rate["high"])
+        rates.append((one["group"], one["people"], rate["value"], ends, one["bounds"], likely["value"]))
         if ratio is not None:
             ends = (ratio["low"], ratio["high"])
             ratios.append((one["group"], ratio["value"], ends, one["ratio_bounds"], one["likely_ratio"]))
@@ -407,50 +386,25 @@ def lowest_ratios(document: Mapping[str, Any] | None) -> list[tuple[str, Mapping
 
 
 def _groups(tables: Sequence[Mapping[str, Any]]) -> Block:
-    heads = (
-        "people",
-        "selected",
-        "impact ratio",
-        "base rate",
-        "TPR",
-        "FPR",
-        "precision",
-        "calibration",
-        "above median",
-    )
     rows = []
-    listed = [(table, group) for table in tables for group in table["groups"][:MAX_GROUPS]]
-    for table, group in listed:
+    for table, group in [(one, group) for one in tables for group in one["groups"][:MAX_GROUPS]]:
         name = f"{table['attribute']}: {group['group']}" if is_single(table) else group["group"]
-        rates = [_between(group, rate) for rate in ("selection_rate", "base_rate", "tpr", "fpr", "precision")]
-        ratio = "under 30" if group["small"] else _ratio(group)
-        cells = (number(group["people"]), rates[0], ratio, *rates[1:], _calibration(group))
         few = (name, Small("under 2 %")) if group["under_two_percent"] else name
-        rows.append((few, *cells, _between(group, "scoring_rate")))
-    return TableBlock([label("group"), *(shown(head) for head in heads)], rows)
+        rates = [_between(group, rate) for rate in ("base_rate", "tpr", "fpr", "precision")]
+        ratio = "under 30" if group["small"] else _between(group, "impact_ratio", partial(number, digits=2))
+        shares = (_between(group, "selection_rate"), ratio, *rates)
+        calibration = _between(group, "calibration", partial(signed, digits=3), " to ")
+        rows.append((few, number(group["people"]), *shares, calibration, _between(group, "scoring_rate")))
+    heads = ("people", "selected", "impact ratio", "base rate", "TPR", "FPR", "precision", "calibration")
+    return TableBlock([label("group"), *(shown(head) for head in (*heads, "above median"))], rows)
 
 
-def _between(one: Mapping[str, Any], name: str) -> Text:
-    """A rate with its interval, which may be missing."""
-    if one.get(name) is None:
-        return "–"
-    return percent(one[name]), Small(f"{number(100 * one[f'{name}_low'], 1)}–{number(100 * one[f'{name}_high'], 1)}")
-
-
-def _ratio(one: Mapping[str, Any]) -> Text:
-    """An impact ratio with its interval, where it has one."""
-    value, low, high = (one.get(f"impact_ratio{end}") for end in ("", "_low", "_high"))
+def _between(one: Mapping[str, Any], name: str, show: Callable[[float | None], str] = percent, to: str = "–") -> Text:
+    """A figure with its interval, either of which may be missing."""
+    value, low, high = (one.get(f"{name}{end}") for end in ("", "_low", "_high"))
     if value is None or low is None or high is None:
-        return number(value, 2)
-    return number(value, 2), Small(f"{number(low, 2)}–{number(high, 2)}")
-
-
-def _calibration(one: Mapping[str, Any]) -> Text:
-    if one["calibration"] is None:
-        return "–"
-    return signed(one["calibration"], 3), Small(
-        f"{signed(one['calibration_low'], 3)} to {signed(one['calibration_high'], 3)}"
-    )
+        return show(value)
+    return show(value), Small(f"{show(low).removesuffix(' %')}{to}{show(high).removesuffix(' %')}")
 
 
 def _carriers(columns: Iterable[Mapping[str, Any]]) -> Block:
@@ -471,18 +425,15 @@ def _carriers(columns: Iterable[Mapping[str, Any]]) -> Block:
 def _pair_fold(rank: int, pair: Mapping[str, Any], justified: Sequence[str]) -> Block:
     """Two people side by side: first what they share a reason in, then the rest."""
     lower, higher = pair["lower"], pair["higher"]
-    title = tuple(
-        piece
-        for side, end in ((lower, ", "), (higher, ""))
-        for piece in (Strong(number(side["score"], 3)), f" {side['group']} ({side['place']}){end}")
-    )
-    rows: list[tuple[Text, str, str]] = [("score", number(lower["score"], 3), number(higher["score"], 3))]
+    scores = [number(side["score"], 3) for side in (lower, higher)]
+    who = [f" {side['group']} ({side['place']})" for side in (lower, higher)]
+    rows: list[tuple[Text, ...]] = [("score", *scores)]
     for name in sorted(lower["attributes"], key=lambda name: name not in justified):
         low, high = lower["attributes"][name], higher["attributes"].get(name, "")
         told = (name, Small("justified")) if name in justified else name
         rows.append((told, low, "the same" if low == high else high))
-    columns = [label("attribute"), label(lower["group"]), label(higher["group"])]
-    return Fold((f"{rank}. ", *title), [TableBlock(columns, rows)], open=rank == 1)
+    table = TableBlock([label("attribute"), label(lower["group"]), label(higher["group"])], rows)
+    return Fold((f"{rank}. ", Strong(scores[0]), f"{who[0]}, ", Strong(scores[1]), who[1]), [table], open=rank == 1)
 
 
 def _periods(document: Mapping[str, Any]) -> Iterator[Block]:
@@ -500,11 +451,14 @@ def _periods(document: Mapping[str, Any]) -> Iterator[Block]:
     heads = ["people", "selected", "bits used directly, mean", "decisions that flip", *names]
     rows = []
     for one in periods:
-        direct: Text = "–"
-        if one["q_inf_mean"] is not None:
-            ends = f"{number(one['q_inf_mean_low'], 2)} to {number(one['q_inf_mean_high'], 2)}"
-            direct = number(one["q_inf_mean"], 2), Small(ends)
+        direct = _between(one, "q_inf_mean", partial(number, digits=2), " to ")
         bits = [f"{b['bits']:.2f} (≥ {b['low']:.2f})" if "bits" in b else "too few people" for b in one["bits"]]
-        rates = _between(one, "selection_rate"), direct, _between(one, "flip_rate")
-        rows.append((one["period"], number(one["people"]), *rates, *bits))
+        rows.append(
+            (
+                one["period"],
+                number(one["people"]),
+                *(_between(one, "selection_rate"), direct, _between(one, "flip_rate")),
+                *bits,
+            )
+        )
     yield TableBlock([label(document["by"]), *(shown(head) for head in heads)], rows)
