@@ -124,9 +124,8 @@ def document_of(explorer: Explorer) -> dict[str, Any]:
 
 def _network(evaluator: Evaluator) -> dict[str, Any]:
     """The plan of the kernels, without what pads it to whole tiles."""
-    program = plan_of(
-        evaluator.model, evaluator.encoding, (evaluator.twins if evaluator.schema.protected else None)
-    ).program  # type: ignore[arg-type]
+    twins = evaluator.twins if evaluator.schema.protected else None
+    program = plan_of(evaluator.model, evaluator.encoding, twins).program  # type: ignore[arg-type]
     width = int(program.widths[0])
     rows = int(program.twin_rows + len(program.twins) // width)  # of all tables: the merged ones, one for each twin
     tables = program.tables.reshape(-1, len(program.tables) // max(1, rows))[: program.twin_rows, :width]

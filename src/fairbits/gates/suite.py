@@ -121,7 +121,7 @@ def column_of(
     column = table.column(name)
     if not _TYPES[dtype](column.type) or column.null_count:
         raise damaged(path, kind, f"column {name!r} holds something else than it should")
-    found = np.asarray(numpy_of(column), dtype=dtype)
+    found: npt.NDArray[Any] = np.asarray(numpy_of(column), dtype=dtype)
     if not (np.isfinite(found) | (np.isnan(found) & gaps)).all():
         raise damaged(path, kind, f"column {name!r} has values that are no numbers")
     return found

@@ -277,9 +277,9 @@ def _model_words(subject: Subject) -> str:
     if isinstance(model, Network):
         shape = " – ".join(str(width) for width in (model.inputs, *model.widths))
         return f"a dense network of {len(model.widths)} layers ({shape}), {model.head} head"
-    offers, hidden = ["gradients"] if isinstance(model, HasGradients) else [], []
-    if isinstance(model, HasActivations):
-        hidden = model.activations(subject.encoding.encode(subject.table.codes[:1]))[:-1]
+    offers = ["gradients"] if isinstance(model, HasGradients) else []
+    layers = isinstance(model, HasActivations) and model.activations(subject.encoding.encode(subject.table.codes[:1]))
+    hidden = layers[:-1] if layers else ()
     if hidden:
         shape = " – ".join(str(layer.shape[1]) for layer in hidden)
         held = ", whose neurons can be held" if isinstance(model, HasInterventions) else ""
@@ -439,8 +439,9 @@ def measured_of(document: dict[str, Any]) -> Measured:
 
 
 def _estimate(figures: dict[str, Any], name: str) -> Estimate | None:
-    value, low, high = (figures.get(f"{name}{end}") for end in ("", "_low", "_high"))
-    return None if value is None else Estimate(value, low, high)
+    if figures.get(name) is None:
+        return None
+    return Estimate(figures[name], figures[f"{name}_low"], figures[f"{name}_high"])
 
 
 def searched_of(run: Run, summary: dict[str, Any]) -> Searched:

@@ -200,14 +200,17 @@ def bias_profile(data: ReportData, _: Page, __: Path) -> bytes:
         "To be stated by the owner: how often it is measured again, and on whom.",
     )
     monitoring = (Heading("Measures"), Bullets(measures), Form(FIELDS, "Decision", DECISIONS, "Next review"))
-    filled = zip(titles, (context, groups, *_evaluated(data), monitoring), strict=True)
+    filled: list[Sequence[Block]] = [context, groups, *_evaluated(data), monitoring]
     page = Page(
         subject=about.subject,
         command=f"bias profile · {data.reproduction.created[:10]}",
         title=f"{about.subject}: bias profile",
         sentence=data.opening.people,
         opening=(),
-        parts=[PagePart(f"part-{i}", f"{i} {title}", blocks) for i, (title, blocks) in enumerate(filled, 1)],
+        parts=[
+            PagePart(f"part-{i}", f"{i} {title}", blocks)
+            for i, (title, blocks) in enumerate(zip(titles, filled, strict=True), 1)
+        ],
         made_from="the run's own files",
     )
     return render_page(page).encode()
