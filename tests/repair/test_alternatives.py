@@ -71,6 +71,13 @@ def test_intervals_hold_their_figures(found: RepairResult) -> None:
     assert found.estimates_before.impact_attribute == "sex"
 
 
+def test_what_all_files_have_in_common_is_said_once(found: RepairResult) -> None:
+    names = tuple(f"{name}: " for name in found.names)
+    own = {one for one in found.warnings if not one.startswith(names)}
+    others = [one.partition(": ")[2] for one in found.warnings if one.startswith(names)]
+    assert not own & set(others)
+
+
 def test_the_log_has_everybody(found: RepairResult) -> None:
     assert found.folder is not None
     rows = [row for row in pq.read_table(found.folder / "repairs.parquet").to_pylist() if row["held_out"]]

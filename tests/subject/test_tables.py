@@ -359,6 +359,12 @@ def test_a_column_that_counts_rows_is_left_out(first: int) -> None:
     assert "it counts the rows" in schema.notes[0]
 
 
+@pytest.mark.parametrize("said", [True, "True", "true"])
+def test_truth_values_are_named_as_their_table_spells_them(said: object) -> None:
+    frame = pd.DataFrame({"sex": list("fm") * 20, "age": [30, 40] * 20, "ok": [True, False, True, True] * 10})
+    assert fairbits.infer_schema(frame, target="ok", protected="sex", favourable=said).favourable == "true"
+
+
 def test_numbers_that_name_people_are_no_attribute() -> None:
     numbered = np.random.default_rng(0).permutation(40) * 3
     frame = pd.DataFrame({"person": numbered, "sex": list("fm") * 20, "age": [30, 40] * 20})

@@ -270,6 +270,8 @@ class Schema:
             raise SchemaError(f"favourable is {self.favourable!r}, but the target has no classes; name them.")
         if self.classes and self.favourable is None:
             vars(self)["favourable"] = self.classes[-1]
+        if self.favourable is not None and {*self.classes} == {"false", "true"}:
+            vars(self)["favourable"] = self.favourable.lower()  # as Python and its tables spell truth values
         if self.classes and self.favourable not in self.classes:
             remedy = choose_from(str(self.favourable), self.classes)
             raise SchemaError(f"favourable value {self.favourable!r} is not a class of the target; {remedy}")

@@ -216,7 +216,7 @@ def repair_run(
         place = folder / OTHERS / (name or "model")
         place.mkdir(parents=True, exist_ok=True)
         other, candidates[rank] = write_model(one, place)
-        found.notes.extend(f"{one.name}: {line}" for line in other.warnings)
+        found.notes.extend(f"{one.name}: {line}" for line in other.warnings if line not in written.warnings)
     result = RepairResult(
         subject=about.name,
         seed=seed,

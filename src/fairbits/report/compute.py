@@ -486,7 +486,7 @@ def _progress(run: Run) -> tuple[Moment, ...]:
         return ()
     bucket = f"least(floor(seconds / {last!r} * {MOMENTS}), {MOMENTS - 1})::INTEGER"
     groups = run.query(
-        "SELECT bucket, sum(cases) OVER so_far::BIGINT AS cases, sum(ids) OVER so_far::BIGINT AS ids, "  # noqa: S608
+        "SELECT bucket, sum(cases) OVER so_far::BIGINT AS cases, sum(ids) OVER so_far::BIGINT AS id_cases, "  # noqa: S608
         "max(k_max) OVER so_far AS k_max FROM ("
         f"SELECT {bucket} AS bucket, count(*) AS cases, count(*) FILTER (flips) AS ids, max(k) AS k_max "
         "FROM cases GROUP BY 1) WINDOW so_far AS (ORDER BY bucket) ORDER BY bucket"

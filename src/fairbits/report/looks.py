@@ -195,10 +195,11 @@ def _causes(found: DebugResult) -> Iterator[str]:
         yield f"{found.units.removesuffix('s')} {found.suspect}"
     if found.origin.shares:
         shared = found.origin.shares[0].shared
-        ends = f"{percent(shared.low, 0)} to {percent(shared.high, 0)}"
+        value, low, high = (percent(one, 0) for one in (shared.value, shared.low, shared.high))
+        ends = f" ({low} to {high})" if low != high else ""
         short = f", by {found.origin.trainings} short trainings; longer ones share less" if found.origin.epochs else ""
-        rest = ", the rest with training" if shared.low < 1 else ""
-        yield f"{percent(shared.value, 0)} ({ends}) comes with the data{rest}{short}"
+        rest = ", the rest with training" if low != percent(1.0, 0) else ""
+        yield f"{value}{ends} comes with the data{rest}{short}"
     else:
         yield "data or training: not run"
 

@@ -110,7 +110,7 @@ def described(subject: Subject, aside: Path, model: str, promise: Promise, warni
                 f"{model} takes rows as the encoders of the original make them (it has encoders of its own), which a "
                 f"subject file cannot say; feed it what they put out."
             )
-        warnings.append(f"{SUBJECT} was left out, because {why}")
+        warnings.append(f"an audit file ({SUBJECT}) was left out, because {why}")
         return []
     return names
 
