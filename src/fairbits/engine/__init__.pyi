@@ -1,6 +1,7 @@
 from .boxes import BoxNetwork as BoxNetwork
 from .boxes import ScoreError as ScoreError
 from .boxes import box_network as box_network
+from .boxes import is_interval as is_interval
 from .boxes import margin_cuts as margin_cuts
 from .boxes import score_error as score_error
 from .evaluation import Evaluation as Evaluation
