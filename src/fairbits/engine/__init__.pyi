@@ -61,7 +61,7 @@ from .tree_leaves import held_sums as held_sums
 from .tree_leaves import isolation_depths as isolation_depths
 from .tree_leaves import leaves_of as leaves_of
 from .tree_leaves import walks_of as walks_of
-from .tree_program import TreePlan as TreePlan
+from .trees import TreePlan as TreePlan
 from .trees import tree_class_scores as tree_class_scores
 from .trees import tree_plan as tree_plan
 from .trees import tree_scores as tree_scores
