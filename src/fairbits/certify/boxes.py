@@ -91,17 +91,6 @@ def bound(
     return found
 
 
-def bits_of(mask: Any) -> list[int]:
-    """The members of a set that is written as a bit mask.
-
-    Examples
-    --------
-    >>> bits_of(0b1101)
-    [0, 2, 3]
-    """
-    return [b for b in range(64) if int(mask) >> b & 1]
-
-
 def halves(
     network: BoxNetwork, first: Any, last: Any, masks: Any, where: Integers
 ) -> tuple[tuple[Any, Any, Any], Integers, Integers]:
@@ -120,7 +109,7 @@ def halves(
     lefts[steps] = (middle - first[steps, at] + 1).astype(np.int64)
     for place in np.flatnonzero(where >= numeric).tolist():
         at_set = int(where[place]) - numeric
-        bits = bits_of(masks[place, at_set])
+        bits = [b for b in range(64) if int(masks[place, at_set]) >> b & 1]
         half = len(bits) // 2
         left_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[:half]))
         right_masks[place, at_set] = np.uint64(sum(1 << b for b in bits[half:]))

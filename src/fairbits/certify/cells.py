@@ -26,8 +26,6 @@ from fairbits.models import apply_link
 
 #: Boxes that are split at once.
 BATCH = 1024
-#: What is known of open cells, by name.
-_POOL = ("first", "last", "place", "cut", "people", "most", "priority")
 #: Scores are rounded to float32: bounds that differ by less settle nothing.
 ROUNDING = 1e-6
 #: A lead by less than this may be none among probabilities that are rounded to float32.
@@ -58,28 +56,22 @@ class _Cells:
         self.sums = [np.concatenate([[0], np.cumsum(counts)]) for counts in boxes.counts]
         self.certified = self.falsified = self.asked = 0
         self.k_low, self.k_settled = known, known
-        width = len(boxes.columns)
-        self.first, self.last = np.empty((0, width), np.int32), np.empty((0, width), np.int32)
-        self.place, self.cut = np.empty(0, np.int64), np.empty(0, np.int64)
-        self.people: npt.NDArray[Any] = np.empty(0, self.kind)
-        self.most, self.priority = np.empty(0, np.int64), np.empty(0)
+        self.open: dict[str, npt.NDArray[Any]] = {}  # what is known of open cells
 
     def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> Volumes:
         last = np.array([[len(counts) - 1 for counts in self.boxes.counts]], np.int32).reshape(1, -1)
         self._add(np.zeros_like(last), last)
         in_batches(self._step, lambda: time.perf_counter() < end and self.asked < max_boxes and not stop())
-        k_high = max(self.k_settled, int(self.most.max(initial=1)))
+        k_high = max(self.k_settled, int(self.open["most"].max(initial=1)))
         counts = (self.boxes.people, self.certified, self.falsified, self.asked)
         return Volumes(*counts, k_low=self.k_low, k_high=k_high)
 
     def _step(self, size: int) -> bool:
-        chosen = most_open(self.priority, min(size, BATCH))
+        chosen = most_open(self.open["priority"], min(size, BATCH))
         if not len(chosen):
             return False
-        first, last, at, cut = self.first[chosen], self.last[chosen], self.place[chosen], self.cut[chosen]
-        staying = np.delete(np.arange(len(self.first)), chosen)
-        for name in _POOL:
-            setattr(self, name, getattr(self, name)[staying])
+        first, last, at, cut = (self.open[name][chosen] for name in ("first", "last", "place", "cut"))
+        self.open = {name: np.delete(array, chosen, axis=0) for name, array in self.open.items()}
         rows = np.arange(len(first))
         left_last, right_first = last.copy(), first.copy()
         left_last[rows, at], right_first[rows, at] = cut, cut + 1
@@ -124,14 +116,13 @@ class _Cells:
         weight = people.astype(np.float64)
         if self.about == "largest":
             weight = most + weight / (1.0 + float(self.boxes.people))
-        for name, array in zip(_POOL, (first, last, place, cut, people, most, weight), strict=True):
-            setattr(self, name, np.concatenate([getattr(self, name), array[going]]))
+        new = {"first": first, "last": last, "place": place, "cut": cut, "people": people, "most": most}
+        for name, array in {**new, "priority": weight}.items():
+            self.open[name] = np.concatenate([self.open.get(name, array[:0]), array[going]])
         if self.about == "largest":
-            keep = self.most > self.k_low
-            if not keep.all():
-                self.k_settled = max(self.k_settled, int(self.most[~keep].max(initial=1)))
-                for name in _POOL:
-                    setattr(self, name, getattr(self, name)[keep])
+            keep = self.open["most"] > self.k_low
+            self.k_settled = max(self.k_settled, int(self.open["most"][~keep].max(initial=1)))
+            self.open = {name: array[keep] for name, array in self.open.items()}
 
     def _verdicts(self, lows: Any, highs: Any, sums: Any) -> tuple[Any, ...]:
         boxes, evaluator = self.boxes, self.evaluator

@@ -173,7 +173,9 @@ def _against(claim: Statement, others: Sequence[Statement], seen: Sequence[Sight
         if inside:
             flips = other.falsified if other.property == "flips" else None
             yield from _met(claim, source, flips, other.largest, other.epsilon)
-        if other.property != claim.property or (claim.property == "k" and not _same_question(claim, other)):
+        if other.property != claim.property or (
+            claim.property == "k" and not (claim.bound == other.bound and _near(claim.epsilon, other.epsilon))
+        ):
             continue
         most, least = claim.falsified + claim.open, claim.falsified
         if inside and other.kind != "statistical" and None not in (claim.whom.count, other.whom.count):
@@ -213,10 +215,6 @@ def _contradiction(claim: Statement, claimed: float, source: Source, found: floa
 
 def _near(one: float | None, other: float | None) -> bool:
     return one is not None and other is not None and abs(one - other) <= 1e-9 * abs(other)
-
-
-def _same_question(one: Statement, other: Statement) -> bool:
-    return one.bound == other.bound and _near(one.epsilon, other.epsilon)
 
 
 def _meets(whom: Population, source: Source) -> bool:

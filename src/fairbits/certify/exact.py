@@ -27,6 +27,7 @@ from fairbits.engine import (
     ScoreError,
     ask_people,
     box_network,
+    is_interval,
     margin_cuts,
     score_error,
     tolerance_of,
@@ -236,11 +237,6 @@ def domain_size(schema: Schema) -> int | None:
     return math.prod(_size(attribute) for attribute in free)
 
 
-def is_interval(attribute: Attribute) -> bool:
-    """Whether people can have every real number between an attribute's ends."""
-    return not attribute.discrete and not attribute.allowed
-
-
 def _size(attribute: Attribute) -> int:
     """How many values people can have, without listing them; of a discrete attribute."""
     return len(attribute.allowed) if attribute.allowed else int(attribute.upper - attribute.low) + 1
@@ -379,13 +375,6 @@ def class_bounds(
     intervals, lowest ends first, makes groups of such twins; and scores that differ by at most D fall into
     max(1, ⌈D/ε⌉) classes. At least: twins whose intervals lie further apart than ε and its rounding margin are in
     different classes; the most leaves the margin out, so both hold whatever it is rounded to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fewest, most = class_bounds(np.array([[0.10, 0.11, 0.50]]), np.array([[0.11, 0.12, 0.51]]), 0.025)
-    >>> int(fewest[0]), int(most[0])
-    (2, 2)
     """
     n, m = lows.shape
     by_low = np.argsort(lows, axis=1, kind="stable")
@@ -465,23 +454,3 @@ def _uniform(schema: Schema, rng: np.random.Generator, count: int) -> Codes:
         else:
             columns.append(rng.uniform(attribute.low, attribute.upper, count))
     return np.stack(columns, axis=1) if columns else np.empty((count, 0))
-
-
-def sample(
-    asker: Asker,
-    rows: Codes,
-    rng: np.random.Generator,
-    *,
-    changes: int | None = None,
-    people: int = MAX_DRAWN,
-    batch: int = DRAWN_BATCH,
-    seconds: float,
-    stop: Callable[[], bool] = lambda: False,
-) -> Asked:
-    """Draw people and evaluate them until the budget ends or there are enough."""
-    return ask(
-        asker,
-        drawn(asker.evaluator, rows, rng, changes=changes, people=people, batch=batch),
-        seconds=seconds,
-        stop=stop,
-    )

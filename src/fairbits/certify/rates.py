@@ -10,8 +10,8 @@ whole weight to the lower end, one in which nobody is adds nothing to the upper 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,15 +58,9 @@ class RateStatement:
     boxes: int
     withdrawn: str = ""
 
-    def met(self, favoured: Sequence[int], drawn: int) -> RateStatement:
-        """With the decisions about people who were drawn from each group."""
-        pairs = zip(self.groups, favoured, strict=True)
-        return replace(self, groups=tuple(replace(one, drawn=drawn, favoured=many) for one, many in pairs))
-
     def document(self) -> dict[str, Any]:
         """As it stands in certify_rates.json."""
-        document: dict[str, Any] = record_to_json(self)
-        return document
+        return dict(record_to_json(self))
 
     def sentence(self) -> str:
         """What it says, in one sentence."""
@@ -105,7 +99,9 @@ class FittedPopulation:
         for place, (at, codes) in enumerate(zip(network.columns, network.values, strict=True)):
             order = np.argsort(codes, kind="stable")
             real = place < network.numeric and network.layers.wide[place] > 0
-            nearest = _before(codes, rows[:, int(at)]) if real else _nearest(codes[order], rows[:, int(at)])
+            begins = codes[order][1:]  # of the parts of a real attribute; of values, the middle to the one before
+            ends = begins if real else (begins + codes[order][:-1]) / 2
+            nearest = np.searchsorted(ends, rows[:, int(at)], side="right" if real else "left")
             found = np.full((groups, len(codes)), 1.0 / len(codes))
             np.add.at(found, (group, order[nearest]), 1.0)
             marginals.append(found / found.sum(axis=1, keepdims=True))
@@ -170,10 +166,8 @@ class _Rates:
         ]
         self.boxes = 0
         first, last, masks = network.whole()
-        self.first, self.last, self.masks = first[:0], last[:0], masks[:0]
-        self.states = np.zeros((0, len(network.layers.kinds)), np.int8)
-        self.split, self.weight = np.zeros(0, np.int64), np.zeros((0, groups))
-        self._add(first, last, masks, np.zeros((1, self.states.shape[1]), np.int8))
+        self.open: dict[str, npt.NDArray[Any]] = {}
+        self._add(first, last, masks, np.zeros((1, len(network.layers.kinds)), np.int8))
 
     @property
     def lows(self) -> Doubles:
@@ -181,32 +175,25 @@ class _Rates:
 
     @property
     def highs(self) -> Doubles:
-        return np.asarray((self.settled + self.unsettled + self.weight.sum(axis=0)) * (1.0 + ROUNDING))
+        return np.asarray((self.settled + self.unsettled + self.open["weight"].sum(axis=0)) * (1.0 + ROUNDING))
 
     def run(self, end: float, stop: Callable[[], bool], max_boxes: int) -> None:
         in_batches(self._step, lambda: time.perf_counter() < end and self.boxes < max_boxes and not stop())
 
     def _step(self, size: int) -> bool:
-        chosen = most_open(self.weight.max(axis=1), size)
+        chosen = most_open(self.open["weight"].max(axis=1), size)
         if not len(chosen):
             return False
-        self._split(chosen)
-        if len(self.first) > MAX_BOXES:
-            order = np.argsort(-self.weight.max(axis=1), kind="stable")
-            self.unsettled += self.weight[order[MAX_BOXES // 2 :]].sum(axis=0)
-            self._keep(np.sort(order[: MAX_BOXES // 2]))
-        return True
-
-    def _keep(self, which: Any) -> None:
-        for name in ("first", "last", "masks", "states", "split", "weight"):
-            setattr(self, name, getattr(self, name)[which])
-
-    def _split(self, chosen: Integers) -> None:
-        first, last, masks, states, at = (
-            getattr(self, n)[chosen] for n in ("first", "last", "masks", "states", "split")
-        )
-        self._keep(np.delete(np.arange(len(self.first)), chosen))
+        first, last, masks, states, at, _ = (array[chosen] for array in self.open.values())
+        self.open = {name: np.delete(array, chosen, axis=0) for name, array in self.open.items()}
         self._add(*halves(self.network, first, last, masks, at)[0], np.concatenate([states, states]))
+        weight = self.open["weight"]
+        if len(weight) > MAX_BOXES:
+            order = np.argsort(-weight.max(axis=1), kind="stable")
+            self.unsettled += weight[order[MAX_BOXES // 2 :]].sum(axis=0)
+            kept = np.sort(order[: MAX_BOXES // 2])
+            self.open = {name: array[kept] for name, array in self.open.items()}
+        return True
 
     def _add(self, first: Any, last: Any, masks: Any, states: Any) -> None:
         n = len(first)
@@ -227,11 +214,9 @@ class _Rates:
         going &= split >= 0
         # The parts of an open box are counted anew: what it was sure of comes back with them.
         self.settled -= (sure * weights)[going].sum(axis=0)
-        for name, array in (
-            *(("first", first), ("last", last), ("masks", masks), ("states", states), ("split", split)),
-            ("weight", ((sure + unknown) * weights)),
-        ):
-            setattr(self, name, np.concatenate([getattr(self, name), array[going]]))
+        new = {"first": first, "last": last, "masks": masks, "states": states, "split": split}
+        for name, array in {**new, "weight": (sure + unknown) * weights}.items():
+            self.open[name] = np.concatenate([self.open.get(name, array[:0]), array[going]])
 
     def _weights(self, first: Any, last: Any, masks: Any) -> Doubles:
         """The probability of each box in each group, (boxes, groups)."""
@@ -242,20 +227,6 @@ class _Rates:
             bits = (masks[:, a, None] >> np.arange(shares.shape[1], dtype=np.uint64)) & np.uint64(1)
             total *= bits.astype(np.float64) @ shares.T
         return total
-
-
-def _before(values: Doubles, codes: Doubles) -> Integers:
-    """The parts of an interval, by where they begin, in which codes lie."""
-    return np.clip(np.searchsorted(values, codes, side="right") - 1, 0, len(values) - 1)
-
-
-def _nearest(values: Doubles, codes: Doubles) -> Integers:
-    """The places of the nearest of some rising values."""
-    after = np.clip(np.searchsorted(values, codes), 1, max(len(values) - 1, 1))
-    if len(values) == 1:
-        return np.zeros(len(codes), np.int64)
-    before = after - 1
-    return np.where(codes - values[before] <= values[after] - codes, before, after)
 
 
 def twin_groups(twins: Twins, column: int) -> Doubles:

@@ -20,7 +20,7 @@ from fairbits.certify.cells import prove_cells
 from fairbits.certify.conflicts import Contradiction, Sighting, Source, contradictions, rate_contradictions, withdrawn
 from fairbits.certify.rates import DRAWN, FittedPopulation, RateStatement, group_rates, twin_groups
 from fairbits.certify.statement import Kind, Population, Property, Statement, write_statements
-from fairbits.engine import BoxNetwork, box_network, margin_cuts, tree_boxes
+from fairbits.engine import BoxNetwork, box_network, is_interval, margin_cuts, tree_boxes
 from fairbits.errors import CapabilityError, FairbitsError, OptionError, SchemaError
 from fairbits.measure import Evaluator, evaluator_of, rate_bound
 from fairbits.models import HasTrees, Model, Network, answers_vary, load_model
@@ -256,7 +256,7 @@ class _Ladder:
         return Population(
             kind="domain",
             count=count,
-            intervals=tuple((a.name, float(a.low), float(a.upper)) for a in free if exact.is_interval(a)),
+            intervals=tuple((a.name, float(a.low), float(a.upper)) for a in free if is_interval(a)),
             without=_without(self.subject),
             values=exact.protected_values(schema),
             **fields,
@@ -358,15 +358,11 @@ class _Ladder:
             whom = Population(kind="near", changes=changes, drawn=True, values=values)
         self.watch(f"drawing from {whom.words}")
         rng = np.random.default_rng([self.options.seed, 0 if changes is None else changes])
-        asked = exact.sample(
-            self.asker if changes is not None else exact.Asker(self.evaluator.by_rules),
-            self.rows,
-            rng,
-            changes=changes,
-            batch=min(self.batch, exact.DRAWN_BATCH),
-            seconds=min(seconds, self.left),
-            stop=self.stop,
-        )
+        asker, batch = self.asker, min(self.batch, exact.DRAWN_BATCH)
+        if changes is None:
+            asker = exact.Asker(self.evaluator.by_rules)
+        people = exact.drawn(asker.evaluator, self.rows, rng, changes=changes, batch=batch)
+        asked = exact.ask(asker, people, seconds=min(seconds, self.left), stop=self.stop)
         if not asked.people:
             self.notes.append(f"the budget left no time to draw from {whom.words}.")
             return
@@ -465,7 +461,9 @@ class _Ladder:
                 else evaluator.row_scores(some) >= evaluator.threshold
                 for some in people
             ]
-            self.rates.append(found.met([int(some.sum()) for some in favoured], DRAWN))
+            groups = zip(found.groups, favoured, strict=True)
+            met = tuple(replace(one, drawn=DRAWN, favoured=int(some.sum())) for one, some in groups)
+            self.rates.append(replace(found, groups=met))
 
     def _box_network(self, network: Network, *, scored: bool) -> BoxNetwork:
         """The network as boxes are bounded by it; compiling is no part of the budget."""

@@ -171,8 +171,7 @@ class Statement:
 
     def document(self) -> dict[str, Any]:
         """The statement as it stands in certify.json."""
-        document: dict[str, Any] = record_to_json(self)
-        return document
+        return dict(record_to_json(self))
 
     def is_certain(self) -> bool:
         """Whether it is a certainty worth the name: not withdrawn, and of more than a thousandth of the population."""

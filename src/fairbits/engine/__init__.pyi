@@ -1,6 +1,7 @@
 from .boxes import BoxNetwork as BoxNetwork
 from .boxes import ScoreError as ScoreError
 from .boxes import box_network as box_network
+from .boxes import is_interval as is_interval
 from .boxes import margin_cuts as margin_cuts
 from .boxes import score_error as score_error
 from .evaluation import Evaluation as Evaluation
@@ -60,7 +61,7 @@ from .tree_leaves import held_sums as held_sums
 from .tree_leaves import isolation_depths as isolation_depths
 from .tree_leaves import leaves_of as leaves_of
 from .tree_leaves import walks_of as walks_of
-from .tree_program import TreePlan as TreePlan
+from .trees import TreePlan as TreePlan
 from .trees import tree_class_scores as tree_class_scores
 from .trees import tree_plan as tree_plan
 from .trees import tree_scores as tree_scores

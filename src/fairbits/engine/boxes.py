@@ -119,11 +119,9 @@ def terms_of(encoding: Encoding) -> int:
     return sum(lookups) + sum(isinstance(p, Numeric) for p in encoding.parts) + len(encoding.fixed)
 
 
-def sizes_of(encoding: Encoding, column: int, values: Doubles, weights: Doubles) -> Doubles:
-    """What an attribute's values add at most to the sum of sizes of each first-layer neuron, (values, neurons)."""
-    part = encoding.parts[column]
-    rows = np.abs(np.asarray(part.encode(values), dtype=np.float64)).reshape(len(values), -1)
-    return np.asarray(rows @ np.abs(weights[part.columns]))
+def _encoded(encoding: Encoding, column: int, values: Doubles) -> Doubles:
+    """The inputs that some values of an attribute become, (values, inputs)."""
+    return np.asarray(encoding.parts[column].encode(values), dtype=np.float64).reshape(len(values), -1)
 
 
 def ends_of(schema: Schema, column: int, twins: Twins) -> Doubles:
@@ -138,25 +136,45 @@ def ends_of(schema: Schema, column: int, twins: Twins) -> Doubles:
     return np.array([attribute.low, attribute.upper], dtype=np.float64)
 
 
-def exact_layers(network: Network, schema: Schema, encoding: Encoding, twins: Twins) -> list[bool]:
-    """By layer: whether all its sums are exact in float32, because all numbers are multiples of a coarse enough step.
+def is_interval(attribute: Attribute) -> bool:
+    """Whether people can have every real number between an attribute's ends."""
+    return not attribute.discrete and not attribute.allowed
 
-    Inputs that are computed (scaled, or real numbers) are not taken for exact.
+
+def _first_sums(
+    network: Network, schema: Schema, encoding: Encoding, twins: Twins
+) -> tuple[Doubles, Doubles, Doubles, Doubles, float]:
+    """Of the first layer's sums over the whole domain: least, most, and sizes of their terms; what float64 loses of
+    these before the float32 sees them; and a step of which all inputs are multiples, 0 where one is computed (scaled,
+    or real).
     """
-    step, size = math.inf, np.abs(network.biases[0].astype(np.float64))
-    weights = network.weights[0].astype(np.float64)
+    weights, bias = network.weights[0].astype(np.float64), network.biases[0].astype(np.float64)
+    low, high, size, lost, step = bias, bias, np.abs(bias), np.zeros(len(bias)), math.inf
+    for column, value in encoding.fixed.items():
+        low, high = low + value * weights[column], high + value * weights[column]
+        step, size = min(step, quantum(np.array([value]))), size + np.abs(value * weights[column])
     for column, part in enumerate(encoding.parts):
-        attribute = schema.attributes[column]
         if isinstance(part, Unseen):
             continue
+        attribute, values = schema.attributes[column], ends_of(schema, column, twins)
+        inputs = _encoded(encoding, column, values)
+        rows = inputs @ weights[part.columns]
+        low, high = low + rows.min(axis=0), high + rows.max(axis=0)
+        size = size + (np.abs(inputs) @ np.abs(weights[part.columns])).max(axis=0)
         plain = isinstance(part, Lookup) or (part.shift == 0 and part.scale == 1)
-        if not plain or not (attribute.discrete or attribute.allowed):
-            return [False] * len(network.weights)
-        values = ends_of(schema, column, twins)
-        step = min(step, quantum(np.asarray(part.encode(values))), 1.0 if isinstance(part, Numeric) else math.inf)
-        size = size + sizes_of(encoding, column, values, weights).max(axis=0)
-    for column, value in encoding.fixed.items():
-        step, size = min(step, quantum(np.array([value]))), size + np.abs(value * weights[column])
+        exact = plain and not is_interval(attribute)
+        step = min(step, quantum(inputs), 1.0 if isinstance(part, Numeric) else math.inf) if exact else 0.0
+        if isinstance(part, Numeric):
+            most = 16.0 * DOUBLE * (np.abs(values).max() + abs(part.shift)) * abs(part.scale)
+            lost = lost + most / SINGLE * np.abs(weights[part.column])
+    return low, high, size, lost, step
+
+
+def exact_layers(network: Network, step: float, size: Doubles) -> list[bool]:
+    """By layer: whether all its sums are exact in float32, because all numbers are multiples of a coarse enough step.
+
+    Of the first layer, ``step`` is that of its inputs and ``size`` what its sums come to.
+    """
     found: list[bool] = []
     for layer, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         if layer:
@@ -215,19 +233,8 @@ def score_error(network: Network, schema: Schema, encoding: Encoding, twins: Twi
     """How far rounding can move the logits of anybody in the domain: bounds of all neurons, layer by layer."""
     weights = [w.astype(np.float64) for w in network.weights]
     biases = [b.astype(np.float64) for b in network.biases]
-    low = high = biases[0] + sum(value * weights[0][column] for column, value in encoding.fixed.items())
-    size = np.abs(biases[0]) + sum(abs(value) * np.abs(weights[0][column]) for column, value in encoding.fixed.items())
-    for column, part in enumerate(encoding.parts):
-        if isinstance(part, Unseen):
-            continue
-        values = ends_of(schema, column, twins)
-        rows = np.asarray(part.encode(values), dtype=np.float64).reshape(len(values), -1) @ weights[0][part.columns]
-        low, high = low + rows.min(axis=0), high + rows.max(axis=0)
-        size = size + sizes_of(encoding, column, values, weights[0]).max(axis=0)
-        if isinstance(part, Numeric):  # what float64 loses of a value before the float32 sees it
-            lost = 16.0 * DOUBLE * (np.abs(values).max() + abs(part.shift)) * abs(part.scale)
-            size = size + lost / SINGLE * np.abs(weights[0][part.column])
-    exact = exact_layers(network, schema, encoding, twins)
+    low, high, size, lost, step = _first_sums(network, schema, encoding, twins)
+    exact, size = exact_layers(network, step, size), size + lost
     error = np.zeros(len(size)) if exact[0] else gamma(terms_of(encoding)) * size + TINY * len(encoding.parts)
     for layer in range(1, len(weights)):
         if not size.max(initial=0.0) < LARGEST:
@@ -249,8 +256,9 @@ def score_error(network: Network, schema: Schema, encoding: Encoding, twins: Twi
         reach = np.maximum(np.abs(below), np.abs(above)) + error
         size = np.abs(b) + np.abs(w).T @ reach
         low, high = b + up.T @ below + down.T @ above, b + up.T @ above + down.T @ below
-        lost = 0.0 if exact[layer] else gamma(len(w)) * size + TINY * len(w) * (1.0 + float(reach.sum()))
-        error = np.abs(w).T @ error + lost
+        error = np.abs(w).T @ error
+        if not exact[layer]:
+            error = error + gamma(len(w)) * size + TINY * len(w) * (1.0 + float(reach.sum()))
     if not size.max(initial=0.0) < LARGEST:
         return ScoreError(math.inf, linear=network.head == "linear")
     if network.head == "linear":
@@ -327,8 +335,6 @@ class _Numbers(NamedTuple):
 
     column: int
     values: Doubles  # steps, or where parts begin
-    slope: Doubles  # (neurons,), by step
-    weight: Doubles  # (neurons,), of the input
     origin: float  # the first input, and how far apart two are
     gauge: float
     pace: float  # between two codes
@@ -355,12 +361,13 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
     numeric: list[_Numbers] = []
     lookups: list[tuple[int, Doubles, Doubles, Doubles]] = []
     free = [i for i in schema.free_columns if not isinstance(encoding.parts[i], Unseen)]
-    reals = sum(_interval(schema.attributes[i]) for i in free)
+    reals = sum(is_interval(schema.attributes[i]) for i in free)
     parts = 2 ** min(PARTS, MAX_BITS // max(reals, 1))
-    factor = math.prod(_count(schema.attributes[i]) for i in schema.free_columns if i not in free)
+    unseen = [schema.attributes[i] for i in schema.free_columns if i not in free]
+    factor = math.prod(len(a.domain_values()) for a in unseen if not is_interval(a))
     for column in free:
         attribute, part = schema.attributes[column], encoding.parts[column]
-        if _interval(attribute):
+        if is_interval(attribute):
             if not isinstance(part, Numeric):
                 raise CapabilityError(
                     f"attribute {attribute.name!r} is real, but the network gets it through a table; the statistical "
@@ -369,15 +376,16 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
             ends = np.array([attribute.low, attribute.upper], dtype=np.float64)
         else:
             ends = attribute.domain_values()
-        rows = np.asarray(part.encode(ends), dtype=np.float64).reshape(len(ends), -1) @ first[part.columns]
-        most = (np.abs(np.asarray(part.encode(ends))).reshape(len(ends), -1) @ first_sizes[part.columns]).max(axis=0)
+        inputs = _encoded(encoding, column, ends)
+        rows, row_sizes = inputs @ first[part.columns], np.abs(inputs) @ first_sizes[part.columns]
+        most = row_sizes.max(axis=0)
         if not np.ptp(rows, axis=0).any():
             bias += rows[0]
             still = still + most
-            factor *= 1 if _interval(attribute) else len(ends)
-        elif isinstance(part, Numeric) and (_interval(attribute) or _even(ends)):
-            one = _numbers(column, ends, parts if _interval(attribute) else None, part, first)
-            bias += one.origin * one.weight
+            factor *= 1 if is_interval(attribute) else len(ends)
+        elif isinstance(part, Numeric) and (is_interval(attribute) or _even(ends)):
+            one = _numbers(column, ends, parts if is_interval(attribute) else None, part)
+            bias += one.origin * first[part.column]
             numeric.append(one)
             most = (abs(one.origin) + abs(one.gauge) * len(one.values)) * first_sizes[part.column]
         else:
@@ -387,19 +395,21 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
                     f"of up to {MAX_SET}; coarsen it, or rely on the statistical statement."
                 )
             order = _by_effect(rows)
-            encoded = np.abs(np.asarray(part.encode(ends), dtype=np.float64)).reshape(len(ends), -1)
-            lookups.append((column, ends[order], rows[order], (encoded @ first_sizes[part.columns])[order]))
+            lookups.append((column, ends[order], rows[order], row_sizes[order]))
         magnitude = magnitude + most
     added, added_sizes = _twins(first, encoding, twins), _twins(first_sizes, encoding, twins, sizes=True)
     magnitude = magnitude + added_sizes.max(axis=0)
     still = still + added_sizes.max(axis=0)
-    exact = exact_layers(network, schema, encoding, twins)
+    *_, size, _, step = _first_sums(network, schema, encoding, twins)
+    exact = exact_layers(network, step, size)
     smooth = scored and network.classes > 2
     exact += [not smooth] * (len(weights) - len(exact))  # what we add ourselves are few numbers of few digits
     gammas = [gamma(terms_of(encoding)), *(gamma(len(w)) for w in network.weights[1:])]
     gammas += [0.0] * (len(weights) - len(gammas))
     gammas[-1] *= 2.0  # the logits, and their difference
-    steps = [one.slope[:, None] for one in numeric] + [rows.T for _, _, rows, _ in lookups]
+    steps = [one.gauge * first[encoding.parts[one.column].columns].T for one in numeric] + [
+        rows.T for _, _, rows, _ in lookups
+    ]
     spans = [np.abs(first_sizes[encoding.parts[one.column].columns[0]])[:, None] for one in numeric]
     spans += [some.T for *_, some in lookups]
     ends_at = np.cumsum([len(numeric), *(len(values) for _, values, _, _ in lookups)])
@@ -440,23 +450,13 @@ def box_network(  # noqa: PLR0915 - attribute by attribute, then layer by layer
     )
 
 
-def _interval(attribute: Attribute) -> bool:
-    """Whether people can have every real number between its ends."""
-    return not attribute.discrete and not attribute.allowed
-
-
-def _count(attribute: Attribute) -> int:
-    """How many people an attribute makes of one where the network does not look at it."""
-    return 1 if _interval(attribute) else len(attribute.domain_values())
-
-
 def _even(values: Doubles) -> bool:
     """Whether values stand in even steps, but for rounding."""
     line = np.linspace(values[0], values[-1], len(values))
     return bool(np.abs(values - line).max() <= 1e-9 * (values[-1] - values[0]) / len(values))
 
 
-def _numbers(column: int, values: Doubles, parts: int | None, part: Numeric, first: Doubles) -> _Numbers:
+def _numbers(column: int, values: Doubles, parts: int | None, part: Numeric) -> _Numbers:
     """An attribute as a line of steps, or of equal parts of an interval; what it strays from the line is its drift."""
     low, high = Fraction(float(values[0])), Fraction(float(values[-1]))
     if parts is None:
@@ -469,12 +469,12 @@ def _numbers(column: int, values: Doubles, parts: int | None, part: Numeric, fir
         pace = float((high - low) / parts)
         stray = float(abs(high - (low + parts * Fraction(pace)))) * (1 + 1e-9)
         values = float(values[0]) + pace * np.arange(parts, dtype=np.float64)
-    weight, largest = first[part.column], max(abs(float(low)), abs(float(high)))
+    largest = max(abs(float(low)), abs(float(high)))
     origin, gauge = (float(low) - part.shift) * part.scale, pace * part.scale
     plain = part.shift == 0 and part.scale == 1
     lost = 0.0 if plain and parts is None else 16 * DOUBLE * (largest + abs(part.shift)) * abs(part.scale)
     return _Numbers(
-        *(column, values, gauge * weight, weight, origin, gauge, pace),
+        *(column, values, origin, gauge, pace),
         0.0 if parts is None else 1.0,
         stray * abs(part.scale) + lost,
     )
@@ -540,7 +540,7 @@ def _twins(first: Doubles, encoding: Encoding, twins: Twins, *, sizes: bool = Fa
     for place, column in enumerate(twins.columns):
         part = encoding.parts[int(column)]
         if not isinstance(part, Unseen):
-            encoded = np.asarray(part.encode(twins.values[:, place]), dtype=np.float64).reshape(twins.m, -1)
+            encoded = _encoded(encoding, int(column), twins.values[:, place])
             total += (np.abs(encoded) if sizes else encoded) @ first[part.columns]
     return total
 

@@ -69,6 +69,8 @@ class Held(NamedTuple):
     layer: int
     neurons: NDArray[np.int64]
     values: NDArray[np.float32]
+    weight: int  # where the weights of the layer after it begin, and its biases
+    bias: int
     kept: int  # the layer's outputs
     before: int  # the next layer's pre-activations
     sums: int  # per intervention: the favourable twins, or the rows decided right
@@ -126,16 +128,6 @@ def hold(program, tile, held, do, weight):
     for j in range(outputs):
         x = fma(shift, splat_at(program.weights, weight + neuron * outputs + j), load(tile, held.before + j * PEOPLE))
         store(tile, program.near + j * PEOPLE, leaky(x, below))
-
-
-@inlined
-def places(program, held):
-    """Where the weights and biases of the layer after the intervened one begin."""
-    weight, bias = np.int64(0), np.int64(0)
-    for layer in range(1, held.layer + 1):
-        weight += program.widths[layer - 1] * program.widths[layer]
-        bias += program.widths[layer]
-    return weight, bias
 
 
 @inlined
@@ -220,7 +212,7 @@ def study_chunk(program, scratch, codes, n, start, held, ruler, counts, people_i
     tile, layer, last = scratch.tile, held.layer, program.widths.size - 1
     m = program.twins.size // program.widths[0]
     inputs, outputs = program.widths[layer], program.widths[layer + 1]
-    weight, bias = places(program, held)
+    weight, bias = held.weight, held.bias
     for first in range(0, n, PEOPLE):
         if not read_codes(program, codes, first, tile):
             return start + first
@@ -541,16 +533,18 @@ def _missing(valid: NDArray[np.bool_] | None) -> Missing:
 
 def _held(plan: Plan, layer: int, dos: Sequence[Do]) -> tuple[Held, int]:
     """The interventions as the kernels take them, and the floats that a tile needs with their buffers."""
-    program, count = plan.program, len(dos)
+    program, count, widths = plan.program, len(dos), plan.program.widths
     twin_bytes = PEOPLE * 4 * plan.m
     blocks = max(1, round(count * twin_bytes / BLOCK_BYTES))
     block = min(count, max(MIN_BLOCK, -(-count // blocks)))
-    tiles = (program.widths[layer], program.widths[layer + 1], block, block * plan.m)
+    tiles = (widths[layer], widths[layer + 1], block, block * plan.m)
     kept, before, sums, scores, size = (program.size + PEOPLE * np.cumsum([0, *tiles])).tolist()
     return Held(
         layer=layer,
         neurons=np.array([do.neuron for do in dos], dtype=np.int64),
         values=np.array([do.value for do in dos], dtype=np.float32),
+        weight=int((widths[:layer] * widths[1 : layer + 1]).sum()),
+        bias=int(widths[1 : layer + 1].sum()),
         kept=kept,
         before=before,
         sums=sums,

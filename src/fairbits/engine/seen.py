@@ -41,14 +41,7 @@ EMPTY = np.uint64(0)
 
 
 class Seen:
-    """The keys seen so far. Not for several threads at once.
-
-    Examples
-    --------
-    >>> seen = Seen(capacity_hint=100)
-    >>> seen.add(np.array([7, 8, 7], dtype=np.uint64)).tolist(), len(seen)
-    ([True, True, False], 2)
-    """
+    """The keys seen so far. Not for several threads at once."""
 
     def __init__(self, *, capacity_hint: int = 50_000_000) -> None:
         if capacity_hint < 0:
@@ -58,10 +51,9 @@ class Seen:
             self._hinted *= 2
         self._table: Keys = np.zeros(min(START, self._hinted), np.uint64)
         self._kept = 0
-        self._zero = False  # key 0 marks an empty slot, so the key itself is remembered here
 
     def __len__(self) -> int:
-        return self._kept + self._zero
+        return self._kept
 
     @property
     def slots(self) -> int:
@@ -83,14 +75,6 @@ class Seen:
             start = done
             done = insert(self._table, shift_of(self._table), keys, start, room, new)
             self._kept += int(np.count_nonzero(new[start:done]))
-        return self._with_zero(keys, new)
-
-    def _with_zero(self, keys: Keys, new: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Key 0, which `insert` passes over: new at its first sight only."""
-        zeros = np.flatnonzero(keys == EMPTY)
-        if len(zeros) and not self._zero:
-            self._zero = True
-            new[zeros[0]] = True
         return new
 
     def _grow(self) -> None:
@@ -166,8 +150,8 @@ def insert(table, shift, keys, start, room, new):
     n = len(keys)
     for at in range(start, n):
         prefetch(table, slot_of(keys[min(at + AHEAD, n - 1)], shift))
-        key = keys[at]
-        if key != EMPTY and settle(table, slot_of(key, shift), key):
+        key = keys[at] if keys[at] != EMPTY else GOLDEN  # an empty slot holds 0: that key goes by another
+        if settle(table, slot_of(key, shift), key):
             new[at] = True
             room -= 1
             if room == 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairbits.domain import Attribute, Encoding, Numeric, Schema, Twins, Unseen
 from fairbits.engine.kernels.compiler import compiled, linked
-from fairbits.engine.trees import sum_slack
+from fairbits.engine.trees import Walk, sum_slack
 from fairbits.errors import CapabilityError
 from fairbits.models import ZERO, ZERO_WIDTH, Ensemble, HasTrees
 
@@ -156,7 +157,7 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
     counts: list[Integers] = []
     lefts = [np.empty(0, np.bool_)]
     cut = np.full(nodes, -1)
-    children = np.stack([ensemble.left, ensemble.right]).astype(np.int64)
+    turned = np.zeros(nodes, np.bool_)
     factor, used = 1, 0
     protected = {int(column): place for place, column in enumerate(twins.columns)}
     for column in range(len(schema)):
@@ -180,9 +181,8 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         first = np.flatnonzero(new)
         attribute[mine] = len(columns)
         left = left[:, first]
-        back = mine[~left[:, 0] & left[:, -1]]  # the last bins go left: as well the other way round
-        children[:, back] = children[::-1, back]
-        left[~left[:, 0] & left[:, -1]] ^= True
+        turned[mine] = ~left[:, 0] & left[:, -1]  # the last bins go left: as well the other way round
+        left[turned[mine]] ^= True
         going = left.sum(axis=1)
         ranged = (np.arange(len(first)) < going[:, None]) == left
         ranged = ranged.all(axis=1)
@@ -197,20 +197,27 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
         mine = np.flatnonzero(ensemble.feature == feature)
         at = ensemble.rounded(np.full(len(mine), value, encoding.dtype))
         twin_left[mine] = ensemble.goes_left(mine, at)[:, None]
-    leaves = _sorted_leaves(ensemble, attribute, children, twin_left)
+    twin = attribute == -2
+    choice_of, choices = np.full(nodes, -1), np.zeros((1, twins.m), np.bool_)
+    if twin.any():
+        choices, choice_of[twin] = np.unique(twin_left[twin], axis=0, return_inverse=True)
+    walk = Walk.of(ensemble, range(ensemble.trees), choice_of, choices)
+    children = np.stack([np.arange(len(walk.nodes)) + 1, walk.right])
+    back = turned[walk.nodes]
+    children[:, back] = children[::-1, back]
     arrays = TreeArrays(
-        ensemble.roots.astype(np.int64),
+        walk.roots,
         from_sum.astype(np.int64),
         to_sum.astype(np.int64),
-        *leaves,
-        attribute,
-        cut,
-        start,
+        *_sorted_leaves(ensemble, walk),
+        attribute[walk.nodes],
+        cut[walk.nodes],
+        start[walk.nodes],
         np.concatenate(lefts),
         children[0],
         children[1],
         ensemble.base.astype(np.float64),
-        _depth(ensemble) + 2,
+        walk.depth + 2,
     )
     return TreeBoxes(
         arrays,
@@ -226,47 +233,26 @@ def tree_boxes(  # noqa: PLR0915 - attribute by attribute
     )
 
 
-def _depth(ensemble: Ensemble) -> int:
-    """The levels of the deepest tree."""
-    going, deep = ensemble.roots.astype(np.int64), 0
-    while len(going := going[ensemble.feature[going] >= 0]):
-        going = np.concatenate([ensemble.left[going], ensemble.right[going]])
-        deep += 1
-    return deep
-
-
-def _sorted_leaves(
-    ensemble: Ensemble, attribute: Integers, children: Integers, twin_left: Any
-) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
+def _sorted_leaves(ensemble: Ensemble, walk: Walk) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
     """The kinds of twins that each tree tells apart, and its leaves by value, with the kinds that come to each."""
-    m = twin_left.shape[1]
-    kinds, kind = np.empty(ensemble.trees, np.int64), np.empty((ensemble.trees, m), np.int64)
-    leaf_start, member_start = np.zeros(ensemble.trees + 1, np.int64), np.zeros(ensemble.trees + 1, np.int64)
-    members, values, rank = [np.empty(0, np.bool_)], [np.empty(0)], np.zeros(len(attribute), np.int64)
-    for tree in range(ensemble.trees):
-        mine = ensemble.nodes(tree)
-        split = attribute[mine] == -2
-        _, one, kind[tree] = np.unique(twin_left[mine][split], axis=1, return_index=True, return_inverse=True)
-        if not split.any():
-            one, kind[tree] = np.zeros(1, np.int64), 0
-        kinds[tree] = len(one)
-        reached = np.zeros((mine.stop - mine.start, len(one)), np.bool_)
-        reached[0] = True
-        for node in np.flatnonzero(ensemble.feature[mine] >= 0):  # children stand after their parents
-            here = mine.start + node
-            both = (reached[node], reached[node])
-            if attribute[here] == -2:
-                both = (reached[node] & twin_left[here, one], reached[node] & ~twin_left[here, one])
-            for child, part in zip(children[:, here], both, strict=True):
-                reached[child - mine.start] = part
-        leaves = np.flatnonzero(ensemble.feature[mine] < 0)
-        leaves = leaves[np.argsort(ensemble.values[mine.start + leaves, 0], kind="stable")]
-        rank[mine.start + leaves] = np.arange(len(leaves))
-        values.append(ensemble.values[mine.start + leaves, 0])
-        members.append(reached[leaves].ravel())
-        leaf_start[tree + 1] = leaf_start[tree] + len(leaves)
-        member_start[tree + 1] = member_start[tree] + len(members[-1])
-    return kinds, kind, leaf_start, member_start, np.concatenate(members), np.concatenate(values), rank
+    kinds, kind, members, values = [], [], [np.empty(0, np.bool_)], [np.empty(0)]
+    leaf, ends = ensemble.feature[walk.nodes] < 0, np.append(walk.roots, len(walk.nodes))
+    rank, sizes = np.zeros(len(leaf), np.int64), [0]
+    for begin, end in pairwise(ends.tolist()):
+        leaves = begin + np.flatnonzero(leaf[begin:end])
+        worth = ensemble.values[walk.nodes[leaves], 0]
+        order = np.argsort(worth, kind="stable")
+        rank[leaves[order]] = np.arange(len(leaves))
+        there, mine = np.unique(walk.members[walk.sets[leaves[order]]], axis=1, return_inverse=True)
+        kinds.append(there.shape[1])
+        kind.append(mine.ravel())
+        values.append(worth[order])
+        members.append(there.ravel())
+        sizes.append(len(leaves))
+    counts = np.array(kinds, np.int64)
+    starts = np.cumsum(sizes), np.cumsum([0, *(sizes[1:] * counts)])
+    kind_of = np.array(kind, np.int64).reshape(-1, walk.members.shape[1])
+    return counts, kind_of, *starts, np.concatenate(members), np.concatenate(values), rank
 
 
 def _cells(

@@ -186,14 +186,14 @@ def small_trees(small, bins, lanes, totals):
         words = small.words[t]
         reached[:words] = ALL
         for split in range(small.split_starts[t], small.split_starts[t + 1]):
-            mine = bins[small.split_attributes[split]]
-            members = small.split_members[split]
+            attribute, first, span = small.splits[split, 0], small.splits[split, 1], np.uint32(small.splits[split, 2])
+            mine = bins[attribute if attribute >= 0 else SET - attribute]
             for place in range(small.split_masks[split], small.split_masks[split + 1]):
                 word, mask = reached[small.mask_words[place]], small.masks[place]
-                if members < 0:
-                    clear_range(word, mine, small.split_lows[split], small.split_spans[split], mask)
+                if attribute >= 0:
+                    clear_range(word, mine, first, span, mask)
                 else:
-                    clear_members(word, mine, small.members[members:], mask)
+                    clear_members(word, mine, small.members[first:], mask)
         size = small.leaves[t]
         for w in range(small.width):
             leaf = small.value_starts[t] + w * size
