@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fairbits.engine.kernels.evaluate import run_chunk
 from fairbits.engine.kernels.lanes import PEOPLE
-from fairbits.engine.kernels.partition import Ruler, masked_rows, ruler_of, vectors_rows
+from fairbits.engine.kernels.partition import Ruler, masked_chunk, masked_rows, ruler_of, vectors_chunk
 from fairbits.engine.plan import Head, Plan, scratch
 from fairbits.engine.threads import one_core, spread, writeable
 from fairbits.engine.wide import BLOCK
@@ -170,7 +170,10 @@ def count_classes(
 
     def run(start: int, stop: int) -> None:
         part, mask = scores[start:stop], valid[start:stop]
-        masked_rows(part, mask, start, ruler, decides, figures, twins, many=n * m > FEW_SCORES)
+        if n * m <= FEW_SCORES:
+            masked_rows(part, mask, start, ruler, decides, figures, twins)
+        else:
+            masked_chunk(writeable(part), writeable(mask), start, ruler, decides, figures, twins)
 
     spread(run, n, m * _WORK, threads)
     return Evaluation(**figures._asdict(), m=m, twins=twins)
@@ -196,7 +199,8 @@ def vectors(
     ruler = ruler_of(m, epsilon, "constrained", True)
 
     def run(start: int, stop: int) -> None:
-        vectors_rows(scores[start:stop], mask[start:stop], start, favourable, ruler, figures, twins, decisions)
+        part = writeable(scores[start:stop]), writeable(mask[start:stop])
+        vectors_chunk(*part, start, favourable, ruler, figures, twins, decisions)
 
     spread(run, n, m * classes * _VECTOR_WORK, threads)
     counts = None if valid is None else twins

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbits.engine.kernels.compiler import compiled, inlined
+from fairbits.engine.kernels.compiler import compiled, inlined, linked
 from fairbits.engine.kernels.lanes import PEOPLE, add, div, floor, if_greater, load, lowest, minimum, splat, store, sub
 from fairbits.errors import OptionError
 
@@ -132,11 +132,51 @@ def sweep(scores, start, m, tolerance, terms, scratch, classes, shown, first, pe
         shown[first + person] = 0.0 if classes[first + person] <= 1 else np.float32(whole - fewest / m)
 
 
-def _extremes(scores: NDArray[np.float32], valid: NDArray[np.bool_], rows: slice, figures: Any) -> None:
-    lows, highs, some = np.where(valid, scores, INFINITY), np.where(valid, scores, -INFINITY), valid.any(axis=1)
-    figures.low_twin[rows], figures.high_twin[rows] = lows.argmin(axis=1), highs.argmax(axis=1)
-    figures.low[rows] = np.where(some, lows.min(axis=1), ZERO)
-    figures.high[rows] = np.where(some, highs.max(axis=1), ZERO)
+@compiled
+def masked_chunk(scores, valid, start, ruler, decides, figures, twins):
+    """Figures of every row of scores, over the twins that are valid.
+
+    Twins differ from person to person, so people are taken one at a time: the scores of the twins that exist are put
+    side by side, and each sweep leaves out what the class before it has covered.
+    """
+    n, m = scores.shape
+    rest, turned = np.empty(m, np.float32), np.empty(m, np.float32)
+    for person in range(n):
+        row = start + person
+        count, favourable = 0, 0
+        low, high = np.float32(np.inf), np.float32(-np.inf)
+        low_twin, high_twin = 0, 0
+        for twin in range(m):
+            if not valid[person, twin]:
+                continue
+            score = scores[person, twin]
+            if score < low:
+                low, low_twin = score, twin
+            if score > high:
+                high, high_twin = score, twin
+            if score >= ruler.threshold:
+                favourable += 1
+            rest[count] = score
+            count += 1
+        figures.low_twin[row], figures.high_twin[row] = low_twin, high_twin
+        figures.favourable[row] = favourable if decides else 0
+        twins[row] = count
+        if count == 0:
+            low, high = np.float32(0), np.float32(0)
+        figures.low[row], figures.high[row] = low, high
+        width = ruler.tolerance
+        if ruler.grid:
+            for i in range(count):
+                rest[i] = min(np.floor(rest[i] / ruler.epsilon), ruler.last)
+            width = HALF
+        for i in range(count):
+            turned[i] = -rest[i]
+        k, bits = _sweep(rest, count, width, ruler.terms)
+        if k > 1:  # downwards too: of two partitions the one that shows more bits counts, see ``partition``
+            bits = min(bits, _sweep(turned, count, width, ruler.terms)[1])
+        figures.k[row] = max(k, 1)
+        # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
+        figures.q_1[row] = np.float32(ruler.terms[count] / count - bits / count) if k > 1 else np.float32(0)
 
 
 def masked_rows(
@@ -147,32 +187,27 @@ def masked_rows(
     decides: bool,
     figures: Any,
     twins: NDArray[np.int32],
-    *,
-    many: bool,
 ) -> None:
-    """Figures of every row of scores, over the twins that are valid; of ``many``, classes are counted by a kernel."""
+    """The same to the last bit as ``masked_chunk``, in NumPy: for so few scores that compiling would take longer."""
     rows, count = slice(start, start + len(scores)), valid.sum(axis=1)
-    _extremes(scores, valid, rows, figures)
+    lows, highs = np.where(valid, scores, INFINITY), np.where(valid, scores, -INFINITY)
+    figures.low_twin[rows], figures.high_twin[rows] = lows.argmin(axis=1), highs.argmax(axis=1)
+    figures.low[rows] = np.where(count > 0, lows.min(axis=1), ZERO)
+    figures.high[rows] = np.where(count > 0, highs.max(axis=1), ZERO)
     figures.favourable[rows] = ((scores >= ruler.threshold) & valid).sum(axis=1) if decides else 0
     twins[rows] = count
     width = ruler.tolerance
     if ruler.grid:
         scores, width = np.minimum(np.floor(scores / ruler.epsilon), ruler.last), HALF
-    # Of a partition upwards and one downwards the one that shows more bits counts, see the head of this module.
-    passes = passes_chunk if many else _passes
-    k, bits = passes(np.where(valid, scores, INFINITY), width, ruler.terms)
-    _, downwards = passes(np.where(valid, -scores, INFINITY), width, ruler.terms)
+    k, bits = _passes(np.where(valid, scores, INFINITY), width, ruler.terms)
+    _, downwards = _passes(np.where(valid, -scores, INFINITY), width, ruler.terms)
     figures.k[rows] = np.maximum(k, 1)
     shown = ruler.terms[count] / np.maximum(count, 1) - np.minimum(bits, downwards) / np.maximum(count, 1)
-    # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
     figures.q_1[rows] = np.where(k > 1, shown, 0)
 
 
 def _passes(scores: NDArray[np.float32], width: Any, terms: NDArray[np.float64]) -> tuple[Any, Any]:
-    """Classes of every row, and the sum of c log2 c over them; twins that cannot exist have an infinite score.
-
-    For so few scores that compiling would take longer.
-    """
+    """Classes of every row, and the sum of c log2 c over them; twins that cannot exist have an infinite score."""
     k, bits, left = np.zeros(len(scores), np.int64), np.zeros(len(scores)), scores < INFINITY
     while left.any():
         opened = np.where(left, scores, INFINITY).min(axis=1, keepdims=True)
@@ -184,84 +219,133 @@ def _passes(scores: NDArray[np.float32], width: Any, terms: NDArray[np.float64])
     return k, bits
 
 
-@compiled
-def passes_chunk(scores, width, terms):
-    """The same to the last bit, person by person: each pass leaves out what the class before it has covered."""
-    n, m = scores.shape
-    k, bits, rest = np.zeros(n, np.int64), np.zeros(n), np.empty(m, np.float32)
-    for person in range(n):
-        count, opened = 0, INFINITY
-        for twin in range(m):
-            rest[count] = scores[person, twin]
-            opened = min(opened, rest[count])
-            count += rest[count] < INFINITY
-        while count > 0:
-            left, upcoming = 0, INFINITY
-            for i in range(count):
-                score = rest[i]
-                outside = score - opened > width
-                rest[left] = score
-                left += outside
-                upcoming = min(upcoming, score if outside else INFINITY)
-            k[person] += 1
-            bits[person] += terms[count - left]
-            opened, count = upcoming, left
+@linked
+def _sweep(rest: Any, count: Any, width: Any, terms: Any) -> Any:
+    """Classes of the first `count` scores, and the sum of c log2 c over them. Overwrites the scores."""
+    k, bits = 0, 0.0
+    opened = np.float32(np.inf)
+    for i in range(count):
+        opened = min(opened, rest[i])
+    while count > 0:
+        left = 0
+        upcoming = np.float32(np.inf)
+        for i in range(count):
+            score = rest[i]
+            outside = score - opened > width
+            rest[left] = score
+            left += outside
+            upcoming = min(upcoming, score if outside else np.float32(np.inf))
+        k += 1
+        bits += terms[count - left]
+        opened, count = upcoming, left
     return k, bits
 
 
-def vectors_rows(
-    scores: NDArray[np.float32],
-    valid: NDArray[np.bool_],
-    start: int,
-    favourable: int,
-    ruler: Ruler,
-    figures: Any,
-    twins: NDArray[np.int32],
-    decisions: NDArray[np.int32],
-) -> None:
+@compiled
+def vectors_chunk(scores, valid, start, favourable, ruler, figures, twins, decisions):
     """Figures of every row of probabilities: whole vectors are compared, in the max norm.
 
     Complete linkage: no class holds two twins further than ε apart in any of the probabilities. The sweep of one
     dimension carries over: twins in the order of the probability that differs most among them, a class is opened by the
-    first one that is not covered, and takes in, in that order, everyone within ε of all its members. It is done upwards
-    and downwards; of the two the one with fewer classes counts, and among equals the one that shows more bits, so that
+    first one that is not covered, and takes in, in that order, everyone within ε of all its members. In the max norm
+    that is a box: a class need only know the lowest and the highest of each probability. It is done upwards and
+    downwards; of the two the one with fewer classes counts, and among equals the one that shows more bits, so that
     nothing hangs on which class is called favourable. For two classes this is the sweep of the scores itself.
     """
-    rows, count, own = slice(start, start + len(scores)), valid.sum(axis=1), scores[:, :, favourable]
-    _extremes(own, valid, rows, figures)
-    # The most likely class decides; a tie goes to the favourable one.
-    decided = np.where(own >= scores.max(axis=2), favourable, scores.argmax(axis=2))
-    votes = [((decided == place) & valid).sum(axis=1) for place in range(scores.shape[2])]
-    figures.favourable[rows], decisions[rows], twins[rows] = votes[favourable], np.count_nonzero(votes, axis=0), count
-    there = valid[:, :, None]
-    spans = np.where(there, scores, -INFINITY).max(axis=1) - np.where(there, scores, INFINITY).min(axis=1)
-    widest = np.take_along_axis(scores, spans.argmax(axis=1)[:, None, None], axis=2)[:, :, 0]
-    order = np.argsort(widest, axis=1, kind="stable")
-    k, bits = _linked(scores, valid, order, ruler)
-    other, fewest = _linked(scores, valid, order[:, ::-1], ruler)
-    bits = np.where((other < k) | ((other == k) & (fewest < bits)), fewest, bits)
-    k = np.minimum(k, other)
-    figures.k[rows] = np.maximum(k, 1)
-    # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
-    figures.q_1[rows] = np.where(k > 1, (ruler.terms[count] - bits) / np.maximum(count, 1), 0)
+    n, m, classes = scores.shape
+    rest, order = np.empty(m, np.int64), np.empty(m, np.int64)
+    lows, highs = np.empty(classes, np.float32), np.empty(classes, np.float32)
+    votes = np.empty(classes, np.int64)
+    for person in range(n):
+        row = start + person
+        count = 0
+        votes[:] = 0
+        own = scores[person, :, favourable]
+        for twin in np.argsort(own, kind="mergesort"):
+            if valid[person, twin]:
+                rest[count] = twin
+                count += 1
+                votes[_decision(scores, person, twin, favourable)] += 1
+        twins[row] = count
+        decisions[row] = (votes > 0).sum()
+        figures.favourable[row] = votes[favourable]
+        first = rest[0] if count > 0 else 0
+        last = rest[0] if count > 0 else 0
+        for i in range(count):  # the first twin with the highest score, as everywhere
+            if own[rest[i]] > own[last]:
+                last = rest[i]
+        figures.low_twin[row], figures.high_twin[row] = first, last
+        figures.low[row] = own[first] if count > 0 else np.float32(0)
+        figures.high[row] = own[last] if count > 0 else np.float32(0)
+        k, bits = 0, 0.0
+        widest = _widest(scores, person, rest, count)
+        place = 0
+        for twin in np.argsort(scores[person, :, widest], kind="mergesort"):
+            if valid[person, twin]:
+                order[place] = twin
+                place += 1
+        for direction in range(2):
+            for i in range(count):
+                rest[i] = order[i] if direction == 0 else order[count - 1 - i]
+            classes_here, bits_here, left = 0, 0.0, count
+            while left > 0:
+                before = left
+                left = _cover(scores, person, rest, left, lows, highs, ruler.tolerance)
+                classes_here += 1
+                bits_here += ruler.terms[before - left]
+            if direction == 0 or classes_here < k or (classes_here == k and bits_here < bits):
+                k, bits = classes_here, bits_here
+            if k <= 1:
+                break
+        figures.k[row] = max(k, 1)
+        # One class uses no bits; the difference of two equal logarithms may miss zero by a rounding.
+        figures.q_1[row] = np.float32((ruler.terms[count] - bits) / count) if k > 1 else np.float32(0)
 
 
-def _linked(scores: NDArray[np.float32], valid: NDArray[np.bool_], order: NDArray[np.int64], ruler: Ruler) -> Any:
-    """Classes of every row, and the sum of c log2 c over them: twins in order join the first class that has them.
+@linked
+def _decision(scores, person, twin, favourable):
+    """The most likely class; a tie goes to the favourable one."""
+    best = favourable
+    for j in range(scores.shape[2]):
+        if scores[person, twin, j] > scores[person, twin, best]:
+            best = j
+    return best
 
-    In the max norm a class is a box: it need only know the lowest and the highest of each probability. The first box
-    that is still empty has everybody.
-    """
-    people = np.arange(len(scores))
-    lows, highs = np.full(scores.shape, INFINITY), np.full(scores.shape, -INFINITY)
-    sizes, opened = np.zeros(valid.shape, np.int64), 1
-    for twins in order.T:
-        some = people[valid[people, twins]]
-        score = scores[some, twins[some]]
-        apart = np.maximum(score[:, None] - lows[some, :opened], highs[some, :opened] - score[:, None]).max(axis=2)
-        mine = (apart <= ruler.tolerance).argmax(axis=1)
-        lows[some, mine] = np.minimum(lows[some, mine], score)
-        highs[some, mine] = np.maximum(highs[some, mine], score)
-        sizes[some, mine] += 1
-        opened = min(opened + int((mine == opened - 1).any()), scores.shape[1])
-    return (sizes > 0).sum(axis=1), np.cumsum(ruler.terms[sizes], axis=1)[:, -1]
+
+@linked
+def _widest(scores, person, rest, count):
+    """The class whose probability differs most among the twins; the first of equals."""
+    best, span = 0, np.float32(-1)
+    for j in range(scores.shape[2]):
+        low, high = np.float32(np.inf), np.float32(-np.inf)
+        for i in range(count):
+            low, high = min(low, scores[person, rest[i], j]), max(high, scores[person, rest[i], j])
+        if high - low > span:
+            best, span = j, high - low
+    return best
+
+
+@linked
+def _cover(scores, person, rest, count, lows, highs, tolerance):
+    """Take one class out of the first `count` twins, keeping the order of the others; gives how many are left."""
+    classes = scores.shape[2]
+    for j in range(classes):
+        lows[j] = highs[j] = scores[person, rest[0], j]
+    left = 0
+    for i in range(1, count):
+        twin = rest[i]
+        inside = True
+        for j in range(classes):
+            score = scores[person, twin, j]
+            if score - lows[j] > tolerance or highs[j] - score > tolerance:
+                inside = False
+                break
+        if inside:
+            for j in range(classes):
+                score = scores[person, twin, j]
+                lows[j] = min(lows[j], score)
+                highs[j] = max(highs[j], score)
+        else:
+            rest[left] = twin
+            left += 1
+    return left
